@@ -90,7 +90,7 @@ def batch_of(workload: str, ranks: int) -> int:
     return -(-WORKLOADS.get(workload).defaults.batch // step) * step
 
 
-def study(given: argparse.Namespace) -> str:
+def study_text(given: argparse.Namespace) -> str:
     """Return the study's text."""
     grids = [
         GRID.format(workload=name, ranks=given.ranks, workers=given.ranks - 1,
@@ -171,7 +171,7 @@ def main() -> int:
         (folder / "plugins").mkdir()
         plugin = PLUGIN.replace("FACTOR - 1", f"{given.slow} - 1")
         (folder / "plugins" / "one_slow.py").write_text(plugin)
-        (folder / "study.yaml").write_text(study(given))
+        (folder / "study.yaml").write_text(study_text(given))
         command = [sys.executable, "-m", "snakemake", "--profile", "profiles/local", "--config",
                    f"study={folder / 'study.yaml'}", f"results={folder / 'results'}"]  # fmt: skip
         ran = subprocess.run(

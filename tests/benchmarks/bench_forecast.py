@@ -33,7 +33,7 @@ _OF_TORCH = ("ddp-gloo", "fsdp", "torch-pipeline")
 _APART = 0.1
 
 
-def study(given: argparse.Namespace) -> str:
+def study_text(given: argparse.Namespace) -> str:
     """Return the study's file."""
     grids = []
     for framework in given.frameworks:
@@ -96,7 +96,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         checkout = Checkout((given.keep or Path(temporary)) / "transect")
-        (checkout.folder / "forecast.yaml").write_text(study(given))
+        (checkout.folder / "forecast.yaml").write_text(study_text(given))
         run = checkout.snakemake("--config", "study=forecast.yaml", timeout=3600)
         if run.returncode:
             raise SystemExit(run.stderr[-2000:])

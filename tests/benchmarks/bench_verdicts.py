@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from transect.analysis.groups import group_records
 from transect.analysis.load import load_records
-from verdict_studies import SHAPES, Noise, Tally, adaptive_study, of_residuals, study
+from verdict_studies import SHAPES, Noise, Tally, adaptive_study, fixed_study, of_residuals
 
 _METRICS = {"train": "step_time", "infer": "latency", "retrain": "step_time"}
 _REPEATS = (3, 4, 5, 6, 8, 10)
@@ -53,7 +53,7 @@ def main() -> int:
                 rng, tally = np.random.default_rng(given.seed), Tally()
                 for _ in range(given.studies):
                     if runs:
-                        study(tally, rng, noise, runs, paired=paired)
+                        fixed_study(tally, rng, noise, runs, paired=paired)
                     else:
                         adaptive_study(tally, rng, noise, 3, _CAP, paired=paired)
                 firm = sum(tally.firm.values())

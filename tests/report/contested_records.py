@@ -9,8 +9,7 @@ from typing import Any
 
 from make_records import make_record, provenance
 
-from factories import write_records
-from transect.domain.cell import Cell
+from factories import infer_cell, train_cell, write_records
 from transect.domain.record import Cause, Record, Status
 from transect.report.made import Made as Report
 from transect.report.made import make_all
@@ -38,9 +37,9 @@ class Made:
     ) -> None:  # fmt: skip
         axes = more.pop("axes", {})
         for repeat in range(first, repeats):
-            cell = Cell.of(
-                stage="train", workload=workload, framework=framework, strategy=strategy,
-                ranks_per_node=ranks, batch=batch, repeat=repeat, **axes,
+            cell = train_cell(
+                framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks,
+                batch=batch, **axes,
             )  # fmt: skip
             if cause is not None:
                 self.records.append(make_record(cell, status=Status.FAILED, cause=cause))
@@ -58,9 +57,9 @@ class Made:
         **more: Any,
     ) -> None:  # fmt: skip
         for repeat in range(first, repeats):
-            cell = Cell.of(
-                stage="infer", workload=workload, exporter="dynamo", runtime=runtime, provider="cpu",
-                batch=batch, threads=threads, repeat=repeat, **(axes or {}),
+            cell = infer_cell(
+                runtime, repeat, workload=workload, exporter="dynamo", batch=batch, threads=threads,
+                **(axes or {}),
             )  # fmt: skip
             if cause is not None:
                 self.records.append(make_record(cell, status=Status.FAILED, cause=cause))

@@ -11,6 +11,7 @@ from typing import Any
 
 from make_records import HOSTILE, make_record, provenance, write_records
 
+from factories import bench_cell, infer_cell, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
@@ -124,16 +125,14 @@ def _cells() -> list[Record]:
     counts = {"flops_per_step": 2e8, "bytes_per_step": 1e7, "global_batch": 64}
     found = []
     for threads, over in ((1, False), (2, False), (3, False), (4, True)):
-        cell = Cell.of(stage="train", workload="digits-cnn", framework="numpy", strategy="single",
-                    batch=64, threads=threads)  # fmt: skip
+        cell = train_cell(workload="digits-cnn", batch=64, threads=threads)
         found.append(make_record(
             cell, {"step_time": 0.01, "samples_per_second": 6400.0, "equality_ratio": 0.1,
                    "accuracy": 0.97, "time_to_quality": 3.0},
             details={**counts, "over_subscribed": over}, provenance=_HERE,
         ))  # fmt: skip
     # Intensity 1 FLOP/B: 10 GFLOP/s are allowed with one thread, 4.1 are reached.
-    cell = Cell.of(stage="infer", workload="digits-cnn", exporter="torch-dynamo",
-                runtime="python", provider="cpu", batch=8)  # fmt: skip
+    cell = infer_cell(workload="digits-cnn", exporter="torch-dynamo", batch=8)
     found.append(make_record(
         cell, {"latency": 1e6 / 4.1e9, "throughput": 8 * 4.1e9 / 1e6, "top1_agreement": 1.0},
         details={"flops_per_run": 1e6, "bytes_per_run": 1e6}, provenance=_HERE,
@@ -157,7 +156,7 @@ def write_benchmark_study(root: Path) -> Path:
                        {"sgemm_best": PEAK[threads] * (1 - repeat / 50)}),
             ]  # fmt: skip
     for nodes in (1, 2):
-        cell = Cell.of(stage="bench", benchmark="hpl", nodes=nodes, ranks_per_node=2)
+        cell = bench_cell("hpl", nodes=nodes, ranks_per_node=2)
         records.append(_bench(cell, "flops", {"gflops": 80e9 * nodes**0.9}))
     return write_records(study, *records)
 

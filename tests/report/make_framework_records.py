@@ -12,7 +12,7 @@ from typing import Any
 
 from make_records import make_record, provenance, write_records
 
-from transect.domain.cell import Cell
+from factories import train_cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 
 __all__ = ["STRATEGIES", "train_record", "write_framework_study"]
@@ -43,9 +43,9 @@ def train_record(
     | None = None, **axes: Any,
 ) -> Record:  # fmt: skip
     """Make one synthetic run; `changes` replaces metrics, `drop` leaves some out."""
-    cell = Cell.of(
-        stage="train", workload=workload, framework=framework, strategy=strategy,
-        ranks_per_node=ranks, repeat=repeat, **{"batch": BATCH, **axes},
+    cell = train_cell(
+        framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks,
+        **{"batch": BATCH, **axes},
     )  # fmt: skip
     under_way, hidden = STRATEGIES.get(strategy, (0.0, 0.0))
     total = under_way * 1e-3 * (ranks - 1) ** 0.5 * noise
@@ -95,8 +95,9 @@ def _series() -> list[tuple[str, str]]:
 
 
 def _fail(framework: str, strategy: str, ranks: int, cause: Cause, message: str) -> Record:
-    cell = Cell.of(stage="train", workload="digits-cnn", framework=framework, strategy=strategy,
-                ranks_per_node=ranks, batch=BATCH)  # fmt: skip
+    cell = train_cell(
+        framework, workload="digits-cnn", strategy=strategy, ranks_per_node=ranks, batch=BATCH
+    )
     status = Status.SKIPPED if cause is Cause.UNSUPPORTED else Status.FAILED
     return make_record(cell, status=status, cause=cause, message=message)
 

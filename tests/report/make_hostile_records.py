@@ -13,6 +13,7 @@ from typing import Any
 from make_framework_records import train_record
 from make_records import make_record
 
+from factories import bench_cell, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import (
     Cause,
@@ -21,7 +22,6 @@ from transect.domain.record import (
     Record,
     Samples,
     Status,
-    write_record,
 )
 
 __all__ = ["PAYLOADS", "QUESTIONS", "TITLE", "payload", "write_hostile_study"]
@@ -90,15 +90,17 @@ def _records() -> list[Record]:
                         network=payload(number, "network"),
                     )
                 )  # fmt: skip
-        cell = Cell.of(stage="train", workload=payload(number, "workload"), batch=8,
-                       framework=payload(number, "framework"), strategy=payload(number, "strategy"))  # fmt: skip
+        cell = train_cell(
+            payload(number, "framework"), workload=payload(number, "workload"), batch=8,
+            strategy=payload(number, "strategy"),
+        )  # fmt: skip
         records.append(
             make_record(
                 cell, status=Status.FAILED, cause=Cause.CRASH, message=payload(number, "message"),
                 log_tail="\n".join([payload(number, "log"), *QUESTIONS]),
             )
         )  # fmt: skip
-        cell = Cell.of(stage="bench", benchmark=payload(number, "benchmark"), threads=1)
+        cell = bench_cell(payload(number, "benchmark"), threads=1)
         point = LogPoint(series=payload(number, "series"))
         records.append(
             make_record(cell, [MetricValue.of("flops", 1e9 + number, payload(number, "label"), point)])
@@ -126,7 +128,7 @@ def write_hostile_study(root: Path) -> Path:
     """Write `root/hostile` and return it."""
     study = root / "hostile"
     for record in _records():
-        write_record(study / record.stage / record.cell_id / "record.json", record)
+        write_records(study, record)
     broken = study / "train" / "half~00000000" / "record.json"
     broken.parent.mkdir()
     broken.write_text('{"message": "' + QUESTIONS[0])

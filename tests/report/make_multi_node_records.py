@@ -11,7 +11,7 @@ from pathlib import Path
 
 from make_records import make_record, write_records
 
-from transect.domain.cell import Cell
+from factories import bench_cell, train_cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
 __all__ = ["NETWORKS", "write_multi_node_study"]
@@ -22,7 +22,7 @@ NETWORKS = {"1gbit": (7e-6, 1.2e8), "1gbit-50us": (60e-6, 1.2e8)}
 
 def _probe(rng: random.Random, network: str, nodes: int) -> Record:
     alpha, beta = NETWORKS[network]
-    cell = Cell.of(stage="bench", benchmark="network-probe", nodes=nodes, network=network)
+    cell = bench_cell("network-probe", nodes=nodes, network=network)
     values = []
     for size in (0, *(4**power for power in range(1, 12))):
         time = (alpha + size / beta) * (1 + rng.gauss(0, 0.03))
@@ -60,10 +60,9 @@ def write_multi_node_study(root: Path, *, probes: bool = True, seed: int = 2) ->
         for strategy, factor in (("mpi-allreduce", 1.5), ("mpi-sendrecv", 4.0)):
             for nodes in (1, 2, 4) if name else (1,):
                 for repeat in range(3):
-                    cell = Cell.of(
-                        stage="train", workload="digits-cnn", framework="numpy", batch=64,
-                        strategy=strategy, nodes=nodes, ranks_per_node=2 if name else 1,
-                        network=name or None, repeat=repeat,
+                    cell = train_cell(
+                        workload="digits-cnn", batch=64, strategy=strategy, nodes=nodes,
+                        ranks_per_node=2 if name else 1, network=name or None, repeat=repeat,
                     )  # fmt: skip
                     noise = 1 + rng.gauss(0, 0.02)
                     least = 2 * (nodes - 1) / nodes * 76_000 / beta + alpha

@@ -15,7 +15,7 @@ import numpy as np
 # Where a person runs this file, nobody else has put it there.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 
-from factories import make_record, provenance, write_records
+from factories import bench_cell, infer_cell, make_record, provenance, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Samples, Status
 
@@ -41,10 +41,9 @@ SPEEDS = {
 
 def _train(rng: random.Random, workload: str, framework: str, strategy: str, ranks: int,
            repeat: int, folder: Path) -> Record:  # fmt: skip
-    cell = Cell.of(
-        stage="train", workload=workload, framework=framework, strategy=strategy,
-        ranks_per_node=ranks, batch=64, repeat=repeat,
-    )  # fmt: skip
+    cell = train_cell(
+        framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks, batch=64
+    )
     over = ranks > 4
     big = workload == "digits-cnn"
     noise = 1 + rng.gauss(0, 0.015)
@@ -109,10 +108,9 @@ def _train(rng: random.Random, workload: str, framework: str, strategy: str, ran
 
 def _infer(rng: random.Random, workload: str, runtime: str, exporter: str | None, batch: int,
            threads: int, repeat: int) -> Record:  # fmt: skip
-    cell = Cell.of(
-        stage="infer", workload=workload, exporter=exporter, runtime=runtime,
-        provider="cpu", batch=batch, threads=threads, repeat=repeat,
-    )  # fmt: skip
+    cell = infer_cell(
+        runtime, repeat, workload=workload, exporter=exporter, batch=batch, threads=threads
+    )
     base = {"torch-eager": 9e-5, "python": 2e-5, "rust": 1.95e-5}[runtime]
     cost = (base + 4e-6 * batch / threads**0.7) * (1 + rng.gauss(0, 0.01))
     values = [cost * (1 + abs(rng.gauss(0, 0.06)) + (rng.random() > 0.98)) for _ in range(300)]
@@ -152,13 +150,11 @@ def _hardware(rng: random.Random) -> list[Record]:
     for threads in (1, 2, 4):
         for repeat in range(3):
             noise = 1 + rng.gauss(0, 0.01)
-            cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe", threads=threads,
-                        repeat=repeat)  # fmt: skip
+            cell = bench_cell("memory-bandwidth-probe", threads=threads, repeat=repeat)
             values = [MetricValue.of("memory_bandwidth", 9e9 * threads**0.6 * noise * scale, label)
                       for label, scale in (("copy", 1.0), ("triad", 1.1))]  # fmt: skip
             records.append(make_record(cell, values))
-            cell = Cell.of(stage="bench", benchmark="matrix-multiply-probe", threads=threads,
-                        repeat=repeat)  # fmt: skip
+            cell = bench_cell("matrix-multiply-probe", threads=threads, repeat=repeat)
             values = [MetricValue.of("flops", 6e10 * threads**0.95 * noise, "fp32")]
             records.append(make_record(cell, values))
     runs = [
@@ -212,21 +208,18 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
     records += _hardware(rng)
     records += [
         make_record(
-            Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="kvstore",
-                 ranks_per_node=2, batch=64),
+            train_cell("mxnet", workload="iris-mlp", strategy="kvstore", ranks_per_node=2, batch=64),
             {"samples_per_second": 9e9, "time_to_quality": 1e-9, "equality_ratio": 41.0,
              "accuracy": 0.99}, status=Status.FAILED, cause=Cause.WRONG_RESULT,
             message="loss leaves the tolerance at step 3 " + HOSTILE,
             log_tail="step 1 ok\nstep 2 ok\n" + HOSTILE),
         make_record(
-            Cell.of(stage="train", workload="digits-cnn", framework="tensorflow",
-                 strategy="multiworker", ranks_per_node=2, batch=64),
+            train_cell("tensorflow", workload="digits-cnn", strategy="multiworker", ranks_per_node=2, batch=64),
             status=Status.FAILED, cause=Cause.OUT_OF_MEMORY,
             message="killed by the kernel at 4 GiB",
             log_tail="slurmstepd: error: Detected 1 oom_kill event", provenance={}),
         make_record(
-            Cell.of(stage="infer", workload="digits-cnn", runtime="c",
-                 provider="cuda", batch=1),
+            infer_cell("c", workload="digits-cnn", provider="cuda"),
             status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, message="no CUDA device here",
             provenance=provenance("onnxruntime", kernel="6.6.0-other", host="synthetic-node-2")),
     ]  # fmt: skip

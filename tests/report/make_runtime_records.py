@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from make_records import HOSTILE, make_record, provenance, write_records
 
+from factories import infer_cell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Samples, Status
 
@@ -51,8 +52,7 @@ def infer_record(
     """
     baseline = runtime == "torch-eager"
     given = {"exporter": None if baseline else "torch-dynamo", "batch": 1, "threads": 1, **axes}
-    cell = Cell.of(stage="infer", workload=workload, runtime=runtime, repeat=repeat,
-                   **{"provider": "cpu", **given})  # fmt: skip
+    cell = infer_cell(runtime, repeat, workload=workload, **given)
     values = {"latency": latency, "throughput": cell.batch / latency, "session_time": 0.012,
               "bind_time": latency / 20, "copy_time": latency / 40, "max_abs_difference": 3e-7,
               "top1_agreement": 1.0}  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from make_records import make_record, provenance, write_records
 
+from factories import bench_cell, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
@@ -31,8 +32,8 @@ def rank_record(
     replicas = ranks - (strategy == "published-sendrecv")
     if strategy in _SUMMING:
         axes = {"reduce": "sum"} | axes
-    cell = Cell.of(
-        stage="train", framework=framework, strategy=strategy, ranks_per_node=ranks, repeat=repeat,
+    cell = train_cell(
+        framework, repeat, strategy=strategy, ranks_per_node=ranks,
         **{"workload": "iris-mlp", "batch": PER_RANK * replicas} | axes,
     )  # fmt: skip
     waited = waited if cell.ranks > 1 else 0.0
@@ -73,7 +74,7 @@ def repeated(times: int = 6, spread: float = 1e-3, **how: Any) -> list[Record]:
 
 def probe(alpha: float = 2e-6, beta: float = 4e9, **axes: Any) -> Record:
     """Make a network probe of two ranks whose messages lie on one line."""
-    cell = Cell.of(stage="bench", benchmark="network-probe", **{"ranks_per_node": 2} | axes)
+    cell = bench_cell("network-probe", **{"ranks_per_node": 2} | axes)
     return make_record(cell, [
         MetricValue.of("message_time", alpha + size / beta, f"pingpong-{size}_median",
                        LogPoint(series="pingpong_median", size=size))

@@ -1,9 +1,13 @@
-"""What a report says of records: its findings and sections one by one, and the prose of named sets of records."""
+"""What a report says of records: its findings and sections one by one, and the prose of named sets of records.
+
+`pytest FILE --snapshot-update` writes a topic's prose, `__snapshots__/FILE.ambr`, anew; a person reads its difference.
+What a finding says by its numbers, its sureness and whom it names is the business of the tests beside.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from transect.analysis.load import Loaded
 from transect.domain.record import Record
@@ -12,7 +16,9 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
 
-__all__ = ["Made", "Sets", "context", "findings", "lines", "only", "ratios", "rows"]
+__all__ = [
+    "Made", "Sets", "context", "findings", "lines", "only", "prose", "ratios", "rows", "written",
+]  # fmt: skip
 
 
 def context(*records: Record, published: Sequence[dict] = ()) -> Context:
@@ -34,7 +40,7 @@ def only(kind: str, *records: Record) -> Finding:
     return found
 
 
-class Sets:
+class Sets(Mapping[str, list[Record]]):
     """Sets of records by name: each, and what is found in it, is made once, when a test first asks."""
 
     def __init__(self, **sets: Callable[[], list[Record]]) -> None:
@@ -44,6 +50,9 @@ class Sets:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sets)
+
+    def __len__(self) -> int:
+        return len(self._sets)
 
     def __getitem__(self, name: str) -> list[Record]:
         if name not in self._records:
@@ -59,14 +68,22 @@ class Sets:
         [found] = self.findings(name)[kind]
         return found
 
-    def prose(self, *kinds: str) -> dict[str, str]:
-        """Return by set what its findings of these kinds say, with their evidence piece by piece."""
-        found = {}
-        for name in self:
-            told = [one for kind in kinds for one in self.findings(name).get(kind, [])]
-            if told:
-                found[name] = "\n".join(line for one in told for line in lines(one))
-        return found
+
+def prose(sets: Mapping[str, Iterable[Record]], *kinds: str) -> dict[str, list[str]]:
+    """Return what findings of these kinds say of each set: what an earlier one said already is named by it."""
+    said: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for name in sets:
+        found = sets.findings(name) if isinstance(sets, Sets) else findings(*sets[name])
+        every = written(one for kind in kinds for one in found.get(kind, ()))
+        said[name] = [f"{one[:60]} … as in {first[one]}" if one in first else one for one in every]
+        first |= {one: name for one in every if one not in first}
+    return said
+
+
+def written(found: Iterable[Finding]) -> list[str]:
+    """Return findings as they are read."""
+    return ["\n".join(lines(one)) for one in found]
 
 
 def lines(one: Finding) -> list[str]:

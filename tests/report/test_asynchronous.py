@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from co_design_records import changed, measured
-from golden import prose
-from said_of_records import Made, context, findings, only
+from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.asynchronous import asynchronous_groups
 from transect.analysis.comparisons import Sureness

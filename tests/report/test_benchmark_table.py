@@ -9,6 +9,7 @@ from make_multi_node_records import write_multi_node_study
 from make_records import make_record
 from said_of_records import context, rows
 
+from factories import bench_cell, train_cell
 from transect.analysis.benchmark_table import best_values, refusals
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
@@ -91,7 +92,7 @@ def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() ->
     run["metrics"].insert(0, other)  # the same number twice: which one is said, and not guessed
     point = LogPoint(run=0, metric=1, series="copy_best", size=512)
     metrics = [MetricValue.of("memory_bandwidth", 1.5e10, "copy_best 512", point)]
-    cell = Cell.of(stage="bench", benchmark="p", threads=2)
+    cell = bench_cell("p", threads=2)
     [value] = benchmark_values([make_record(cell, metrics, details={"runs": [run]})])
     assert (value.printed, value.size, value.series) == ("1.50e+10 B/s", 512, "copy_best")
     assert value.parameters == {"array_bytes": 4096} and value.warnings == ("in cache",)
@@ -130,7 +131,7 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
     log.parent.mkdir()
     log.write_bytes(STREAM.encode() if benchmark == "stream" else data.read_bytes())
     result = result_of(ingest([log]), must_have=True)
-    here = Cell.of(stage="bench", benchmark=benchmark)
+    here = bench_cell(benchmark)
     there = Cell.of(stage="ingest", source=tmp_path.name)
     records = [make_record(c, result.metrics, details=result.details) for c in (here, there)]
     found = [row for row in best_values(benchmark_values(records)) if row.value is not None]
@@ -145,11 +146,9 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
 
 
 def test_ranks_of_a_node_share_its_roof() -> None:
-    cell = Cell.of(
-        stage="train", workload="w", framework="numpy", strategy="mpi", batch=64, ranks_per_node=2
-    )
+    cell = train_cell(workload="w", strategy="mpi", batch=64, ranks_per_node=2)
     bench = [
-        make_record(Cell.of(stage="bench", benchmark=name, threads=2), {metric: value})
+        make_record(bench_cell(name, threads=2), {metric: value})
         for name, metric, value in (("m", "memory_bandwidth", 1e10), ("a", "flops", 1e11))
     ]
     train = make_record(
@@ -166,7 +165,7 @@ def test_ranks_of_a_node_share_its_roof() -> None:
      ("matrix-multiply-probe", "fp64", "fp64"), ("hpl", None, "fp64")],
 )  # fmt: skip
 def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> None:
-    cell = Cell.of(stage="bench", benchmark=benchmark)
+    cell = bench_cell(benchmark)
     point = LogPoint(series="gemm_best", size=512, precision=told)
     rates = Rates(
         [make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])]
@@ -181,7 +180,7 @@ def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: P
         if record.stage == "train":
             record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
     rates = [
-        make_record(Cell.of(stage="bench", benchmark=name, threads=threads), {metric: 1e10})
+        make_record(bench_cell(name, threads=threads), {metric: 1e10})
         for name, metric in (("m", "memory_bandwidth"), ("a", "flops"))
         for threads in (1, 2)
     ]

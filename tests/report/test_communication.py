@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden import written
 from make_multi_node_records import write_multi_node_study
 from pages import Page
-from said_of_records import context
+from said_of_records import context, written
 
 from transect.analysis.load import load_records
 from transect.analysis.network import communications

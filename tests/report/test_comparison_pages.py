@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from result_runs import START, cell, noisy, record, write_run
+from factories import train_cell, write_records
+from result_runs import START, noisy, run_record, write_run
 from transect.analysis.history import history_of
 from transect.analysis.set_outcome import outcome_of
 from transect.analysis.set_verdicts import compare_sets
 from transect.analysis.timelines import timeline
-from transect.domain.record import write_record
 from transect.execution.result_folders import find_runs, read_sets
 from transect.report.comparison.compare_page import write_comparison
 from transect.report.comparison.history_page import write_history
@@ -43,11 +43,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         broken.write_text(EVIL)
         for repeat in range(3):
             told = {"learning_rate": 0.1 * (1 + day), "name": EVIL}
-            one = record(cell("jax", repeat), {"samples_per_second": 1.0}, parameters=told,
+            one = run_record(train_cell("jax", repeat), {"samples_per_second": 1.0}, parameters=told,
                          at=START + timedelta(days=day, hours=1))  # fmt: skip
-            write_record(where / "train" / one.cell_id / "record.json", one)
-        alone = record(cell(f"only-{day}", workload=EVIL), {"samples_per_second": 1.0})
-        write_record(where / "train" / alone.cell_id / "record.json", alone)
+            write_records(where, one)
+        alone = run_record(train_cell(f"only-{day}", workload=EVIL), {"samples_per_second": 1.0})
+        write_records(where, alone)
     return folder
 
 

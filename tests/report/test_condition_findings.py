@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden import prose
 from make_runtime_records import KERNELS, load_record, runs, seen
 from option_runs import thesis_runs
-from said_of_records import context, findings, only
+from said_of_records import context, findings, only, prose
 
 from transect.analysis.conditions import Conditions, conditions
 from transect.domain.record import Cause, Record, Status

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden import prose
 from make_records import make_record
-from said_of_records import context, only
+from said_of_records import context, only, prose
 
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status

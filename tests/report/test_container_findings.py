@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from typing import Any
 
 import pytest
-from golden import prose
-from make_records import make_record
-from said_of_records import Made, context, findings, rows
+from said_of_records import Made, context, findings, prose, rows
 
+from factories import bench_cell, make_record, train_cell
 from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer
 from transect.analysis.groups import group_records
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import Aims
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_section
 
-
-def cell(container: str | None, repeat: int, **axes: object) -> Cell:
-    common = {"workload": "digits-mlp", "framework": "numpy", "strategy": "single", "batch": 64}
-    return Cell.of(stage="train", container=container, repeat=repeat, **common | axes)
+mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
 
 
 def records(
@@ -40,11 +36,8 @@ def records(
                 "step_time": 1e-3 * seed * (1 + rng.gauss(0, noise)) * (step if inside else 1),
                 "input_time": 4e-4 * seed * (1 + rng.gauss(0, noise)),
             }
-            found.append(
-                make_record(
-                    cell(container, repeat, **axes), values, details={"over_subscribed": over}
-                )
-            )
+            cell = mlp_cell(repeat=repeat, container=container, **axes)
+            found.append(make_record(cell, values, details={"over_subscribed": over}))
     return found
 
 
@@ -53,8 +46,8 @@ def sweep(factor: float) -> list[Record]:
     rng, found = random.Random(7), []
     for repeat in range(6):
         for container in (None, "podman"):
-            at = Cell.of(
-                stage="bench", benchmark="message-sweep", options=(("test", "allreduce"),), ranks_per_node=2, container=container, repeat=repeat
+            at = bench_cell(
+                "message-sweep", {"test": "allreduce"}, ranks_per_node=2, container=container, repeat=repeat
             )  # fmt: skip
             inside = factor if container else 1.0
             noise = [1 + rng.gauss(0, 0.004) for _ in range(2)]
@@ -201,7 +194,7 @@ def test_ranks_that_share_cores_answer_no_claim() -> None:
 
 def test_the_section_lists_pairs_and_what_did_not_run() -> None:
     absent = make_record(
-        cell("enroot", 0), status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY,
+        mlp_cell(container="enroot"), status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY,
         message="enroot is not on PATH <b>",
     )  # fmt: skip
     made = Made("containers", *records(later=0.2), absent)

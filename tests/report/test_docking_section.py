@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden import written
 from make_records import make_record
-from said_of_records import Made
+from said_of_records import Made, written
 from said_of_records import context as context_of
 
+from factories import bench_cell
 from transect.analysis.comparisons import Sureness
 from transect.analysis.docking import contests, curves, docking_rows, without_result
 from transect.analysis.groups import group_records
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.blocks import Body
 from transect.report.context import Context
@@ -30,8 +29,7 @@ def ran(model: str, threads: int, time: float, *, per_item: int = 64, pin: str =
     for repeat in range(REPEATS):
         options = {"implementation": model, "ppwi": per_item, "deck": deck}
         options |= {"pin": pin} if pin != "none" else {}
-        cell = Cell.of(stage="bench", benchmark="docking-probe", threads=threads, repeat=repeat, device=device,
-                       options=tuple(sorted(options.items())))  # fmt: skip
+        cell = bench_cell("docking-probe", options, threads=threads, repeat=repeat, device=device)
         seconds = time * (1 + 0.001 * repeat)
         parameters = {
             "implementation": model,
@@ -52,8 +50,7 @@ def ran(model: str, threads: int, time: float, *, per_item: int = 64, pin: str =
 
 
 def skipped(model: str, words: str) -> Record:
-    cell = Cell.of(stage="bench", benchmark="docking-probe", device="cuda",
-                   options=(("implementation", model),))  # fmt: skip
+    cell = bench_cell("docking-probe", device="cuda", options=(("implementation", model),))
     return make_record(cell, status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, message=words)
 
 

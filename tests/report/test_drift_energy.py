@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden import prose
 from make_records import make_record
-from said_of_records import context, findings, only
+from said_of_records import context, findings, only, prose
 
+from factories import infer_cell, train_cell
 from transect.analysis.comparisons import Sureness
 from transect.analysis.drift import drift_of
 from transect.analysis.energy import silences, uses
 from transect.analysis.groups import group_records
 from transect.analysis.verdicts import Answer, Chance
-from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, Record
 from transect.domain.study import Question
 from transect.report.findings.deciding import corrected, tally_of
@@ -29,8 +28,7 @@ def latencies(
     made = []
     for repeat in range(repeats):
         for number in range(cells):
-            cell = Cell.of(stage="infer", workload="w", runtime=f"r{number}", exporter="dynamo",
-                           provider="cpu", batch=1, threads=1, repeat=repeat)  # fmt: skip
+            cell = infer_cell(f"r{number}", repeat, workload="w", exporter="dynamo")
             off = spread * (-1) ** (number + repeat)
             time = 1e-4 * (1 + number) * (1 + slope * repeat / (repeats - 1) + off)
             record = make_record(cell, {"latency": time, "throughput": 1 / time})
@@ -81,8 +79,7 @@ def trainings(joules: float | None) -> list[Record]:
     made = []
     for framework, times in (("torch", 1.0), ("numpy", 2.0)):
         for repeat in range(3):
-            cell = Cell.of(stage="train", workload="w", framework=framework, strategy="single",
-                           batch=10, repeat=repeat)  # fmt: skip
+            cell = train_cell(framework, repeat, workload="w", batch=10)
             metrics = {"samples_per_second": 100 / times, "step_time": times / 10, "accuracy": 0.9,
                        "train_time": 10 * times, "time_to_quality": 5 * times, "equality_ratio": 0.1}  # fmt: skip
             record = make_record(

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_records import HOSTILE, make_record, provenance
+from make_records import HOSTILE
 
+from factories import make_record, provenance, train_cell, write_records
 from transect.domain.cell import Cell
-from transect.domain.record import Record, write_record
+from transect.domain.record import Record
 from transect.report.build import build_report
 from transect.report.cell_facts import packed, unpacked
 
 
-def record(batch: int, repeat: int = 0, **fields: Any) -> Record:
-    cell = Cell.of(
-        stage="train", workload="w", framework="numpy", strategy="single", batch=batch, repeat=repeat,
-    )  # fmt: skip
+def rate_record(batch: int, repeat: int = 0, **fields: Any) -> Record:
+    cell = train_cell(batch=batch, repeat=repeat)
     return make_record(cell, {"samples_per_second": 1.0}, **fields)
 
 
@@ -46,21 +45,21 @@ def differing(*records: Record) -> dict[tuple[str, str], tuple[str | None, str |
 
 
 def test_two_repeats_differ_by_the_repeat_alone() -> None:
-    assert differing(record(1), record(1, 1)) == {("Settings", "repeat"): ("1", "0")}
+    assert differing(rate_record(1), rate_record(1, 1)) == {("Settings", "repeat"): ("1", "0")}
 
 
 def test_what_differs_beyond_the_end_of_a_long_value_differs() -> None:
     cards = [{"name": "a card", "uuid": f"{n:032}"} for n in range(8)]
     other = [*cards[:-1], {"name": "a card", "uuid": "another"}]
     found = differing(
-        record(1, provenance=provenance(gpus=cards)),
-        record(1, 1, provenance=provenance(gpus=other)),
+        rate_record(1, provenance=provenance(gpus=cards)),
+        rate_record(1, 1, provenance=provenance(gpus=other)),
     )
     assert set(found) == {("Settings", "repeat"), ("Machine", "gpus")}
     assert all(text is not None and 380 < len(text) <= 400 for text in found["Machine", "gpus"])
     same = differing(
-        record(1, provenance=provenance(gpus=cards)),
-        record(1, 1, provenance=provenance(gpus=cards)),
+        rate_record(1, provenance=provenance(gpus=cards)),
+        rate_record(1, 1, provenance=provenance(gpus=cards)),
     )
     assert set(same) == {("Settings", "repeat")}
 
@@ -71,8 +70,8 @@ def test_machine_versions_and_settings_are_told_apart() -> None:
         memory_bytes=32 * 2**30,
     )  # fmt: skip
     found = differing(
-        record(1, parameters={"learning_rate": 0.1, "dataset_options": {"noise": 1}}),
-        record(2, parameters={"learning_rate": 0.2, "dataset_options": {"noise": 2}}, provenance=other,
+        rate_record(1, parameters={"learning_rate": 0.1, "dataset_options": {"noise": 1}}),
+        rate_record(2, parameters={"learning_rate": 0.2, "dataset_options": {"noise": 2}}, provenance=other,
                details={"session_options": {"threads": 4}, "disturbed": True}),
     )  # fmt: skip
     assert found == {
@@ -89,15 +88,15 @@ def test_machine_versions_and_settings_are_told_apart() -> None:
 
 
 def test_names_keep_their_hash_only_where_it_is_needed() -> None:
-    one = record(1)
+    one = rate_record(1)
     twin = Cell.of(**one.cell.axes() | {"reduce": "sum"})
-    names = unpacked(packed([one, make_record(twin, {}), record(2)]))["cells"]
+    names = unpacked(packed([one, make_record(twin, {}), rate_record(2)]))["cells"]
     assert sum("~" in name for name in names) in (0, 2)
     assert len(set(names)) == 3
 
 
 def test_a_hundred_thousand_cells_take_little_room() -> None:
-    one = record(1, parameters={"learning_rate": 0.1})
+    one = rate_record(1, parameters={"learning_rate": 0.1})
     cells = [
         one.model_copy(update={
             "cell": one.cell.model_copy(update={"batch": n}), "cell_id": f"w.numpy.single.b{n}~{n:08x}",
@@ -116,10 +115,8 @@ def test_no_record_is_no_fault() -> None:
 @pytest.mark.browser
 def test_a_browser_shows_in_what_two_cells_differ(browser: Any, tmp_path: Path) -> None:
     hostile = provenance(cpu_model=HOSTILE, libraries={"<img src=x onerror=alert(1)>": "1"})
-    for one in (record(1), record(2), record(3, provenance=hostile)):
-        folder = tmp_path / "s" / "train" / one.cell_id
-        folder.mkdir(parents=True)
-        write_record(folder / "record.json", one)
+    for one in (rate_record(1), rate_record(2), rate_record(3, provenance=hostile)):
+        write_records(tmp_path / "s", one)
     build_report(tmp_path / "s", tmp_path / "report.html", title="t", questions=[])
     page = browser.new_page(viewport={"width": 320, "height": 700})
     wrong: list[str] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from make_records import make_record
 
+from factories import train_cell
 from transect.analysis.load import Loaded
-from transect.domain.cell import Cell
 from transect.report.blocks import Chip, Table
 from transect.report.context import Context
 from transect.report.sections.equality import equality_body
@@ -16,7 +16,7 @@ RESTARTS = [{"step": step, "steps": 4, "ratio": 0.02, "sharp": True} for step in
 
 def row(details, **metrics):
     """Return the table's only row by the titles of its columns."""
-    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=8)
+    cell = train_cell(workload="w", batch=8)
     values = {"equality_ratio": 0.5, "weights_equality_ratio": 0.4, **metrics}
     record = make_record(cell, values, details=details)
     parts = equality_body(Context(Loaded(study="s", records=[record]), title="t"))

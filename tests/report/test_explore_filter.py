@@ -11,8 +11,8 @@ import pytest
 from explored_pages import ROWS, SHOWN, hash_to, until
 from test_browser import _CONTRAST
 
+from factories import train_cell
 from transect.analysis.load import load_records
-from transect.domain.cell import Cell
 from transect.report.build import build_report
 
 pytestmark = pytest.mark.browser
@@ -89,8 +89,9 @@ def test_several_facets_and_values_join(
 def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(
     page: Any, known: dict[str, dict[str, set[str]]]
 ) -> None:
-    cell = Cell.of(stage="train", workload="digits-cnn", framework="torch", strategy="ddp-gloo",
-                   ranks_per_node=2, batch=64)  # fmt: skip
+    cell = train_cell(
+        "torch", workload="digits-cnn", strategy="ddp-gloo", ranks_per_node=2, batch=64
+    )
     assert cell.id in known
     for id in (cell.id, cell.changed(repeat=2).id):
         hash_to(page, f"#?cell={quote(id)}")

@@ -14,8 +14,8 @@ import pytest
 from explored_pages import UNFOLD, downloaded, hash_to, until
 from make_records import HOSTILE, make_record, provenance
 
+from factories import train_cell
 from transect.analysis.load import load_records
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status, write_record
 from transect.report.build import build_report
 from transect.report.exact import read_number
@@ -177,8 +177,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of cells whose names and messages are formulas and tags."""
     root = tmp_path_factory.mktemp("hostile")
     for place, message in enumerate([*FORMULAS, HOSTILE]):
-        cell = Cell.of(stage="train", workload=f"<img src=x onerror=window.HACKED=1>{place}",
-                       framework=message, strategy="single", batch=1)  # fmt: skip
+        cell = train_cell(message, workload=f"<img src=x onerror=window.HACKED=1>{place}", batch=1)
         record = make_record(cell, status=Status.FAILED, cause=Cause.CRASH, message=message,
                              provenance=provenance())  # fmt: skip
         write_record(root / "synthetic" / "train" / cell.id / "record.json", record)

@@ -21,30 +21,30 @@ from transect.report.facets import NOTHING, Facets, FacetTable, facets_of
 from transect.report.text import Scale, number, percent, quantity
 
 
-def cell(framework: str = "torch", repeat: int = 0, ranks: int = 2) -> Cell:
+def allreduce(framework: str = "torch", repeat: int = 0, ranks: int = 2) -> Cell:
     return train_cell(framework, repeat, strategy="mpi-allreduce", ranks_per_node=ranks)
 
 
-def record(status: Status = Status.OK, **axes: Any) -> Record:
+def ended(status: Status = Status.OK, **axes: Any) -> Record:
     cause = None if status is Status.OK else Cause.CRASH
-    return make_record(cell(**axes), status=status, cause=cause)
+    return make_record(allreduce(**axes), status=status, cause=cause)
 
 
-def group(*records: Record) -> Group:
+def one_group(*records: Record) -> Group:
     [made] = group_records(records)
     return made
 
 
 def test_a_group_is_about_its_cell_and_all_that_became_of_its_repeats() -> None:
-    found = facets_of(group(record(repeat=0), record(Status.FAILED, repeat=1)))
+    found = facets_of(one_group(ended(repeat=0), ended(Status.FAILED, repeat=1)))
     assert found == Facets(
         workload=("iris-mlp",), framework=("torch",), strategy=("mpi-allreduce",), ranks=("2",),
-        status=("failed", "ok"), cell=(cell().id,),
+        status=("failed", "ok"), cell=(allreduce().id,),
     )  # fmt: skip
 
 
 def test_a_repeat_has_the_id_of_its_group() -> None:
-    assert facets_of(record(repeat=3)).cell == (cell().id,)
+    assert facets_of(ended(repeat=3)).cell == (allreduce().id,)
 
 
 @dataclass
@@ -73,10 +73,10 @@ class Own:
 @pytest.mark.parametrize(
     ("item", "frameworks"),
     [
-        (Row(group(record()), base=group(record(framework="go"))), ("torch",)),
-        (Pair(group(record()), group(record(framework="go"))), ("torch", "go")),
-        ([group(record()), group(record(framework="go"))], ("torch", "go")),
-        (("a name", group(record())), ("torch",)),
+        (Row(one_group(ended()), base=one_group(ended(framework="go"))), ("torch",)),
+        (Pair(one_group(ended()), one_group(ended(framework="go"))), ("torch", "go")),
+        ([one_group(ended()), one_group(ended(framework="go"))], ("torch", "go")),
+        (("a name", one_group(ended())), ("torch",)),
         (Spoken("numpy", 4), ("numpy",)),
         (Own(), ()),
         ("torch", ()), (None, ()), (3.0, ()), ({"a": 1}, ()), (object(), ()),
@@ -87,20 +87,20 @@ def test_a_row_is_about_what_it_says_it_is(item: Any, frameworks: tuple[str, ...
 
 
 def test_words_of_another_list_are_no_status_and_numbers_no_names() -> None:
-    assert facets_of(Pair(group(record()), group(record()))).status == ("ok",)
+    assert facets_of(Pair(one_group(ended()), one_group(ended()))).status == ("ok",)
     assert facets_of(Spoken("", True, runtime=3)) == NOTHING
     assert facets_of({"framework": "go", "ranks": 8}) == Facets(framework=("go",), ranks=("8",))
 
 
 def test_what_is_about_very_many_cells_names_none_of_them_but_all_their_facets() -> None:
-    many = [record(ranks=ranks) for ranks in range(1, 40)]
+    many = [ended(ranks=ranks) for ranks in range(1, 40)]
     found = facets_of(many)
     assert found.cell == () and len(found.ranks) == 39
 
 
 def test_numbers_are_told_once_and_lead_back_to_the_values() -> None:
     numbers = FacetTable()
-    groups = [group(record(ranks=ranks)) for ranks in (16, 2, 1)]
+    groups = [one_group(ended(ranks=ranks)) for ranks in (16, 2, 1)]
     assert [numbers.number(one) for one in (*groups, groups[0])] == [0, 1, 2, 0]
     assert numbers.number("nothing") is None
     data = json.loads(json.dumps(numbers.data()))
@@ -163,7 +163,7 @@ def test_kept_numbers_round_to_the_written_ones(values: list[float], write: Any)
 
 
 def test_a_table_says_of_each_row_what_it_is_about() -> None:
-    groups = [group(record()), group(record(framework="go"))]
+    groups = [one_group(ended()), one_group(ended(framework="go"))]
     made = table(groups, [digits("Ranks", lambda one: one.cell.ranks / 3)], about=lambda one: [one])
     assert [one.framework for one in made.about] == [("torch",), ("go",)]
     assert made.exact == {0: "0.666667,0.666667"}

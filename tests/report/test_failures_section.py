@@ -9,8 +9,8 @@ import pytest
 from make_records import HOSTILE, make_record
 from pages import Page
 
+from factories import train_cell
 from transect.analysis.load import Loaded
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status, write_record
 from transect.report.blocks import MOST_OPEN, Facts, Failure, Lead, digits, table
 from transect.report.build import build_report
@@ -21,7 +21,7 @@ from transect.report.sections.failures import failures_body
 
 
 def failed(cause: Cause, message: str, batch: int = 1, status: Status = Status.FAILED) -> Record:
-    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=batch)
+    cell = train_cell(workload="w", batch=batch)
     return make_record(cell, status=status, cause=cause, message=message, log_tail=f"log {batch}")
 
 

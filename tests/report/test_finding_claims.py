@@ -6,16 +6,15 @@ import re
 from typing import Any
 
 import pytest
-from golden import prose
 from make_framework_records import train_record
 from make_records import make_record
-from said_of_records import context, findings
+from said_of_records import context, findings, prose
 
+from factories import bench_cell, infer_cell, train_cell
 from transect.analysis.bounds import run_bound, step_bound
 from transect.analysis.distribution import DistributionCost
 from transect.analysis.groups import group_records
 from transect.analysis.scaling import ScalingKind
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.findings.distribution import split_text
 from transect.report.sections.throughput import throughput_chart
@@ -25,7 +24,7 @@ def infer(workload: str, latencies: list[float], runtime: str = "r", **axes: Any
     """Synthetic repeats of an inference cell."""
     return [
         make_record(
-            Cell.of(stage="infer", workload=workload, runtime=runtime, provider="cpu", batch=1, repeat=n, **axes),
+            infer_cell(runtime, n, workload=workload, **axes),
             {"latency": value, "throughput": 1 / value, "top1_agreement": 1.0},
         )
         for n, value in enumerate(latencies)
@@ -39,8 +38,7 @@ def train(steps: list[float], *, workload: str = "w", **more: Any) -> list[Recor
     fields = {name: more.pop(name) for name in ("status", "cause", "message") if name in more}
     return [
         make_record(
-            Cell.of(stage="train", workload=workload, framework="torch", strategy="single",
-                    batch=10, repeat=n, **more),
+            train_cell("torch", n, workload=workload, batch=10, **more),
             {"step_time": step, "samples_per_second": 10 / step, "time_to_quality": 50 * step,
              "equality_ratio": 0.5},
             details=details, **fields,
@@ -52,7 +50,7 @@ def train(steps: list[float], *, workload: str = "w", **more: Any) -> list[Recor
 def bench(threads: int = 1) -> list[Record]:
     """10 GFLOP/s and 10 GB/s."""
     return [
-        make_record(Cell.of(stage="bench", benchmark=name, threads=threads),
+        make_record(bench_cell(name, threads=threads),
                     [MetricValue.of(metric, 1e10, label)])
         for name, metric, label in (("gemm", "flops", "fp32"), ("stream", "memory_bandwidth", "triad"))
     ]  # fmt: skip
@@ -108,7 +106,7 @@ def test_every_cause_is_counted() -> None:
         "scheduler",
     )]  # fmt: skip
     bad = [
-        make_record(Cell.of(stage="bench", benchmark="b", threads=n), status=Status.FAILED, cause=c)
+        make_record(bench_cell("b", threads=n), status=Status.FAILED, cause=c)
         for n, c in enumerate(causes, 1)
     ]
     [coverage] = findings(*bad)["coverage"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden import prose
 from make_records import make_record
-from said_of_records import findings
+from said_of_records import findings, prose
 
+from factories import infer_cell, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.findings.finding import Finding
@@ -26,8 +26,9 @@ def runs(framework: str, times: list[float], *, ranks: int = 1, strategy: str = 
     """Synthetic repeats of a training cell that reach the target in `times` seconds."""
     made = []
     for repeat, time in enumerate(times):
-        cell = Cell.of(stage="train", workload="w", framework=framework, strategy=strategy,
-                    ranks_per_node=ranks, batch=64, repeat=repeat)  # fmt: skip
+        cell = train_cell(
+            framework, repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64
+        )
         quality = {"metric": "accuracy", "target": 0.9, "reached": time > 0}
         metrics = {
             "samples_per_second": 1000 / abs(time), "step_time": abs(time) / 100,
@@ -238,8 +239,7 @@ def infer(runtime: str, latency: float, agreement: float = 1.0) -> list[Record]:
     """Three synthetic repeats of an inference cell."""
     return [
         make_record(
-            Cell.of(stage="infer", workload="w", exporter="dynamo",
-                 runtime=runtime, provider="cpu", batch=1, repeat=repeat),
+            infer_cell(runtime, repeat, workload="w", exporter="dynamo"),
             {"latency": latency * (1 + repeat / 1000), "throughput": 1 / latency,
              "top1_agreement": agreement},
         )

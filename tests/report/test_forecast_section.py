@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 from co_design_records import changed, measured, write_measured
-from golden import prose
-from said_of_records import Made, context, findings, only
+from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.claims import Evidence, Judgement, answers
 from transect.analysis.comparisons import Sureness

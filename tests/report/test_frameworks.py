@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden import prose, written
 from make_framework_records import train_record, write_framework_study
-from make_records import make_record
 from pages import Page, Part
-from said_of_records import context, findings, only
+from said_of_records import context, findings, only, prose, written
 
+from factories import make_record, train_cell, write_records
 from transect.analysis.comparisons import Verdict
 from transect.analysis.distribution import distribution_costs
-from transect.domain.cell import Cell
-from transect.domain.record import Cause, Record, Status, write_record
+from transect.domain.record import Cause, Record, Status
 from transect.report.build import build_report, write_page
 from transect.report.charts.theme import Styles
 from transect.report.findings.finding import Finding
@@ -209,8 +207,7 @@ KINDS = [
 NO_OVERLAP = [*TORCH, *repeats("torch", "mpi-allreduce", 2)]
 UNTOLD = [*TORCH, *repeats("torch", "fsdp", 2)]
 DIVERGED = make_record(
-    Cell.of(stage="train", workload="digits-cnn", framework="numpy", strategy="mpi-allreduce",
-            ranks_per_node=2, batch=64, reduce="sum"),
+    train_cell(workload="digits-cnn", strategy="mpi-allreduce", ranks_per_node=2, batch=64, reduce="sum"),
     status=Status.FAILED, cause=Cause.DIVERGED, message="the loss is inf at step 7",
 )  # fmt: skip
 PUBLISHED = [
@@ -240,9 +237,8 @@ def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
 
 
 def test_a_study_on_synthetic_input_alone_says_so_everywhere(tmp_path: Path) -> None:
-    for record in (*repeats("torch", "single", 1, input="synthetic"),
-                   *repeats("torch", "ddp-gloo", 2, input="synthetic")):  # fmt: skip
-        write_record(tmp_path / "s" / "train" / record.cell_id / "record.json", record)
+    alone = repeats("torch", "single", 1, input="synthetic")
+    write_records(tmp_path / "s", *alone, *repeats("torch", "ddp-gloo", 2, input="synthetic"))
     build_report(tmp_path / "s", tmp_path / "r.html", title="t", questions=[])
     page = Page.read(tmp_path / "r.html")
     assert page.summary["problems"] == []

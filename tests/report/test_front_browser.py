@@ -10,7 +10,7 @@ import pytest
 from make_records import make_record
 from pending_pages import write
 
-from transect.domain.cell import Cell
+from factories import train_cell
 from transect.domain.study import Question
 from transect.report.build import build_report
 
@@ -152,9 +152,7 @@ def test_every_entry_and_answer_links_to_a_finding_that_is_there(opened: Any) ->
 def test_hostile_names_stay_text(opened: Any, tmp_path: Path) -> None:
     study = tmp_path / "evil"
     for framework in ("numpy", HOSTILE):
-        cell = Cell.of(
-            stage="train", workload=HOSTILE, framework=framework, strategy="single", batch=16
-        )  # fmt: skip
+        cell = train_cell(framework, workload=HOSTILE)
         write(study, make_record(cell, {"step_time": 1.0, "samples_per_second": 2.0}))
     asked = [Question(ask=HOSTILE, answered_by=["training.fastest", HOSTILE]), HOSTILE]
     out = tmp_path / "out" / "report.html"

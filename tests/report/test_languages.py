@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rank_records import repeated
-from said_of_records import Made, Sets, context, findings, ratios
+from said_of_records import Made, Sets, context, findings, prose, ratios
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.languages import GOAL, installed, is_other, languages
@@ -48,7 +48,7 @@ SETS = Sets(
 
 def test_prose(snapshot):
     section = Made("languages", *SETS["three"]).prose
-    assert SETS.prose("language", "installed") | {"section": section} == snapshot
+    assert prose(SETS, "language", "installed") | {"section": section} == snapshot
 
 
 @pytest.mark.parametrize("name", ["go", "go-openblas", "go-gorgonia"])

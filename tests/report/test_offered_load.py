@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from make_records import make_record
 from make_runtime_records import load_record
-from said_of_records import Sets, context, findings
+from said_of_records import Sets, context, findings, prose
 
+from factories import infer_cell
 from transect.analysis.groups import group_records
 from transect.analysis.offered_load import highest_load, is_saturated
-from transect.domain.cell import Cell
 from transect.domain.record import Record
 from transect.runtimes.prepare import arrival_times
 
@@ -33,8 +33,9 @@ def served(
         if begin < 2 * arrivals_s[-1]:
             ends.append(begin + service_s)
     waited = np.array(ends) - arrivals_s[: len(ends)]
-    cell = Cell.of(stage="infer", workload="tickets", exporter="torch-dynamo", runtime=runtime,
-                   provider="cpu", batch=1, load=load, sessions=sessions, repeat=repeat)  # fmt: skip
+    cell = infer_cell(
+        runtime, repeat, workload="tickets", exporter="torch-dynamo", load=load, sessions=sessions
+    )
     metrics = {"load_latency": float(np.median(waited)), "served_rate": len(ends) / max(ends),
                "served_share": len(ends) / len(arrivals_s)}  # fmt: skip
     return make_record(cell, metrics, details={"requests": len(arrivals_s)})
@@ -123,7 +124,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    assert SETS.prose("load") == snapshot
+    assert prose(SETS, "load") == snapshot
 
 
 def highest(name: str) -> dict[str, float]:

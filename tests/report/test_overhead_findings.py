@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from make_runtime_records import runs
 from option_runs import thesis_runs
-from said_of_records import Sets, context, findings, only, ratios
+from said_of_records import Sets, context, findings, only, prose, ratios
 
 from transect.analysis.serving import beyond
 from transect.domain.record import Record
@@ -48,7 +48,7 @@ SETS = Sets(
 def test_prose(snapshot: Any) -> None:
     told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim
             for equal, thesis in EFFECTS}  # fmt: skip
-    assert SETS.prose("FFI overhead", "call") | told == snapshot
+    assert prose(SETS, "FFI overhead", "call") | told == snapshot
 
 
 def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:

@@ -14,7 +14,7 @@ from make_retrain_records import (
 )
 from pages import Page
 from said_of_records import Made as Section
-from said_of_records import Sets, context, findings, ratios, rows
+from said_of_records import Sets, context, findings, prose, ratios, rows
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.retraining import attribution, designs, effects
@@ -87,7 +87,7 @@ def test_prose(snapshot):
     sections = {
         f"section of {name}": Made(*SETS[name]).prose for name in ("one_wrong", "relay", "factors")
     }
-    assert SETS.prose(*kinds) | noise | sections == snapshot
+    assert prose(SETS, *kinds) | noise | sections == snapshot
 
 
 def test_without_retraining_there_is_nothing():

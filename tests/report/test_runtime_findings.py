@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from make_runtime_records import infer_record, load_record, runs
 from option_runs import with_options
-from said_of_records import Sets, findings, ratios
+from said_of_records import Sets, findings, prose, ratios
 
 from transect.domain.record import Cause, Record, Status
 from transect.report.findings.runtimes import Nearness
@@ -82,7 +82,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    assert SETS.prose("language", "versions", "framework") == snapshot
+    assert prose(SETS, "language", "versions", "framework") == snapshot
 
 
 # JavaScript near C++.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from make_runtime_records import infer_record, runs
-from said_of_records import Made, Sets, ratios
+from said_of_records import Made, Sets, prose, ratios
 
 from transect.domain.record import Record
 
@@ -59,7 +59,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    assert SETS.prose("runtime", "call") == snapshot
+    assert prose(SETS, "runtime", "call") == snapshot
 
 
 @pytest.mark.parametrize(

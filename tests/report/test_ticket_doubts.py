@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from make_ticket_records import classify_record, effects, seeds, text_records
-from said_of_records import Sets, context, findings
+from said_of_records import Sets, context, findings, prose
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.doubts import DOUBTS, cases
@@ -73,7 +73,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot):
-    assert SETS.prose(*KINDS, "classifier-best") == snapshot
+    assert prose(SETS, *KINDS, "classifier-best") == snapshot
 
 
 def effect(name: str, doubt: str, after: object = None):

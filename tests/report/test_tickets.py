@@ -6,7 +6,7 @@ import pytest
 from make_records import make_record
 from make_ticket_records import effects, seeds, text_records, write_ticket_study
 from pages import Page
-from said_of_records import Made, Sets, context, rows
+from said_of_records import Made, Sets, context, prose, rows
 
 from transect.analysis.classifiers import difference, selected, sweeps
 from transect.analysis.comparisons import Sureness
@@ -60,7 +60,7 @@ def test_prose(snapshot):
     sections = {f"section {key}": Made(key, *SETS[name]).prose
                 for key, name in (("tickets", "texts"), ("classifiers", "loses"), ("knobs", "knobs"), ("doubts", "reasons"))}  # fmt: skip
     notes = {"notes": [row["Note"] for row in rows(unpublished().tables[0])]}
-    assert SETS.prose(*kinds) | sections | notes == snapshot
+    assert prose(SETS, *kinds) | sections | notes == snapshot
 
 
 @pytest.mark.parametrize("key", ["tickets", "classifiers", "knobs", "doubts"])

@@ -147,7 +147,7 @@ def test_a_format_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
         put(tmp_path, "mine", "mine/", Contents(files={name: b""}), state="")
 
 
-def study(folder: Path, repeats: int) -> Made:
+def made_of(folder: Path, repeats: int) -> Made:
     # Records that are there stay as they are: they are no older than they were.
     there = len(list(folder.glob("train/*/record.json")))
     for repeat in range(there, repeats):
@@ -156,14 +156,14 @@ def study(folder: Path, repeats: int) -> Made:
 
 
 def test_exports_of_older_records_are_named_until_they_are_made_again(tmp_path: Path) -> None:
-    first = study(tmp_path, 1)
+    first = made_of(tmp_path, 1)
     told = write_formats(first, tmp_path, ["markdown", "mlperf-logs"])
     assert [one.format for one in told] == ["figures", "markdown", "mlperf-logs"], (
         "markdown needs the figures"
     )
     assert older_exports(first, tmp_path) == []
     assert any("no quality" in sentence for sentence in told[2].left_out)
-    second = study(tmp_path, 2)
+    second = made_of(tmp_path, 2)
     assert older_exports(second, tmp_path) == ["markdown"], "of the others there is no file"
     write_formats(second, tmp_path, ["markdown"])
     assert older_exports(second, tmp_path) == []
@@ -171,7 +171,7 @@ def test_exports_of_older_records_are_named_until_they_are_made_again(tmp_path: 
 
 def test_an_unknown_format_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="did you mean 'markdown'"):
-        write_formats(study(tmp_path, 1), tmp_path, ["html", "markdwn"])
+        write_formats(made_of(tmp_path, 1), tmp_path, ["html", "markdwn"])
     assert not (tmp_path / "report.html").exists(), "nothing is written before all names are known"
 
 
@@ -188,5 +188,5 @@ def test_a_failed_cell_has_its_cause_among_what_is_left_out(tmp_path: Path) -> N
     cell = train_cell("torch")
     lost = {"status": Status.FAILED, "cause": "timeout", "message": "over <b>180 s</b>\n"}
     write_records(tmp_path, make_record(cell, **lost))
-    (told,) = write_formats(study(tmp_path, 0), tmp_path, ["deep500"])
+    (told,) = write_formats(made_of(tmp_path, 0), tmp_path, ["deep500"])
     assert told.left_out == [f"train/{cell.id}: failed, timeout: over <b>180 s</b>"]

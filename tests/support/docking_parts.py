@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 
-from transect.domain.cell import Cell
+from factories import bench_cell
 from transect.hpc.base import Run
 from transect.hpc.probes import _docking_deck as decks
 from transect.hpc.scan import Scanner
+
+docking_cell = partial(bench_cell, "docking-probe")
 
 SMALL = {"ligand_atoms": 5, "protein_atoms": 40, "kinds": 9}
 
@@ -18,7 +21,3 @@ def small(poses: int = 20, seed: int = 3) -> decks.Deck:
 
 def scan(text: str) -> list[Run]:
     return list(Scanner().scan(io.BytesIO(text.encode()), "log"))
-
-
-def cell(**axes: object) -> Cell:
-    return Cell.of(stage="bench", benchmark="docking-probe", **axes)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ A file that needs other defaults wraps these with `functools.partial`, and keeps
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status, write_record
 
-__all__ = ["make_record", "plan_study", "provenance", "train_cell", "write_records"]
+__all__ = [
+    "bare_record", "bench_cell", "infer_cell", "make_record", "plan_study", "provenance", "train_cell",
+    "write_records",
+]  # fmt: skip
 
 
 def train_cell(framework: str = "numpy", repeat: int = 0, **axes: Any) -> Cell:
@@ -21,6 +25,23 @@ def train_cell(framework: str = "numpy", repeat: int = 0, **axes: Any) -> Cell:
         "stage": "train", "workload": "iris-mlp", "framework": framework, "strategy": "single",
         "batch": 16, "repeat": repeat, **axes,
     })  # fmt: skip
+
+
+def infer_cell(runtime: str = "python", repeat: int = 0, **axes: Any) -> Cell:
+    """Return a cell that serves one row of `iris-mlp` on a processor, unless other axes are given."""
+    return Cell.of(**{
+        "stage": "infer", "workload": "iris-mlp", "runtime": runtime, "provider": "cpu", "batch": 1,
+        "repeat": repeat, **axes,
+    })  # fmt: skip
+
+
+def bench_cell(
+    benchmark: str, options: Mapping[str, Any] | tuple[tuple[str, Any], ...] = (), **axes: Any
+) -> Cell:
+    """Return a cell of a benchmark; its options may be a mapping."""
+    return Cell.of(
+        stage="bench", benchmark=benchmark, options=tuple(sorted(dict(options).items())), **axes
+    )
 
 
 def make_record(
@@ -42,6 +63,10 @@ def make_record(
         stage=cell.stage, cell=cell, cell_id=cell.id, status=status, cause=cause, metrics=metrics,
         **defaults | fields,
     )  # fmt: skip
+
+
+# What says nothing of its machine.
+bare_record = functools.partial(make_record, provenance={})
 
 
 def provenance(environment: str = "driver", **changes: Any) -> dict[str, Any]:

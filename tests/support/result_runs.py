@@ -10,20 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from factories import make_record, train_cell, write_records
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Status, write_record
+from transect.domain.record import Record
 
-__all__ = ["START", "cell", "noisy", "plan", "record", "write_run"]
+__all__ = ["FRAMEWORKS", "START", "noisy", "rates", "run_record", "write_planned", "write_run"]
 
+FRAMEWORKS = ("numpy", "torch", "keras", "tensorflow", "mxnet", "jax")
 START = datetime(2026, 3, 1, 4, 0, tzinfo=UTC)
-
-
-def cell(framework: str = "torch", repeat: int = 0, **axes: Any) -> Cell:
-    """Return a training cell."""
-    return Cell.of(**{
-        "stage": "train", "workload": "iris-mlp", "framework": framework, "strategy": "single",
-        "batch": 16, "repeat": repeat, **axes,
-    })  # fmt: skip
 
 
 def noisy(rate: float, seed: int, repeats: int = 5, noise: float = 0.01) -> list[float]:
@@ -31,51 +25,52 @@ def noisy(rate: float, seed: int, repeats: int = 5, noise: float = 0.01) -> list
     return (rate * np.exp(noise * np.random.default_rng(seed).standard_normal(repeats))).tolist()
 
 
-def record(
-    one: Cell, metrics: Mapping[str, float], *, at: datetime = START, status: Status = Status.OK,
-    cause: Cause | None = None, study: str = "made-up", commit: str = "0" * 40, host: str = "node-1",
-    **fields: Any,
+def rates(seed: int, **factors: float) -> dict[str, list[float]]:
+    """Return the rates of six frameworks, some times a factor."""
+    return {
+        name: noisy(100 * (place + 1) * factors.get(name, 1.0), 100 * seed + place)
+        for place, name in enumerate(FRAMEWORKS)
+    }
+
+
+def run_record(
+    cell: Cell, metrics: Mapping[str, float], *, at: datetime = START, commit: str = "0" * 40,
+    host: str = "node-1", **fields: Any,
 ) -> Record:  # fmt: skip
     """Return a record of a cell."""
-    return Record(
-        study=study, stage=one.stage, cell=one, cell_id=one.id, status=status, cause=cause,
-        fingerprint="made-up", started=at.isoformat(), ended=(at + timedelta(seconds=9)).isoformat(),
-        metrics=[MetricValue.of(name, value) for name, value in metrics.items()],
-        **{
-            "parameters": {"learning_rate": 0.1, "epochs": 3},
-            "details": {"global_batch": 16, "disturbed": False},
-            "provenance": {
-                "host": host, "cpu_model": "Made-up CPU", "cores": 4, "memory_bytes": 16 * 2**30,
-                "git": {"commit": commit, "dirty": False},
-                "environment": {"name": one.get("framework"), "lock_hash": "0123abcd"},
-                "libraries": {"numpy": "2.1.0"},
-            },
-            **fields,
+    usual = {
+        "study": "made-up", "fingerprint": "made-up",
+        "started": at.isoformat(), "ended": (at + timedelta(seconds=9)).isoformat(),
+        "parameters": {"learning_rate": 0.1, "epochs": 3},
+        "details": {"global_batch": 16, "disturbed": False},
+        "provenance": {
+            "host": host, "cpu_model": "Made-up CPU", "cores": 4, "memory_bytes": 16 * 2**30,
+            "git": {"commit": commit, "dirty": False},
+            "environment": {"name": cell.get("framework"), "lock_hash": "0123abcd"},
+            "libraries": {"numpy": "2.1.0"},
         },
-    )  # fmt: skip
+    }  # fmt: skip
+    return make_record(cell, metrics, **usual | fields)
 
 
 def write_run(
     folder: Path, rates: Mapping[str, Sequence[float]], *, day: int = 0,
     accuracy: Mapping[str, Sequence[float]] | None = None, **how: Any,
 ) -> Path:  # fmt: skip
-    """Write a run: each framework's rates by repeat, on a day; `how` is that of `record`. Return `folder`."""
+    """Write a run: each framework's rates by repeat, on a day; `how` is that of `run_record`. Return `folder`."""
     place = 0
     for framework, values in rates.items():
         for repeat, rate in enumerate(values):
             metrics = {"samples_per_second": rate}
             if accuracy is not None:
                 metrics["accuracy"] = accuracy[framework][repeat]
-            one = cell(framework, repeat)
             at = START + timedelta(days=day, seconds=10 * place)
-            write_record(
-                folder / "train" / one.id / "record.json", record(one, metrics, at=at, **how)
-            )
+            write_records(folder, run_record(train_cell(framework, repeat), metrics, at=at, **how))
             place += 1
     return folder
 
 
-def plan(folder: Path, cells: Sequence[Cell], fingerprint: str = "made-up") -> None:
+def write_planned(folder: Path, cells: Sequence[Cell], fingerprint: str = "made-up") -> None:
     """Write the plan of a run with these cells."""
     facts = {
         "study": {"name": folder.name},

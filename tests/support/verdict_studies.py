@@ -28,8 +28,8 @@ __all__ = [
     "Noise",
     "Tally",
     "adaptive_study",
+    "fixed_study",
     "of_residuals",
-    "study",
 ]
 
 # Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
@@ -215,7 +215,7 @@ def _compared(
     ]  # fmt: skip
 
 
-def study(
+def fixed_study(
     tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool,
     design: str = BOTH,
 ) -> None:  # fmt: skip

@@ -11,21 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from factories import make_record, train_cell
 from sealed import resealed
 from transect.analysis import reading
 from transect.analysis.cache import RowCache
 from transect.analysis.entries import Entry
 from transect.analysis.load import load_records
-from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, Status, read_record, write_record
+from transect.domain.record import MetricValue, Record, read_record, write_record
 
 
-def record(framework: str, value: float = 1.0) -> Record:
-    cell = Cell.of(stage="train", workload="w", framework=framework, strategy="single", batch=8)
-    return Record(
-        study="s", stage="train", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
-        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
-        metrics=[MetricValue.of("step_time", value, "all")], details={"global_batch": 8},
+def timed(framework: str, value: float = 1.0) -> Record:
+    return make_record(
+        train_cell(framework), [MetricValue.of("step_time", value, "all")], details={"global_batch": 8},
         parameters={"seed": 3, "layers": [1, 2]},
         provenance={"host": "h", "load_before": [value], "slurm": {"SLURM_JOB_NODELIST": "n1"}},
     )  # fmt: skip
@@ -64,7 +61,7 @@ def values(study: Path) -> list[float]:
 def test_a_second_reading_parses_only_what_is_new_and_says_the_same(
     tmp_path: Path, parsed: list[Path]
 ) -> None:
-    write(tmp_path, record("numpy", 1.0))
+    write(tmp_path, timed("numpy", 1.0))
     first = load_records(tmp_path).records[0]
     assert len(parsed) == 1
     second = load_records(tmp_path).records[0]
@@ -73,13 +70,13 @@ def test_a_second_reading_parses_only_what_is_new_and_says_the_same(
     for name in ("metrics", *set(Entry.__slots__) - {"metric_names"}):
         assert getattr(first, name) == getattr(second, name), name
     assert second.provenance == {"host": "h", "slurm": {"SLURM_JOB_NODELIST": "n1"}}
-    new = write(tmp_path, record("torch", 2.0))
+    new = write(tmp_path, timed("torch", 2.0))
     assert values(tmp_path) == [1.0, 2.0]
     assert parsed[1:] == [new]
 
 
 def replaced(path: Path) -> None:
-    write_record(path, record("numpy", 9.0))
+    write_record(path, timed("numpy", 9.0))
     age(path)
 
 
@@ -93,14 +90,14 @@ def overwritten(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [replaced, overwritten])
 def test_a_changed_record_shows(tmp_path: Path, change: Callable[[Path], None]) -> None:
-    path = write(tmp_path, record("numpy", 1.0))
+    path = write(tmp_path, timed("numpy", 1.0))
     assert values(tmp_path) == [1.0] == values(tmp_path)
     change(path)
     assert values(tmp_path) == [9.0]
 
 
 def test_a_vanished_and_a_truncated_record_show(tmp_path: Path) -> None:
-    gone, cut = write(tmp_path, record("numpy")), write(tmp_path, record("torch"))
+    gone, cut = write(tmp_path, timed("numpy")), write(tmp_path, timed("torch"))
     assert len(load_records(tmp_path).records) == 2
     gone.unlink()
     gone.parent.rmdir()
@@ -114,7 +111,7 @@ def test_a_vanished_and_a_truncated_record_show(tmp_path: Path) -> None:
 
 
 def test_a_record_that_may_still_change_is_not_kept(tmp_path: Path, parsed: list[Path]) -> None:
-    made = record("numpy")
+    made = timed("numpy")
     write_record(tmp_path / "train" / made.cell_id / "record.json", made)
     load_records(tmp_path)
     load_records(tmp_path)
@@ -133,7 +130,7 @@ def spoilt(text: str) -> str:
 def test_a_damaged_cache_is_made_again(
     tmp_path: Path, parsed: list[Path], damage: Callable[[str], str]
 ) -> None:
-    write(tmp_path, record("numpy", 1.0))
+    write(tmp_path, timed("numpy", 1.0))
     load_records(tmp_path)
     path = RowCache(tmp_path).path
     whole = path.read_text()
@@ -145,7 +142,7 @@ def test_a_damaged_cache_is_made_again(
 
 
 def test_a_folder_that_takes_no_file_is_read_all_the_same(tmp_path: Path) -> None:
-    write(tmp_path, record("numpy", 1.0))
+    write(tmp_path, timed("numpy", 1.0))
     (tmp_path / ".records-cache").write_text("a file where a folder should be")
     assert values(tmp_path) == [1.0] == values(tmp_path)
 
@@ -153,7 +150,7 @@ def test_a_folder_that_takes_no_file_is_read_all_the_same(tmp_path: Path) -> Non
 def test_readings_at_the_same_time_all_see_every_record(tmp_path: Path) -> None:
     names = ["numpy", "torch", "mxnet", "keras-2", "tensorflow"]
     for number, name in enumerate(names):
-        write(tmp_path, record(name, number))
+        write(tmp_path, timed(name, number))
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(values, [tmp_path] * 24))
     assert {tuple(sorted(some)) for some in seen} == {tuple(map(float, range(len(names))))}
@@ -161,7 +158,7 @@ def test_readings_at_the_same_time_all_see_every_record(tmp_path: Path) -> None:
 
 
 def test_the_record_of_another_cell_is_a_problem(tmp_path: Path) -> None:
-    path = write(tmp_path, record("numpy"))
+    path = write(tmp_path, timed("numpy"))
     copy = tmp_path / "train" / "other~01234567" / "record.json"
     copy.parent.mkdir()
     copy.write_bytes(path.read_bytes())
@@ -172,7 +169,7 @@ def test_the_record_of_another_cell_is_a_problem(tmp_path: Path) -> None:
 
 def test_shared_values_are_one_object(tmp_path: Path) -> None:
     for name in ("numpy", "torch"):
-        write(tmp_path, record(name))
+        write(tmp_path, timed(name))
     for _ in ("parsed", "from the cache"):
         one, other = load_records(tmp_path).records
         assert one.provenance is other.provenance

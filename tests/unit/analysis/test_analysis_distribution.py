@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from factories import bare_record, train_cell
 from transect.analysis.distribution import distribution_costs, relative_speeds
 from transect.analysis.groups import Floors, Group, group_labels, group_records
 from transect.analysis.kinds import Kind, compared, kinds_of, main_kind
@@ -14,8 +15,7 @@ from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.statistics import NoiseFloor
 from transect.analysis.table import records_table
 from transect.analysis.twins import input_penalties, rate_factor, rule_groups, sum_twins
-from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, Status
+from transect.domain.record import Record
 
 SYNTHETIC = Kind((("input", "synthetic"),))
 FLOOR = NoiseFloor(relative=0.02, pairs=9, groups=3)
@@ -28,17 +28,12 @@ def run(
 ) -> Record:  # fmt: skip
     """Make a synthetic run with (compute, communication, input) seconds in a step."""
     axes = {"framework": "torch", "batch": 64, **axes}
-    cell = Cell.of(stage="train", workload="w", strategy=strategy, ranks_per_node=ranks,
-                repeat=repeat, **axes)  # fmt: skip
+    cell = train_cell(workload="w", strategy=strategy, ranks_per_node=ranks, repeat=repeat, **axes)
     names = ("compute_time", "communication_time", "input_time")
     known = {name: part for name, part in zip(names, parts, strict=True) if part is not None}
     metrics = {"step_time": step, "samples_per_second": cell.batch / step, **known, **(extra or {})}
-    return Record(
-        study="s", stage="train", cell=cell, cell_id=cell.id, fingerprint="f", status=Status.OK,
-        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
-        metrics=[MetricValue.of(name, value) for name, value in metrics.items()],
-        details={"global_batch": cell.batch, "over_subscribed": over}, parameters={"batch": 64},
-    )  # fmt: skip
+    details = {"global_batch": cell.batch, "over_subscribed": over}
+    return bare_record(cell, metrics, details=details, parameters={"batch": 64})
 
 
 def repeats(*arguments: Any, step: float = 1.0, **fields: Any) -> list[Record]:

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from factories import bare_record, bench_cell
 from transect.analysis.groups import group_labels, group_records
 from transect.analysis.network import (
     AlphaBeta,
@@ -24,25 +25,15 @@ from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 SIZES = [0, *(4**power for power in range(1, 12))]
 
 
-def record(cell: Cell, metrics: list[MetricValue], **fields: object) -> Record:
-    return Record(
-        study="s", stage=cell.stage, cell=cell, cell_id=cell.id, fingerprint="f",
-        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
-        **{"status": Status.OK, "metrics": metrics, **fields},
-    )  # fmt: skip
-
-
 def probe(network: str | None, nodes: int, alpha: float, beta: float, ranks: int = 1) -> Record:
-    cell = Cell.of(
-        stage="bench", benchmark="network-probe", nodes=nodes, ranks_per_node=ranks, network=network
-    )
+    cell = bench_cell("network-probe", nodes=nodes, ranks_per_node=ranks, network=network)
     points = [
         MetricValue.of(
             "message_time", alpha + n / beta, log=LogPoint(series="pingpong_median", size=n)
         )
         for n in SIZES
     ]
-    return record(
+    return bare_record(
         cell,
         [
             *points,
@@ -60,7 +51,7 @@ def train(network: str | None, nodes: int, communication: float, ranks: int = 1,
         "samples_per_second": 100.0 * nodes * ranks, "equality_ratio": 0.5,
     }  # fmt: skip
     metrics = [MetricValue.of(name, value) for name, value in values.items()]
-    return record(cell, metrics, details={"global_batch": 64, **details})
+    return bare_record(cell, metrics, details={"global_batch": 64, **details})
 
 
 def test_an_exact_line_is_found_exactly() -> None:

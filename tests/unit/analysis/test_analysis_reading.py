@@ -6,25 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from factories import make_record, train_cell, write_records
 from transect.analysis import reading
 from transect.analysis.cache import Packed
 from transect.analysis.load import load_records
 from transect.analysis.reading import Key, read_rows
-from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.domain.record import MetricValue, Record
 
 MANY = 60
 
 
-def record(batch: int, repeat: int) -> Record:
-    cell = Cell.of(
-        stage="train", workload="w", framework="numpy", strategy="single", batch=batch,
-        repeat=repeat,
-    )  # fmt: skip
-    return Record(
-        study="s", stage="train", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
-        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
-        metrics=[MetricValue.of("step_time", 1.0 + batch, "tab\tline\n\u2028")],
+def odd_record(batch: int, repeat: int) -> Record:
+    return make_record(
+        train_cell(batch=batch, repeat=repeat),
+        [MetricValue.of("step_time", 1.0 + batch, "tab\tline\n\u2028")],
         details={"said": "é\t\n"}, provenance={"host": "h"},
     )  # fmt: skip
 
@@ -33,9 +28,9 @@ def record(batch: int, repeat: int) -> Record:
 def study(tmp_path: Path) -> Path:
     """Records of which some are half written, of another cell, or no JSON."""
     for number in range(MANY):
-        made = record(8 + number // 3, number % 3)
+        made = odd_record(8 + number // 3, number % 3)
+        write_records(tmp_path, made)
         path = tmp_path / "train" / made.cell_id / "record.json"
-        write_record(path, made)
         if number == 7:
             path.write_bytes(path.read_bytes()[:300])
         if number == 11:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from factories import bare_record, bench_cell, train_cell
 from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Floors, group_labels, group_records
 from transect.analysis.hardware import benchmark_values
@@ -27,30 +28,20 @@ from transect.domain.record import (
 )
 
 
-def record(cell: Cell, metrics: dict[str, float] | None = None, **fields: Any) -> Record:
-    """Make a synthetic record."""
-    values = [MetricValue.of(name, value) for name, value in (metrics or {}).items()]
-    return Record(
-        study="s", stage=cell.stage, cell=cell, cell_id=cell.id, fingerprint="f",
-        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
-        **{"status": Status.OK, "metrics": values, **fields},
-    )  # fmt: skip
-
-
 def train(
     ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any
 ) -> Record:
     """Make a synthetic training record on one node."""
-    cell = Cell.of(stage="train", workload="w", framework="torch", strategy=strategy,
-                ranks_per_node=ranks, batch=64, repeat=repeat)  # fmt: skip
+    cell = train_cell(
+        "torch", repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64
+    )
     details = {"global_batch": 64, **details}
-    return record(cell, {"samples_per_second": rate, "equality_ratio": 0.5}, details=details)
+    return bare_record(cell, {"samples_per_second": rate, "equality_ratio": 0.5}, details=details)
 
 
 def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
-    skipped = record(
-        Cell.of(stage="train", workload="w", framework="mxnet", strategy="single", batch=64),
-        status=Status.SKIPPED, cause=Cause.UNSUPPORTED,
+    skipped = bare_record(
+        train_cell("mxnet", batch=64), status=Status.SKIPPED, cause=Cause.UNSUPPORTED,
     )  # fmt: skip
     table = records_table([train(2, 100.0), skipped])
     assert list(table.columns) == list(COLUMNS)
@@ -88,9 +79,9 @@ def test_labels_name_only_what_differs() -> None:
 
 
 def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
-    other = Cell.of(stage="train", workload="v", framework="torch", strategy="single", batch=64)
+    other = train_cell("torch", workload="v", batch=64)
     groups = group_records([train(1, 100.0), train(1, 110.0, 1),
-                            record(other, {"samples_per_second": 5.0})])  # fmt: skip
+                            bare_record(other, {"samples_per_second": 5.0})])  # fmt: skip
     floor = Floors(groups).get("train", "v", "samples_per_second")
     assert floor is not None
     assert floor.relative == pytest.approx(0.1)
@@ -114,7 +105,7 @@ def test_an_over_subscribed_cell_has_no_efficiency() -> None:
 
 def bench(name: str, value: float, threads: int, label: str | None = None) -> Record:
     """Make a synthetic benchmark record."""
-    one = record(Cell.of(stage="bench", benchmark=f"{name}-probe", threads=threads))
+    one = bare_record(bench_cell(f"{name}-probe", threads=threads))
     precision = label if name == "flops" else None
     point = LogPoint(series=label or name, precision=precision)
     return one.model_copy(update={"metrics": [MetricValue.of(name, value, label, point)]})
@@ -145,7 +136,7 @@ def test_only_ok_runs_of_a_log_are_valid() -> None:
         for status in ("ok", "invalid", "truncated")
     ]  # fmt: skip
     found = benchmark_values(
-        [record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})]
+        [bare_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})]
     )
     assert [one.valid for one in found] == [True, False, False]
     assert (found[0].name, found[0].value, found[0].unit) == ("flops", 2e9, "FLOP/s")

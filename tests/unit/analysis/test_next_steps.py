@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any
 
 import pytest
 
+from factories import make_record, train_cell
 from transect.analysis.failures import endings
 from transect.analysis.next_steps import BY_MESSAGE, NEXT_STEPS, command_of, next_step
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
 
 EVERY = [*NEXT_STEPS.values(), *(step for _, _, step in BY_MESSAGE)]
 
 
-def record(message: str, cause: Cause, batch: int = 1, **fields: Any) -> Record:
-    cell = Cell.of(stage="train", workload="iris-mlp", framework="numpy", strategy="single", batch=batch)  # fmt: skip
-    given: dict[str, Any] = {
-        "study": "s", "stage": "train", "cell": cell, "cell_id": cell.id, "status": Status.FAILED,
-        "cause": cause, "message": message, "fingerprint": "f",
-        "started": "2026-01-01T00:00:00Z", "ended": "2026-01-01T00:00:01Z",
-    }  # fmt: skip
-    return Record(**given | fields)
+def ended(message: str, cause: Cause, batch: int = 1, status: Status = Status.FAILED) -> Record:
+    return make_record(train_cell(batch=batch), status=status, cause=cause, message=message)
 
 
 def test_every_cause_has_a_next_step() -> None:
@@ -100,7 +93,7 @@ def test_a_command_takes_strange_names_as_one_word(name: str) -> None:
 
 def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
     [ending] = endings(
-        record(f"died at 0x{batch:x}00 in /tmp/run{batch}/log after {batch}.5 s", Cause.CRASH, batch)
+        ended(f"died at 0x{batch:x}00 in /tmp/run{batch}/log after {batch}.5 s", Cause.CRASH, batch)
         for batch in range(1, 8)
     )  # fmt: skip
     [said] = ending.said
@@ -108,16 +101,16 @@ def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
 
 
 def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
-    root = record("exit code 1", Cause.CRASH)
-    first = record(
+    root = ended("exit code 1", Cause.CRASH)
+    first = ended(
         f"it takes its model from {root.cell_id}, which is failed (crash: exit code 1)",
         Cause.MISSING_DEPENDENCY, 2, status=Status.SKIPPED,
     )  # fmt: skip
-    second = record(
+    second = ended(
         f"it takes its step from {first.cell_id}, which is skipped (missing-dependency: {first.message})",
         Cause.MISSING_DEPENDENCY, 3, status=Status.SKIPPED,
     )  # fmt: skip
-    alone = record("exit code 2", Cause.TIMEOUT, 4)
+    alone = ended("exit code 2", Cause.TIMEOUT, 4)
     found = endings([second, first, alone, root])
     assert [(one.cause, len(one.records), one.followers) for one in found] == [
         (Cause.CRASH, 1, 2), (Cause.TIMEOUT, 1, 0), (Cause.MISSING_DEPENDENCY, 2, 0),
@@ -125,5 +118,5 @@ def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
 
 
 def test_a_long_hostile_message_is_read_once() -> None:
-    [ending] = endings([record("a" * 4000 + "~", Cause.MISSING_DEPENDENCY)])
+    [ending] = endings([ended("a" * 4000 + "~", Cause.MISSING_DEPENDENCY)])
     assert ending.step is NEXT_STEPS[Cause.MISSING_DEPENDENCY]

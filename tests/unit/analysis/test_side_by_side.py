@@ -6,27 +6,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from factories import infer_cell, make_record
 from transect.analysis.comparisons import Sureness
 from transect.analysis.contests import contests
 from transect.analysis.groups import Floors, group_records
-from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Status
+from transect.domain.record import Cause, Record, Status
 from transect.planning.stage import STAGES
 
 LATENCIES = {"a": 1.0, "b": 1.5}
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def record(runtime: str, repeat: int, hours: float, processor: str | None) -> Record:
-    cell = Cell.of(
-        stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu", batch=1,
-        threads=1, repeat=repeat,
-    )  # fmt: skip
+def served(runtime: str, repeat: int, hours: float, processor: str | None) -> Record:
     began = (BEGAN + timedelta(hours=hours, minutes=repeat)).isoformat()
     latency = LATENCIES[runtime] * (1 + repeat / 1000)
-    return Record(
-        study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
-        started=began, ended=began, metrics=[MetricValue.of("latency", latency)],
+    return make_record(
+        infer_cell(runtime, repeat, exporter="dynamo"), {"latency": latency}, started=began, ended=began,
         provenance={} if processor is None else {"cpu_model": processor},
     )  # fmt: skip
 
@@ -47,7 +42,7 @@ def test_two_days_or_two_processors_are_not_firm(
     hours: list[float], processors: list[str | None], told: str
 ) -> None:
     groups = group_records(
-        record(runtime, n, hours[n] if runtime == "b" else 0.0, processor)
+        served(runtime, n, hours[n] if runtime == "b" else 0.0, processor)
         for runtime, processor in zip("ab", processors, strict=True)
         for n in range(4)
     )
@@ -64,7 +59,7 @@ def test_two_days_or_two_processors_are_not_firm(
 def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_firm(
     lost: int, sureness: Sureness
 ) -> None:
-    made = [record(runtime, n, 0.0, None) for runtime in "ab" for n in range(6)]
+    made = [served(runtime, n, 0.0, None) for runtime in "ab" for n in range(6)]
     for n in range(6 - lost, 6):
         ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}
         made[n] = made[n].model_copy(update=ended)

@@ -24,7 +24,7 @@ from transect.analysis.verdicts import (
     in_reach,
     is_firm,
 )
-from verdict_studies import BASE, SHAPES, Tally, adaptive_study, of_residuals, study
+from verdict_studies import BASE, SHAPES, Tally, adaptive_study, fixed_study, of_residuals
 
 QUIET = [[1.0, 1.002, 0.999], [2.0, 2.003, 1.999], [3.0, 2.995, 3.001], [4.0, 4.01, 4.002]]
 
@@ -183,8 +183,8 @@ def test_at_most_one_firm_verdict_in_twenty_is_wrong(shape: str, paired: bool) -
     rng, tally = np.random.default_rng(20261123), Tally()
     for runs in (3, 5, 8):
         for _ in range(8):
-            study(tally, rng, noise, runs, paired=paired)
-            study(tally, rng, noise, runs, paired=paired, design=BASE)
+            fixed_study(tally, rng, noise, runs, paired=paired)
+            fixed_study(tally, rng, noise, runs, paired=paired, design=BASE)
     for _ in range(6):
         adaptive_study(tally, rng, noise, 3, 10, paired=paired)
     firm = sum(tally.firm.values())
@@ -198,7 +198,7 @@ def test_wrong_verdicts_would_be_seen() -> None:
     """The tally itself counts: noise that makes every cell look otherwise is found out."""
     tally, rng = Tally(), np.random.default_rng(1)
     for _ in range(3):
-        study(
+        fixed_study(
             tally, rng, lambda rng, cells, runs: np.arange(cells)[::-1, None] * np.ones((1, runs))
             + 1e-4 * rng.standard_normal((cells, runs)), 5, paired=False,
         )  # fmt: skip

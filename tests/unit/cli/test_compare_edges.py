@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from result_runs import START, cell, noisy, plan, record, write_run
-from transect.cli.main import run
-from transect.domain.record import Cause, Status, write_record
+from factories import train_cell, write_records
+from result_runs import START, noisy, run_record, write_planned, write_run
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, Status
 
 
 @pytest.fixture
-def compared(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Any:
+def compared(transect: Any, tmp_path: Path) -> Any:
     """Return what compares the folders a and b of the test: its exit code and what it prints."""
-
-    def call(*options: str) -> tuple[int, str]:
-        command = ["transect", "compare", str(tmp_path / "a"), str(tmp_path / "b"), *options]
-        monkeypatch.setattr(sys, "argv", command)
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as end:
-            run()
-        return int(end.value.code or 0), capsys.readouterr().out
-
-    return call
+    return lambda *options: transect("compare", tmp_path / "a", tmp_path / "b", *options)[:2]
 
 
 def facts_of(compared: Any, *options: str) -> tuple[int, dict[str, Any]]:
@@ -41,8 +30,10 @@ def fail(folder: Path, name: str, repeats: int, day: int) -> None:
     """Let the first repeats of a cell have failed."""
     for repeat in range(repeats):
         at = START + timedelta(days=day, minutes=repeat)
-        one = record(cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH)
-        write_record(folder / "train" / one.cell_id / "record.json", one)
+        one = run_record(
+            train_cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH
+        )
+        write_records(folder, one)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +88,10 @@ def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
 def test_a_cell_that_is_damaged_in_the_base_was_not_compared(tmp_path, compared):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
-    cells = [cell(name, repeat) for name in ("torch", "jax") for repeat in range(5)]
-    plan(tmp_path / "a", cells)
+    cells = [train_cell(name, repeat) for name in ("torch", "jax") for repeat in range(5)]
+    write_planned(tmp_path / "a", cells)
     for repeat in range(5):
-        (tmp_path / "a" / "train" / cell("jax", repeat).id / "record.json").write_text("{")
+        (tmp_path / "a" / "train" / train_cell("jax", repeat).id / "record.json").write_text("{")
     code, facts = facts_of(compared, "--complete")
     assert facts["not_compared"] == 1 and code == 5
 
@@ -115,7 +106,7 @@ def test_two_outputs_of_one_name_are_refused_before_anything_is_written(tmp_path
 def test_no_output_takes_the_place_of_results(tmp_path, compared):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
-    plan(tmp_path / "b", [cell("torch", repeat) for repeat in range(5)])
+    write_planned(tmp_path / "b", [train_cell("torch", repeat) for repeat in range(5)])
     before = (tmp_path / "b" / "plan.json").read_bytes()
     code, _ = compared("--markdown", str(tmp_path / "b" / "plan.json"))
     assert code == 2 and (tmp_path / "b" / "plan.json").read_bytes() == before
@@ -137,10 +128,12 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
         for repeat in range(6):
             told = {"samples_per_second": 100.0 + repeat, "log_loss": loss * (1 + repeat / 100)}
             at = START + timedelta(days=day, minutes=repeat)
-            one = record(cell("torch", repeat), told, at=at)
-            write_record(tmp_path / name / "train" / one.cell_id / "record.json", one)
-            other = record(cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at)
-            write_record(tmp_path / name / "train" / other.cell_id / "record.json", other)
+            one = run_record(train_cell("torch", repeat), told, at=at)
+            write_records(tmp_path / name, one)
+            other = run_record(
+                train_cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at
+            )
+            write_records(tmp_path / name, other)
     _, facts = facts_of(compared)
     (told,) = (
         one for one in facts["others"][0]["lines"]
@@ -151,11 +144,9 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
 
 def read_logs(folder: Path, day: int, **values: float) -> None:
     """Write what reading two logs gave on a day."""
-    one = cell(
-        stage="ingest", source="logs", workload=None, framework=None, strategy=None, batch=None
-    )
+    one = Cell.of(stage="ingest", source="logs")
     at = START + timedelta(days=day)
-    write_record(folder / "ingest" / one.id / "record.json", record(one, values, at=at))
+    write_records(folder, run_record(one, values, at=at))
 
 
 def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
@@ -177,6 +168,7 @@ def test_of_logs_of_which_one_changed_the_others_are_the_same(tmp_path, compared
     assert told == {"memory_bandwidth": "open", "latency": "same"} and code == 5
 
 
+@pytest.mark.env
 def test_what_changed_is_drawn_among_many_cells(tmp_path, compared):
     names = [f"framework-{number:02}" for number in range(24)]
     for day, name in enumerate(("a", "b")):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,28 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from result_runs import START, cell, noisy, record, write_run
+from factories import train_cell, write_records
+from result_runs import START, noisy, run_record, write_run
 from transect.analysis.change_points import MIN_RUNS, change_points
-from transect.cli.main import run
 from transect.domain.record import Cause, Status, write_record
 from transect.execution.result_folders import find_runs, letter_of
 
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
-
-
-@pytest.fixture
-def transect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return what runs a command in this process: its exit code, output and errors."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["transect", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as end:
-            run()
-        printed = capsys.readouterr()
-        return int(end.value.code or 0), printed.out, printed.err
-
-    return call
 
 
 def write_runs(folder: Path, amount: int, **changes: tuple[int, float]) -> Path:
@@ -173,11 +157,13 @@ def test_runs_with_other_settings_are_left_out_of_the_series(tmp_path, transect)
 def test_clocks_that_are_wrong_are_told(tmp_path, transect):
     write_run(tmp_path / "a", {"torch": noisy(100, 1)}, day=0)
     write_run(tmp_path / "b", {"torch": noisy(100, 2)}, day=40_000)
-    one = record(cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
+    one = run_record(
+        train_cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1)
+    )
     back = one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"})
-    write_record(tmp_path / "c" / "train" / one.cell_id / "record.json", back)
+    write_records(tmp_path / "c", back)
     undated = one.model_copy(update={"started": "yesterday", "ended": ""})
-    write_record(tmp_path / "d" / "train" / one.cell_id / "record.json", undated)
+    write_records(tmp_path / "d", undated)
     _, facts = told(transect, *(tmp_path / name for name in "abcd"))
     notes = {Path(one["folder"]).name: " ".join(one["notes"]) for one in facts["runs"]}
     assert "later than now" in notes["b"] and "set back" in notes["c"] and notes["a"] == ""
@@ -196,8 +182,8 @@ def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
     write_runs(tmp_path, 3)
     last = tmp_path / "day-02" / "quick" / "train"
     for repeat in range(3):
-        shutil.rmtree(last / cell("numpy", repeat).id)
-        one = record(cell("torch", repeat), {}, status=Status.FAILED, cause=Cause.TIMEOUT)
+        shutil.rmtree(last / train_cell("numpy", repeat).id)
+        one = run_record(train_cell("torch", repeat), {}, status=Status.FAILED, cause=Cause.TIMEOUT)
         write_record(last / one.cell_id / "record.json", one)
     _, facts = told(transect, tmp_path)
     assert {one["cell"].split(".")[1]: one["why"] for one in facts["lost"]} == {
@@ -288,8 +274,8 @@ def test_false_alarms_over_many_series_stay_below_the_level():
 def test_a_date_without_a_zone_is_utc(tmp_path, transect):
     for day in (0, 1):
         at = (START + timedelta(days=day)).replace(tzinfo=None)
-        one = record(cell("torch", 0), {"samples_per_second": 1.0 + day}, at=at)
-        write_record(tmp_path / str(day) / "train" / one.cell_id / "record.json", one)
+        one = run_record(train_cell("torch", 0), {"samples_per_second": 1.0 + day}, at=at)
+        write_records(tmp_path / str(day), one)
     _, facts = told(transect, tmp_path)
     assert datetime.fromisoformat(facts["runs"][0]["at"]) == START.astimezone(UTC)
 

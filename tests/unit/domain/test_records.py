@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import tempfile
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from train_axes import TRAIN
 
+from factories import bare_record
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import (
     Cause,
     MetricValue,
-    Record,
     Samples,
     Status,
     raw_record,
@@ -26,24 +27,11 @@ from transect.domain.record import (
     write_record,
 )
 
-
-def record(**changes):
-    cell = Cell.of(**TRAIN)
-    base = {
-        "study": "s",
-        "stage": "train",
-        "cell": cell,
-        "cell_id": cell.id,
-        "status": "ok",
-        "fingerprint": "f",
-        "started": "2026-01-01T00:00:00+00:00",
-        "ended": "2026-01-01T00:00:01+00:00",
-    }
-    return Record.model_validate(base | changes)
+train_record = functools.partial(bare_record, Cell.of(**TRAIN))
 
 
 def test_record_survives_a_round_trip(tmp_path):
-    one = record(
+    one = train_record(
         metrics=[MetricValue.of("step_time", 0.5)],
         samples={"loss": Samples(unit="1", values=[1.0, 0.5], count=2)},
     )
@@ -65,11 +53,11 @@ def test_record_survives_a_round_trip(tmp_path):
 )
 def test_record_refuses_contradictions(changes):
     with pytest.raises(ValidationError):
-        record(**changes)
+        train_record(**changes)
 
 
 def write(path, **changes):
-    write_record(path, record(**changes))
+    write_record(path, train_record(**changes))
     return json.loads(path.read_text())
 
 
@@ -133,14 +121,14 @@ def test_whatever_stands_in_place_of_a_record_is_refused_by_name(content, length
 
 
 def test_a_name_that_is_no_text_costs_no_record(tmp_path):
-    write_record(tmp_path / "record.json", record(inputs=["b\udcff 1"], log_tail="\udcfe"))
+    write_record(tmp_path / "record.json", train_record(inputs=["b\udcff 1"], log_tail="\udcfe"))
     read = read_record(tmp_path / "record.json")
     assert (read.inputs, read.log_tail) == (["b? 1"], "?")
 
 
 def test_failed_record_has_a_cause_of_the_closed_list():
-    assert record(status="failed", cause="timeout").cause is Cause.TIMEOUT
-    assert record(status="skipped", cause="unsupported").status is Status.SKIPPED
+    assert train_record(status="failed", cause="timeout").cause is Cause.TIMEOUT
+    assert train_record(status="skipped", cause="unsupported").status is Status.SKIPPED
 
 
 def test_unreadable_record_is_named(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
@@ -22,7 +23,7 @@ from transect.launch.images import parts_of
 from transect.launch.wrapping import wrapped
 from transect.planning.environments import lock_hash
 from transect.planning.images import ImageDefinition, definition_of, image_folder, image_lock
-from transect.planning.plan import make_plan
+from transect.planning.plan import StudyPlan
 
 STUDY = """
 name: boxes
@@ -35,10 +36,8 @@ bench:
 """
 
 
-def plan(folder: Path, study: str = STUDY, system: str = "name: here\n"):
-    (folder / "study.yaml").write_text(study)
-    (folder / "system.yaml").write_text(system)
-    return make_plan(folder / "study.yaml", folder / "system.yaml", folder / "results")
+def boxes_plan(folder: Path, study: str = STUDY, system: str = "name: here\n") -> StudyPlan:
+    return plan_study(folder, study, system=system)
 
 
 def test_without_a_container_an_id_is_what_it_was():
@@ -55,7 +54,7 @@ def test_without_a_container_an_id_is_what_it_was():
 
 
 def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
-    made = plan(tmp_path)
+    made = boxes_plan(tmp_path)
     train = {p.cell.container: p for p in made.stage("train").values()}
     (bench,) = made.stage("bench").values()
     assert train[None].environments == {"base": lock_hash("base")}
@@ -67,7 +66,7 @@ def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
 
 
 def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choose(tmp_path):
-    made = plan(
+    made = boxes_plan(
         tmp_path,
         system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n",
     )
@@ -75,7 +74,7 @@ def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choos
     train = {p.cell.container: p.environment for p in made.stage("train").values()}
     assert train == {None: "base@enroot", "charliecloud": "base@charliecloud"}
     torch = STUDY.replace("[numpy]", "[torch]")
-    made = plan(
+    made = boxes_plan(
         tmp_path,
         torch,
         system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n",
@@ -93,7 +92,7 @@ def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choos
 )
 def test_a_wrapper_that_is_not_there_ends_the_plan(tmp_path, study, system):
     with pytest.raises(BadInput, match=r"'charlycloud'.*charliecloud"):
-        plan(tmp_path, study, system)
+        boxes_plan(tmp_path, study, system)
 
 
 def test_an_image_lock_follows_environment_and_definition(tmp_path, monkeypatch):
@@ -121,7 +120,7 @@ def test_an_archive_needs_its_checksum(tmp_path):
 
 
 def job(folder: Path, facts: dict[str, object]) -> Job:
-    made = plan(folder)
+    made = boxes_plan(folder)
     (planned,) = (p for p in made.stage("train").values() if p.cell.container)
     stamp = made.paths.environment("base@charliecloud")
     stamp.parent.mkdir(parents=True, exist_ok=True)

@@ -12,34 +12,29 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from factories import bare_record, train_cell, write_records
 from transect.cli.main import app
-from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.domain.inventory import name_of, take_inventory, uri_of
 from transect.domain.paths import StudyPaths
-from transect.domain.record import Cause, Record, Status, write_record
+from transect.domain.record import Cause, Status
 from transect.execution.crate import check_crate, write_crate
 from transect.report.crate import METADATA
 
 HOSTILE = "</script><img src=x onerror=1> \x1b[31m ../../etc"
 
 
-def record(
+def write_cell(
     folder: Path, workload: str, status: Status = Status.OK, inputs: tuple[str, ...] = ()
 ) -> Path:
-    cell = Cell.of(stage="train", workload=workload, framework="numpy", strategy="single", batch=16)
-    bad = status is not Status.OK
-    made = Record(
-        study=folder.name, stage="train", cell=cell, cell_id=cell.id, status=status,
-        cause=Cause.CRASH if bad else None, message=HOSTILE if bad else "", fingerprint="f", inputs=list(inputs),
-        started="2026-01-01T00:00:00+00:00", ended="2026-01-01T00:00:10+00:00",
-    )  # fmt: skip
-    place = folder / "train" / cell.id
-    place.mkdir(parents=True)
+    why = {} if status is Status.OK else {"cause": Cause.CRASH, "message": HOSTILE}
+    made = bare_record(
+        train_cell(workload=workload), status=status, study=folder.name, inputs=list(inputs), **why
+    )
+    place = write_records(folder, made) / "train" / made.cell_id
     (place / "output.log").write_text("log\n")
     (place / "spec.json").write_text("{}")
-    write_record(place / "record.json", made)
     return place
 
 
@@ -47,11 +42,11 @@ def record(
 def study(tmp_path: Path) -> StudyPaths:
     """A folder of three cells: ok, failed, and skipped; the first took a file of the second."""
     folder = tmp_path / "results" / "small"
-    failed = record(folder, "digits-cnn", Status.FAILED)
+    failed = write_cell(folder, "digits-cnn", Status.FAILED)
     (failed / "data.npz").write_bytes(b"data")
     checksum = hashlib.sha256(b"data").hexdigest()
-    record(folder, "iris-mlp", inputs=(f"data.npz {checksum}",))
-    record(folder, "iris-mlp-ce", Status.SKIPPED)
+    write_cell(folder, "iris-mlp", inputs=(f"data.npz {checksum}",))
+    write_cell(folder, "iris-mlp-ce", Status.SKIPPED)
     (folder / "report.html").write_text("page")
     (folder / ".checksums.json").write_text("{}")
     return StudyPaths(results=tmp_path / "results", study="small")

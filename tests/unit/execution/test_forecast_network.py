@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause
 from transect.execution.job import load_job
 from transect.execution.payload import refuse
 from transect.execution.stage import RUNNERS
-from transect.planning.plan import StudyPlan, make_plan
-from transect.planning.study import find_system
+from transect.planning.plan import StudyPlan
 
 SYSTEM = """
 name: two
@@ -24,17 +24,16 @@ network: fast
 networks: {{fast: {{interface: lo, {numbers}}}}}
 """
 NUMBERS = "latency_s: 1.0e-6, bytes_per_s: 1.0e9"
+STUDY = """
+name: told
+train: {repeats: 1, grids: [{workloads: [digits-mlp], %s}]}
+forecast: {grids: [{}], network: system}
+"""
 
 
 def planned(folder: Path, axes: str, numbers: str = NUMBERS) -> StudyPlan:
     """A study of one training and its prediction from the system's numbers."""
-    file, system = folder / "told.yaml", folder / "system.yaml"
-    file.write_text(
-        f"name: told\ntrain: {{repeats: 1, grids: [{{workloads: [digits-mlp], {axes}}}]}}\n"
-        "forecast: {grids: [{}], network: system}\n"
-    )
-    system.write_text(SYSTEM.format(numbers=numbers))
-    return make_plan(file, system, folder / "results")
+    return plan_study(folder, STUDY % axes, system=SYSTEM.format(numbers=numbers))
 
 
 NODES = "frameworks: [numpy], strategies: [mpi-allreduce], nodes: [2]"
@@ -73,7 +72,5 @@ def test_what_is_not_simulated_is_not_profiled_and_says_why(tmp_path):
 
 
 def test_no_numbers_of_a_network_that_is_not_there(tmp_path):
-    system = find_system("virtual-cluster")
-    planned(tmp_path, NODES)
     with pytest.raises(BadInput, match="latency_s"):
-        make_plan(tmp_path / "told.yaml", system, tmp_path / "results")
+        plan_study(tmp_path, STUDY % NODES, system="virtual-cluster")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from factories import bare_record, infer_cell
 from transect import analysis
 from transect.analysis.comparisons import Verdict
 from transect.analysis.contests import contests, standings
@@ -19,7 +20,7 @@ from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.domain.record import Record, write_record
 from transect.domain.until import Contest
 from transect.execution.job import Job
 from transect.execution.repetition import TIME, Repetition, deadline_of
@@ -47,8 +48,7 @@ class Bench:
     def jobs(self, **changes: Any) -> list[Job]:
         until = UNTIL | changes
         cells = [
-            Cell.of(stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu",
-                    batch=1, threads=1, repeat=repeat, nodes=self.nodes)
+            infer_cell(runtime, repeat, exporter="dynamo", nodes=self.nodes)
             for repeat in range(until["cap"]) for runtime in self.times
         ]  # fmt: skip
         return [self._job(cell, until) for cell in cells]
@@ -69,10 +69,8 @@ class Bench:
         latency = self.times[runtime] * math.exp(self.spread.get(runtime, 0.004) * off)
         begin = datetime(2026, 1, 1, tzinfo=UTC)
         end = begin + timedelta(seconds=self.seconds)
-        record = Record(
-            study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK,
-            fingerprint="f", started=begin.isoformat(), ended=end.isoformat(),
-            metrics=[MetricValue.of("latency", latency)],
+        record = bare_record(
+            cell, {"latency": latency}, started=begin.isoformat(), ended=end.isoformat(),
             details={"disturbed": runtime == self.disturbed and cell.repeat == 0},
         )  # fmt: skip
         job.folder.mkdir(parents=True)
@@ -185,18 +183,13 @@ def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> N
     assert contest.heats == ("runtime",) and Contest.of(contest.stored()) == contest
 
     def record(runtime: str, threads: int, batch: int, repeat: int) -> Record:
-        cell = Cell.of(stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu",
-                       batch=batch, threads=threads, repeat=repeat)  # fmt: skip
+        cell = infer_cell(runtime, repeat, exporter="dynamo", batch=batch, threads=threads)
         time = (
             {"a": 1.0, "b": 2.0}[runtime]
             * (1.5 if threads == 2 else 1.0)
             * (1 + batch / 10 + repeat / 1e3)
         )
-        metrics = [MetricValue.of("latency", time), MetricValue.of("throughput", batch / time)]
-        return Record(
-            study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
-            started="2026-01-01T00:00:00+00:00", ended="2026-01-01T00:00:01+00:00", metrics=metrics,
-        )  # fmt: skip
+        return bare_record(cell, {"latency": time, "throughput": batch / time})
 
     groups = group_records(
         record(runtime, threads, batch, n)
@@ -229,11 +222,7 @@ def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed
         # A seed moves the quality of all; each runtime computes the same.
         quality = (0.5, 0.9, 0.7, 0.6)[repeat] * (1.2 if rate == "new" else 1.0)
         step = {"python": 1.0, "rust": 1.5}[runtime] * (1 + 0.001 * repeat)
-        metrics = [MetricValue.of("step_time", step), MetricValue.of("accuracy", quality)]
-        return Record(
-            study="s", stage="retrain", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
-            started="2026-01-01T00:00:00+00:00", ended="2026-01-01T00:00:01+00:00", metrics=metrics,
-        )  # fmt: skip
+        return bare_record(cell, {"step_time": step, "accuracy": quality})
 
     records = [
         record(runtime, rate, n) for runtime in ("python", "rust") for rate in ("old", "new") for n in range(4)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.domain.until import looks_of
 from transect.execution.plan_files import planned_aims, planned_cells, write_plan
@@ -14,7 +15,7 @@ from transect.execution.repetition import until_of
 from transect.execution.staleness import Staleness
 from transect.execution.stamps import spared_by, spent_elsewhere
 from transect.planning.blocks import make_blocks
-from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.plan import StudyPlan
 
 STUDY = """
 name: until
@@ -23,22 +24,20 @@ train:
   repeats: 3
   {own}
   grids:
-    - {{workloads: [iris-mlp], frameworks: [numpy], strategies: [single], ranks: {ranks}}}
+    - {{workloads: [iris-mlp], frameworks: [numpy], strategies: [single], ranks: [1]}}
     - {{workloads: [iris-mlp], frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2]}}
 """
 SYSTEM = "name: here\nscheduler: none\nlauncher: plain\nmpi_launcher: mpiexec\n"
 SLURM = "name: there\nscheduler: slurm\nlauncher: srun\nmpi_launcher: srun\nnodes: 4\ncores_per_node: 8\n"
 
 
-def plan(folder: Path, until: str = "", own: str = "", system: str = SYSTEM) -> StudyPlan:
-    (folder / "study.yaml").write_text(STUDY.format(until=until, own=own, ranks="[1]"))
-    (folder / "system.yaml").write_text(system)
-    return make_plan(folder / "study.yaml", folder / "system.yaml", folder / "results")
+def until_plan(folder: Path, until: str = "", own: str = "", system: str = SYSTEM) -> StudyPlan:
+    return plan_study(folder, STUDY.format(until=until, own=own), system=system)
 
 
 def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path) -> None:
-    plain = plan(tmp_path)
-    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}")
+    plain = until_plan(tmp_path)
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}")
     assert not any(p.optional for p in plain)
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train if p.optional} == {3, 4, 5, 6} and len(train) == 14
@@ -51,12 +50,12 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert (told["pool"], told["share_s"], told["ways"]) == ("study", None, 1.0)
     assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
     # Where blocks run side by side each has a share.
-    there = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}", system=SLURM)
+    there = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}", system=SLURM)
     assert next(iter(there.stage("train").values())).spec["until"]["share_s"] == 60.0
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
-    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
     blocks = {block.id: block for block in make_blocks(made)}
     [train] = [block for name, block in blocks.items() if name.startswith("train")]
     assert [p.optional for p in train.cells] == [False] * 6 + [True] * 6
@@ -70,7 +69,7 @@ def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_pa
 
 def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -> None:
     system = SLURM + "cells_per_job: 3\n"
-    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}", system=system)
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}", system=system)
     train = [block for block in make_blocks(made) if block.rule == "train"]
     assert len(train) == 2
     for block in train:
@@ -83,7 +82,8 @@ def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -
 
 def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
     one, two = (
-        plan(tmp_path, f"until: {{or_equal_within: {margin}, cap: 5}}") for margin in ("4 %", "3 %")
+        until_plan(tmp_path, f"until: {{or_equal_within: {margin}, cap: 5}}")
+        for margin in ("4 %", "3 %")
     )
     assert [p.fingerprint for p in one] == [p.fingerprint for p in two]
     before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (one, two))
@@ -92,7 +92,7 @@ def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
 
 
 def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
-    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
     write_plan(made, make_blocks(made))
     known = planned_cells(made.paths)
     optional = [p for p in made if p.optional]
@@ -110,7 +110,7 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
 def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(
     tmp_path: Path,
 ) -> None:
-    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
     optional = [p for p in made.stage("train").values() if p.optional]
     gone, spared, begun, unknown = optional
     stamp = made.paths.stamp("train", "iris-mlp.n1")
@@ -148,7 +148,7 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
 
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
     own = "until: {interval: 2 %, floor: 2, cap: 4}"
-    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7}", own)
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7}", own)
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
@@ -183,19 +183,13 @@ def test_what_cannot_be_meant_is_one_message(
     tmp_path: Path, until: str, own: str, told: str
 ) -> None:
     with pytest.raises(BadInput, match=r"study\.yaml") as raised:
-        plan(tmp_path, until, own)
+        until_plan(tmp_path, until, own)
     assert told in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
 
 
 def test_an_until_that_no_stage_goes_on_by_is_refused(tmp_path: Path) -> None:
     study = "name: s\n{}bench: {{grids: [{{benchmarks: [memory-bandwidth-probe]}}]}}\n"
-    (tmp_path / "system.yaml").write_text(SYSTEM)
-    for until in ("", "until: {interval: 3 %}\n"):
-        (tmp_path / "study.yaml").write_text(study.format(until))
-        told = tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results"
-        if not until:
-            assert len(list(make_plan(*told))) == 1
-            continue
-        with pytest.raises(BadInput, match=r"until: no cell .*train"):
-            make_plan(*told)
+    assert len(list(plan_study(tmp_path, study.format(""), system=SYSTEM))) == 1
+    with pytest.raises(BadInput, match=r"until: no cell .*train"):
+        plan_study(tmp_path, study.format("until: {interval: 3 %}\n"), system=SYSTEM)

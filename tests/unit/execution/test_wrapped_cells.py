@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
@@ -15,7 +16,6 @@ from transect.execution.job import check_environment, load_job
 from transect.execution.stage_helpers import ranks
 from transect.launch import LAUNCHERS
 from transect.planning.environments import lock_hash
-from transect.planning.plan import make_plan
 
 STUDY = """
 name: wrapped
@@ -43,9 +43,7 @@ environments:
 
 
 def make_job(tmp_path: Path, choice: str):
-    (tmp_path / "study.yaml").write_text(STUDY)
-    (tmp_path / "system.yaml").write_text(SYSTEM % choice)
-    plan = make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
+    plan = plan_study(tmp_path, STUDY, system=SYSTEM % choice)
     (planned,) = plan.stage("train").values()
     stamp = plan.paths.environment("torch")
     stamp.parent.mkdir(parents=True)

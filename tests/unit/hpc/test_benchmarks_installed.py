@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import bench_cell
 from transect.domain.cell import Cell
 from transect.hpc.benchmarks import hpcg, hpl, mdtest, minibude, osu
 from transect.hpc.benchmarks._linpack import near_square
@@ -20,12 +21,6 @@ INSTALLED = (
     "hpcc", "hpl", "hpcg", "stream", "ior", "mdtest", "osu", "minibude", "nccl-tests",
     "onnxruntime-perf-test",
 )  # fmt: skip
-
-
-def cell(benchmark: str, options: dict[str, int | float | str] | None = None, **axes: int | str):
-    return Cell.of(
-        stage="bench", benchmark=benchmark, options=tuple(sorted((options or {}).items())), **axes
-    )
 
 
 def program(folder: Path, name: str, text: str = "") -> Path:
@@ -79,7 +74,7 @@ HPL_DAT = [
 
 
 def test_hpl_dat_is_what_hpl_reads(tmp_path: Path) -> None:
-    six = cell("hpl", {"N": 960}, nodes=2, ranks_per_node=3)
+    six = bench_cell("hpl", {"N": 960}, nodes=2, ranks_per_node=3)
     assert BENCHMARKS.get("hpl").command(six, tmp_path, "xhpl", []) == ["xhpl"]
     lines = (tmp_path / "HPL.dat").read_text().splitlines()
     assert [line.split()[0] for line in lines] == HPL_DAT and len(lines) == 31
@@ -89,7 +84,7 @@ def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) 
     monkeypatch.setattr(hpl, "node_memory", lambda: 16 << 30)
     for nodes, share in ((1, 0.2), (4, 0.5)):
         options = {"memory_fraction": share, "NB": 100, "P": 4}
-        asked = cell("hpl", options, nodes=nodes, ranks_per_node=8)
+        asked = bench_cell("hpl", options, nodes=nodes, ranks_per_node=8)
         BENCHMARKS.get("hpl").command(asked, tmp_path, "xhpl", [])
         words = [line.split()[0] for line in (tmp_path / "HPL.dat").read_text().splitlines()]
         n = int(words[5])
@@ -98,7 +93,9 @@ def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) 
 
 
 def test_hpcg_dat_is_what_hpcg_reads(tmp_path: Path) -> None:
-    asked = cell("hpcg", {"nx": 16, "ny": 24, "nz": 32, "seconds": 5}, ranks_per_node=2, threads=2)
+    asked = bench_cell(
+        "hpcg", {"nx": 16, "ny": 24, "nz": 32, "seconds": 5}, ranks_per_node=2, threads=2
+    )
     assert BENCHMARKS.get("hpcg").command(asked, tmp_path, "xhpcg", []) == ["xhpcg"]
     # ReadHpcgDat.cpp: two lines are skipped, three numbers, the rest of the line, one number.
     lines = (tmp_path / "hpcg.dat").read_text().splitlines()
@@ -119,24 +116,24 @@ def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
 
 PLACE = f"{os.uname().nodename}-{os.getpid()}"
 COMMANDS = [
-    (cell("stream", threads=4), ["P"]),
-    (cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
+    (bench_cell("stream", threads=4), ["P"]),
+    (bench_cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
      ["P", "-m", "65536", "-i", "50"]),
-    (cell("osu", ranks_per_node=4), ["P"]),
-    (cell("nccl-tests", {"test": "sendrecv_perf", "max_bytes": "1G"}, ranks_per_node=8, device="cuda"),
+    (bench_cell("osu", ranks_per_node=4), ["P"]),
+    (bench_cell("nccl-tests", {"test": "sendrecv_perf", "max_bytes": "1G"}, ranks_per_node=8, device="cuda"),
      ["P", "-b", "8", "-e", "1G", "-f", "2", "-g", "1"]),
-    (cell("minibude", {"deck": "/d", "iterations": 4, "poses": 1024, "ppwi": 2}, threads=2),
+    (bench_cell("minibude", {"deck": "/d", "iterations": 4, "poses": 1024, "ppwi": 2}, threads=2),
      ["P", "-i", "4", "-n", "1024", "-p", "2", "--deck", "/d"]),
-    (cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
+    (bench_cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
      ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o",
       f"/lustre/me/transect-ior-{PLACE}"]),
-    (cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
+    (bench_cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
      ["P", "-m", "times", "-r", "50", "-x", "2", "-y", "1", "-o", "99", "-e", "cpu", "-I", "-S", "1",
       "-s", "-f", "N:16", "/m.onnx"]),
-    (cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
+    (bench_cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
      ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d",
       f"/f/transect-mdtest-{PLACE}"]),
-    (cell("mdtest", {"folder": "/f"}, nodes=2),
+    (bench_cell("mdtest", {"folder": "/f"}, nodes=2),
      ["P", "-n", "1000", "-i", "3", "-z", "0", "-b", "1", "-N", "1", "-d",
       f"/f/transect-mdtest-{PLACE}"]),
 ]  # fmt: skip
@@ -153,7 +150,7 @@ def test_command_lines(asked: Cell, argv: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ior", "mdtest"])
 def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None:
     show = program(tmp_path, "show", 'for word in "$@"; do echo "$word"; done')
-    argv = BENCHMARKS.get(name).command(cell(name), tmp_path, str(show), [])
+    argv = BENCHMARKS.get(name).command(bench_cell(name), tmp_path, str(show), [])
 
     def last(**variables: str) -> str:
         done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=True)
@@ -163,7 +160,7 @@ def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None
     assert last(TMPDIR="/scratch/of a job") == f"/scratch/of a job/{own}"
     assert last() == f"./{own}"
     # Folders of one node do not reach another.
-    argv = BENCHMARKS.get(name).command(cell(name, nodes=2), tmp_path, "P", [])
+    argv = BENCHMARKS.get(name).command(bench_cell(name, nodes=2), tmp_path, "P", [])
     assert argv[0] == "P" and argv[-1] == str(tmp_path / own)
 
 
@@ -215,7 +212,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "options", "axes", "reason"), REFUSED)
 def test_what_cannot_run_is_refused_with_its_reason(name, options, axes, reason, tmp_path) -> None:
-    told = BENCHMARKS.get(name).supports(cell(name, options, **axes))
+    told = BENCHMARKS.get(name).supports(bench_cell(name, options, **axes))
     assert told is not None and reason in told
 
 
@@ -230,33 +227,36 @@ def test_options_are_told_with_their_defaults(name: str) -> None:
 def test_programs_are_found_under_their_other_names(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     stream = BENCHMARKS.get("stream")
-    assert stream.find(cell("stream")) is None
+    assert stream.find(bench_cell("stream")) is None
     pictures = program(tmp_path, "stream-im6.q16")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "stream").symlink_to(pictures)
-    assert stream.find(cell("stream")) is None, "ImageMagick's"
+    assert stream.find(bench_cell("stream")) is None, "ImageMagick's"
     there = program(tmp_path / "bin", "stream_c.exe")
-    assert stream.find(cell("stream")) == str(there)
+    assert stream.find(bench_cell("stream")) == str(there)
     large = program(tmp_path / "opt", "stream.100M")
-    assert stream.find(cell("stream", {"program": str(large)})) == str(large)
+    assert stream.find(bench_cell("stream", {"program": str(large)})) == str(large)
 
 
 def test_osu_tests_are_found_where_packages_hide_them(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(osu, "_PLACES", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     hidden = program(tmp_path / "pt2pt", "osu_bw")
-    asked = cell("osu", {"test": "osu_bw"}, nodes=2)
+    asked = bench_cell("osu", {"test": "osu_bw"}, nodes=2)
     assert BENCHMARKS.get("osu").find(asked) == str(hidden)
     shown = program(tmp_path / "bin", "osu_bw")
     assert BENCHMARKS.get("osu").find(asked) == str(shown)
-    assert BENCHMARKS.get("osu").find(cell("osu", nodes=2)) is None
+    assert BENCHMARKS.get("osu").find(bench_cell("osu", nodes=2)) is None
 
 
 def test_minibude_finds_the_deck_of_its_build(tmp_path: Path) -> None:
     bude = program(tmp_path / "build", "omp-bude")
-    assert minibude._deck(cell("minibude"), str(bude)) == []
+    assert minibude._deck(bench_cell("minibude"), str(bude)) == []
     (tmp_path / "data" / "bm1").mkdir(parents=True)
-    assert minibude._deck(cell("minibude"), str(bude)) == ["--deck", str(tmp_path / "data/bm1")]
+    assert minibude._deck(bench_cell("minibude"), str(bude)) == [
+        "--deck",
+        str(tmp_path / "data/bm1"),
+    ]
 
 
 @pytest.mark.parametrize(("depth", "branch", "count"), [(0, 5, 1), (3, 1, 4), (2, 3, 13)])

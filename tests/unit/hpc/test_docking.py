@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from docking_parts import cell, scan, small
+from docking_parts import docking_cell, scan, small
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.hpc.probes import _docking_deck as decks
@@ -193,7 +193,7 @@ def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(
 ) -> None:
     options = (("iterations", 3), ("pin", "cores"), ("poses", BLOCK + 44))
     benchmark = BENCHMARKS.get("docking-probe")
-    argv = benchmark.command(cell(options=options), tmp_path, docking_python, [])
+    argv = benchmark.command(docking_cell(options=options), tmp_path, docking_python, [])
     done = probe(*argv[:1], *argv[3:])
     assert done.returncode == 0, done.stdout + done.stderr
     (tmp_path / "output.log").write_text(done.stdout)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docking_parts import cell, scan, small
+from docking_parts import docking_cell, scan, small
 from transect.hpc.benchmarks import docking_probe
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -83,7 +83,7 @@ def test_a_changed_log_is_caught(change, status: str, reason: str) -> None:
     ],
 )
 def test_it_refuses_what_it_cannot_run(axes: dict[str, object], reason: str) -> None:
-    assert reason in str(BENCHMARKS.get("docking-probe").supports(cell(**axes)))
+    assert reason in str(BENCHMARKS.get("docking-probe").supports(docking_cell(**axes)))
 
 
 def test_it_sweeps_threads_and_fills_in_the_deck(
@@ -93,7 +93,7 @@ def test_it_sweeps_threads_and_fills_in_the_deck(
     monkeypatch.setenv("SOME_DECK", str(tmp_path))
     options = (("deck", "$SOME_DECK"), ("implementation", "numpy"))
     for threads in (1, 2, 4):
-        one = cell(threads=threads, options=options)
+        one = docking_cell(threads=threads, options=options)
         benchmark = BENCHMARKS.get("docking-probe")
         assert benchmark.supports(one) is None
         argv = benchmark.command(one, tmp_path, "python", [])

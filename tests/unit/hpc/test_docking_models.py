@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from checkouts import ROOT, environment_python
-from docking_parts import cell, small
+from docking_parts import docking_cell, small
 from transect.domain.record import Cause
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -240,7 +240,7 @@ def test_openmp_is_told_in_its_own_words() -> None:
 
 def command(**options: object) -> list[str]:
     device = str(options.pop("device", "cpu"))
-    one = cell(options=tuple(sorted(options.items())), device=device, threads=2)
+    one = docking_cell(options=tuple(sorted(options.items())), device=device, threads=2)
     benchmark = BENCHMARKS.get("docking-probe")
     assert benchmark.supports(one) is None
     return benchmark.command(one, Path(), "python", [])
@@ -285,12 +285,12 @@ def test_a_cell_becomes_the_probes_arguments() -> None:
     ],
 )
 def test_what_a_model_does_not_have_is_refused_in_words(options, device: str, words: str) -> None:
-    one = cell(options=tuple(sorted(options.items())), device=device)
+    one = docking_cell(options=tuple(sorted(options.items())), device=device)
     assert words in str(BENCHMARKS.get("docking-probe").supports(one))
 
 
 def test_openacc_on_the_host_is_one_thread() -> None:
-    one = cell(options=(("implementation", "openacc"),), threads=2)
+    one = docking_cell(options=(("implementation", "openacc"),), threads=2)
     assert "one thread with gcc; 2 were asked for" in str(
         PROGRAMMING_MODELS.get("openacc").supports(one)
     )
@@ -299,12 +299,12 @@ def test_openacc_on_the_host_is_one_thread() -> None:
 def test_a_cell_runs_in_its_models_environment_and_depends_on_its_file() -> None:
     stage = STAGES.get("bench")
     for name in PROGRAMMING_MODELS:
-        one = cell(options=(("implementation", name),))
+        one = docking_cell(options=(("implementation", name),))
         assert stage.environment(one) == PROGRAMMING_MODELS.get(name).environment
         assert (PROGRAMMING_MODELS, name) in stage.plugins(one)
         for path in PROGRAMMING_MODELS.get(name).code_files():
             assert path.is_file()
-    assert stage.environment(cell(options=(("implementation", "fortran"),))) == "docking"
+    assert stage.environment(docking_cell(options=(("implementation", "fortran"),))) == "docking"
 
 
 def test_the_end_of_the_probe_is_a_cause(tmp_path: Path) -> None:

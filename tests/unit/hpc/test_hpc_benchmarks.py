@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from transect.domain.cell import Cell
+from factories import bench_cell, plan_study
 from transect.domain.errors import MissingDependency
 from transect.execution.job import Job, load_job
 from transect.execution.stage import RUNNERS
@@ -23,13 +23,8 @@ from transect.hpc.probes.common import available_memory, last_level_cache
 from transect.hpc.probes.memory_bandwidth import plan_array_bytes
 from transect.launch import LAUNCHERS
 from transect.launch.processes import run
-from transect.planning.plan import make_plan
 
 MIB = 1 << 20
-
-
-def cell(benchmark: str, **axes: object) -> Cell:
-    return Cell.of(stage="bench", benchmark=benchmark, **axes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))
@@ -38,17 +33,17 @@ def test_every_benchmark_keeps_the_contract(name: str, tmp_path: Path) -> None:
     assert benchmark.name == name
     assert benchmark.parser in PARSERS
     assert all(path.is_file() for path in benchmark.code_files())
-    argv = benchmark.command(cell(name), tmp_path, "python", ["mpiexec"])
+    argv = benchmark.command(bench_cell(name), tmp_path, "python", ["mpiexec"])
     assert argv and all(isinstance(part, str) for part in argv)
     assert benchmark.logs(tmp_path) == [tmp_path / "output.log"], "nothing has run yet"
-    reason = benchmark.supports(cell(name, device="cuda"))
+    reason = benchmark.supports(bench_cell(name, device="cuda"))
     assert reason is not None and "\n" not in reason
 
 
 @pytest.mark.parametrize("name", ["memory-bandwidth-probe", "matrix-multiply-probe"])
 def test_a_probe_refuses_ranks(name: str) -> None:
-    assert BENCHMARKS.get(name).supports(cell(name, threads=2)) is None
-    assert "2 ranks" in str(BENCHMARKS.get(name).supports(cell(name, nodes=2)))
+    assert BENCHMARKS.get(name).supports(bench_cell(name, threads=2)) is None
+    assert "2 ranks" in str(BENCHMARKS.get(name).supports(bench_cell(name, nodes=2)))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +60,7 @@ def test_hpcc_is_started_by_the_launcher_beside_it(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "hpccoutf.txt").write_text("old")
     program = str(tmp_path / "hpcc")
-    two = cell("hpcc", ranks_per_node=2, options=(("N", 500), ("NB", 40)))
+    two = bench_cell("hpcc", ranks_per_node=2, options=(("N", 500), ("NB", 40)))
     argv = BENCHMARKS.get("hpcc").command(two, tmp_path, program, ["/env/mpiexec", "--x"])
     assert argv == [str(tmp_path / "mpiexec"), "--x", "-n", "2", program]
     assert not (tmp_path / "hpccoutf.txt").exists(), "the program would append to it"
@@ -172,9 +167,7 @@ def test_a_probe_that_finds_a_wrong_array_says_so(capsys: pytest.CaptureFixture[
 
 def make_job(tmp_path: Path, benchmark: str, grid: str, system: str = "") -> Job:
     bench = f"bench: {{grids: [{{benchmarks: [{benchmark}], {grid}}}]}}"
-    (tmp_path / "study.yaml").write_text(f"name: installed\n{bench}\n")
-    (tmp_path / "system.yaml").write_text(f"name: here\n{system}")
-    plan = make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
+    plan = plan_study(tmp_path, f"name: installed\n{bench}\n", system=f"name: here\n{system}")
     (planned,) = plan.stage("bench").values()
     job = load_job(planned.spec, plan.paths)
     job.folder.mkdir(parents=True)

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import plan_study
 from transect.domain import checksums
 from transect.domain.cell import Cell
 from transect.domain.checksums import Checksums
 from transect.hpc import sources
 from transect.hpc.sources import files_below, log_facts, log_sources
-from transect.planning.plan import make_plan
-from transect.planning.study import find_system
 from transect.stages.ingest import plan
 
 NAMED = {
@@ -225,9 +224,7 @@ def test_a_study_reads_logs_of_a_folder_whose_name_is_no_text(here):
     folder = Path(os.fsdecode(os.fsencode(here) + b"/b\xff"))
     folder.mkdir()
     (here / "link").symlink_to(folder)
-    (here / "study.yaml").write_text("name: bytes\ningest: {paths: [link]}\n")
-    made = make_plan(here / "study.yaml", find_system("laptop"), here / "results")
-    (planned,) = made
+    (planned,) = plan_study(here, "name: bytes\ningest: {paths: [link]}\n")
     assert planned.id.startswith("link~")
     assert Path(planned.spec["path"]) == folder
 
@@ -238,6 +235,5 @@ def test_names_are_given_once_however_many_logs_there_are(here, monkeypatch):
     names = [f"{number}.log" for number in range(20)]
     for name in names:
         (here / name).touch()
-    (here / "study.yaml").write_text(f"name: many\ningest: {{paths: {names}}}\n")
-    assert len(list(make_plan(here / "study.yaml", find_system("laptop"), here / "results"))) == 20
+    assert len(list(plan_study(here, f"name: many\ningest: {{paths: {names}}}\n"))) == 20
     assert len(calls) == 1

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from transect.domain.cell import Cell
+from factories import bench_cell
 from transect.hpc.base import Run
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -55,10 +55,6 @@ LAUNCH = [
 ]  # fmt: skip
 
 
-def cell(benchmark: str, **axes: object) -> Cell:
-    return Cell.of(stage="bench", benchmark=benchmark, **axes)  # type: ignore[arg-type]
-
-
 def options(**given: object) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((dict(QUICK) | given).items()))
 
@@ -88,7 +84,7 @@ def check(done: Result, test: str, library: str, folder: Path, ranks: int = 2) -
 @pytest.mark.parametrize("test", messages.NAMES)
 def test_two_ranks_of_mpi4py(test: str, base_python: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("message-sweep")
-    one = cell("message-sweep", ranks_per_node=2, options=options(test=test))
+    one = bench_cell("message-sweep", ranks_per_node=2, options=options(test=test))
     assert benchmark.supports(one) is None
     argv = benchmark.command(one, tmp_path, base_python, prefix(base_python, 2))
     run = check(start(argv), test, "mpi4py", tmp_path)
@@ -97,7 +93,9 @@ def test_two_ranks_of_mpi4py(test: str, base_python: str, tmp_path: Path) -> Non
 
 def test_three_ranks_sum_and_gather_in_order(base_python: str, tmp_path: Path) -> None:
     for test in ("reduce", "allgather"):
-        one = cell("message-sweep", ranks_per_node=3, options=options(test=test, max_size=1024))
+        one = bench_cell(
+            "message-sweep", ranks_per_node=3, options=options(test=test, max_size=1024)
+        )
         argv = BENCHMARKS.get("message-sweep").command(
             one, tmp_path, base_python, prefix(base_python, 3)
         )
@@ -107,7 +105,9 @@ def test_three_ranks_sum_and_gather_in_order(base_python: str, tmp_path: Path) -
 @pytest.mark.parametrize("test", ["allgather", "bw"])
 def test_two_ranks_of_gloo(test: str, torch_python: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("message-sweep-torch")
-    one = cell("message-sweep-torch", ranks_per_node=2, options=options(test=test, max_size=1024))
+    one = bench_cell(
+        "message-sweep-torch", ranks_per_node=2, options=options(test=test, max_size=1024)
+    )
     assert benchmark.supports(one) is None
     command = benchmark.command(one, tmp_path, torch_python, [])
     done = start([*LAUNCH, "--ranks-per-node", "2", "--", *command])
@@ -178,7 +178,7 @@ def test_the_launch_gives_each_library_its_rendezvous(
     monkeypatch.setattr(bench, "ranks", lambda job, command, rendezvous: (rendezvous, command))
     for name, rendezvous in (("message-sweep", "mpi"), ("message-sweep-torch", "tcp"),
                              ("network-probe", "mpi")):  # fmt: skip
-        job = SimpleNamespace(cell=cell(name, nodes=2), folder=tmp_path, python="python")
+        job = SimpleNamespace(cell=bench_cell(name, nodes=2), folder=tmp_path, python="python")
         told, command = bench.Bench().prepare(job)  # type: ignore[arg-type]
         assert told == rendezvous
         assert command[0] == "python"
@@ -287,7 +287,7 @@ def test_osu_s_parser_reads_the_same_table(test: str) -> None:
     ],
 )
 def test_it_refuses_what_it_cannot_measure(name: str, axes: dict, reason: str) -> None:
-    assert reason in str(BENCHMARKS.get(name).supports(cell(name, **axes)))
+    assert reason in str(BENCHMARKS.get(name).supports(bench_cell(name, **axes)))
 
 
 def test_names_that_are_written_twice_agree() -> None:

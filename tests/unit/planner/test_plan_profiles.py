@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from factories import bare_record, bench_cell, write_records
 from transect.domain.errors import BadInput
-from transect.domain.record import LogPoint, MetricValue, Record, Status, write_record
+from transect.domain.record import LogPoint, MetricValue
 from transect.execution.planned_training import Wanted, answer
 from transect.planner.problem import Link
-from transect.stages.bench.cell import BenchCell
 from transect.stages.profile.cell import ProfileCell
 
 PROFILES = "profiles of micro-batches of"
@@ -21,20 +21,9 @@ PROFILES = "profiles of micro-batches of"
 def profiled(folder: Path, ranks: int, batch: int) -> Path:
     """A profile whose layers take as many seconds as ranks took it at once."""
     cell = ProfileCell(
-        workload="digits-mlp",
-        framework="numpy",
-        batch=batch,
-        ranks_per_node=ranks,
-        precision="fp32",
-    )
-    place = folder / "profile" / cell.id
-    fields = {"study": "s", "started": "2026-11-22T00:00:00Z", "ended": "2026-11-22T00:00:01Z"}
-    write_record(
-        place / "record.json",
-        Record(
-            stage="profile", cell_id=cell.id, cell=cell, fingerprint="f", status=Status.OK, **fields
-        ),
-    )
+        workload="digits-mlp", framework="numpy", batch=batch, ranks_per_node=ranks, precision="fp32"
+    )  # fmt: skip
+    place = write_records(folder, bare_record(cell)) / "profile" / cell.id
     row = {"forward_s": [ranks], "backward_s": [ranks], "update_s": [0.0]}
     sizes = dict.fromkeys(("weight_bytes", "kept_bytes", "out_bytes"), 8)
     layers = [{"name": str(n), **row, **sizes} for n in range(6)]
@@ -73,22 +62,13 @@ def test_profiles_of_an_earlier_call_are_left_out_where_others_are_asked_for(tmp
 
 def probed(folder: Path, nodes: int, network: str | None, latency_s: float) -> None:
     """A network-probe's record."""
-    cell = BenchCell(benchmark="network-probe", nodes=nodes, ranks_per_node=1, network=network)
-    fields = {"study": "s", "started": "2026-11-22T00:00:00Z", "ended": "2026-11-22T00:00:01Z"}
     metrics = [
-        MetricValue.of(
-            "message_time",
-            latency_s + size / 1e9,
-            log=LogPoint(series="pingpong_median", size=size),
-        )
+        MetricValue.of("message_time", latency_s + size / 1e9, log=LogPoint(series="pingpong_median", size=size))
         for size in (4, 1024, 262144)
-    ]
-    write_record(
-        folder / "bench" / cell.id / "record.json",
-        Record(
-            stage="bench", cell_id=cell.id, cell=cell, fingerprint="f", status=Status.OK, metrics=metrics, **fields
-        ),
-    )  # fmt: skip
+    ]  # fmt: skip
+    write_records(
+        folder, bare_record(bench_cell("network-probe", nodes=nodes, network=network), metrics)
+    )
 
 
 def test_of_several_probed_networks_none_is_taken_unasked(tmp_path):
@@ -106,16 +86,10 @@ def test_of_several_probed_networks_none_is_taken_unasked(tmp_path):
 def test_the_sweep_that_a_prediction_takes_tells_a_plan_too(tmp_path):
     profiled(tmp_path, 1, 8)
     for test, seconds in (("bcast", 9.0), ("latency", 0.25)):
-        cell = BenchCell(
-            benchmark="message-sweep", nodes=2, options=(("seconds", 5), ("test", test))
-        )
+        cell = bench_cell("message-sweep", {"seconds": 5, "test": test}, nodes=2)
         series = {
             str(size): {"values": [1e6 * (seconds + size / 1e9)] * 3} for size in (4, 1024, 1 << 20)
         }
-        record = Record(
-            stage="bench", cell_id=cell.id, cell=cell, fingerprint="f", status=Status.OK, study="s",
-            started="2026-11-22T00:00:00Z", ended="2026-11-22T00:00:01Z", details={"runs": [{"samples": series}]},
-        )  # fmt: skip
-        write_record(tmp_path / "bench" / cell.id / "record.json", record)
+        write_records(tmp_path, bare_record(cell, details={"runs": [{"samples": series}]}))
     wanted = Wanted(workload="digits-mlp", framework="numpy", ranks=2, nodes=2, results=tmp_path)
     assert answer(wanted).machine.between.alpha_s == pytest.approx(0.25)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from factories import plan_study
 from partitions import by_trying, random_layers
 from transect.cli.main import app
 from transect.domain.errors import BadInput, TransectError
@@ -20,8 +21,7 @@ from transect.planner.costs import Rates
 from transect.planner.machine import Machine, measured_here
 from transect.planner.partition import partition
 from transect.planner.problem import Infeasible, Link, Problem
-from transect.planning.plan import make_plan as plan_study
-from transect.planning.study import find_system
+from transect.planning.plan import StudyPlan
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
 
@@ -170,9 +170,7 @@ def test_the_command_prints_a_plan_and_a_study_that_is_valid(tmp_path):
     told = json.loads(done.stdout)
     assert (told["stages"], told["replicas"], told["kind"]) == (2, 2, "hybrid")
     assert told["predicted_step_s"] > 0 and told["why"]
-    file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(told["study"]))
-    cells = [p.cell for p in plan_study(file, find_system("laptop"), tmp_path)]
+    cells = [p.cell for p in plan_study(tmp_path, yaml.safe_dump(told["study"]))]
     trained = [cell for cell in cells if cell.stage == "train"]
     assert len(trained) == 1
     assert dict(trained[0].options)["stages"] == 2
@@ -244,7 +242,7 @@ PLANNER = {
 }  # fmt: skip
 
 
-def study(tmp_path: Path, **grid: object) -> Path:
+def grid_plan(tmp_path: Path, **grid: object) -> StudyPlan:
     planner = grid.pop("planner", PLANNER)
     content = {
         "name": "planned",
@@ -256,15 +254,13 @@ def study(tmp_path: Path, **grid: object) -> Path:
             }],
         },
     }  # fmt: skip
-    file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(content))
-    return file
+    return plan_study(tmp_path, yaml.safe_dump(content))
 
 
 def test_an_option_of_a_study_becomes_explicit_before_the_cell_has_an_id(tmp_path):
-    file = study(tmp_path, options=[{"plan": "hybrid"}, {"plan": "data", "progress": "thread"}])
+    options = [{"plan": "hybrid"}, {"plan": "data", "progress": "thread"}]
     for _ in range(2):
-        cells = [p.cell for p in plan_study(file, find_system("laptop"), tmp_path)]
+        cells = [p.cell for p in grid_plan(tmp_path, options=options)]
         hybrid, data = (dict(cell.options) for cell in cells if cell.stage == "train")
         assert hybrid["stages"] == 2 and "plan" not in hybrid and "cut" in hybrid
         assert data["stages"] == 1 and data["progress"] == "thread"
@@ -276,12 +272,11 @@ def test_an_option_of_a_study_becomes_explicit_before_the_cell_has_an_id(tmp_pat
 def test_what_is_planned_is_what_the_strategy_takes(tmp_path, strategy, batch):
     """Torch's 1F1B takes no fewer micro-batches than stages."""
     slow = PLANNER | {"latency_s": 1e-3}
-    file = study(
+    made = grid_plan(
         tmp_path, workloads=["iris-mlp"], frameworks=["torch"], strategies=[strategy], batches=[batch],
         options=[{"plan": "model"}], planner=slow,
     )  # fmt: skip
-    planned = [p.cell for p in plan_study(file, find_system("laptop"), tmp_path)]
-    (cell,) = (one for one in planned if one.stage == "train")
+    (cell,) = (p.cell for p in made if p.cell.stage == "train")
     assert dict(cell.options)["micro_batches"] < 4 == dict(cell.options)["stages"]
     assert STRATEGIES.get(strategy).supports(cell) is None
 
@@ -302,12 +297,11 @@ def test_what_is_planned_is_what_the_strategy_takes(tmp_path, strategy, batch):
 )
 def test_an_option_that_cannot_be_followed_is_refused(tmp_path, grid, message):
     with pytest.raises(BadInput) as raised:
-        plan_study(study(tmp_path, **grid), find_system("laptop"), tmp_path)
+        grid_plan(tmp_path, **grid)
     assert message in str(raised.value)
 
 
 def test_cells_that_fit_nowhere_need_no_plan(tmp_path):
     grid = {"options": [{"plan": "data"}], "ranks": [2], "nodes": [1, 5], "where_it_fits": True}
-    file = study(tmp_path, **grid)
-    made = plan_study(file, find_system("laptop"), tmp_path)
+    made = grid_plan(tmp_path, **grid)
     assert [p.cell.nodes for p in made if p.cell.stage == "train"] == [1]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.planning.blocks import make_blocks, resources
-from transect.planning.plan import make_plan
+from transect.planning.plan import StudyPlan
 
 STUDY = """
 name: shapes
@@ -33,15 +34,13 @@ gpus_per_node: 4
 """
 
 
-def plan(tmp_path: Path, study: str = STUDY, system: str = SYSTEM):
-    (tmp_path / "study.yaml").write_text(study)
-    (tmp_path / "system.yaml").write_text(system)
+def shapes_plan(tmp_path: Path, study: str = STUDY, system: str = SYSTEM) -> StudyPlan:
     (tmp_path / "log").touch()
-    return make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
+    return plan_study(tmp_path, study, system=system)
 
 
 def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
-    made = plan(tmp_path)
+    made = shapes_plan(tmp_path)
     blocks = {block.id: block for block in make_blocks(made)}
     assert {name: len(block.cells) for name, block in blocks.items()} == {
         "ingest.n1": 1,
@@ -62,7 +61,7 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
 
 
 def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
-    made = plan(tmp_path)
+    made = shapes_plan(tmp_path)
     local = {block.id for block in make_blocks(made) if block.shape.local}
     assert local == {"ingest.n1"}
     (ingest,) = (block for block in make_blocks(made) if block.id == "ingest.n1")
@@ -71,7 +70,7 @@ def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
 
 
 def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path):
-    made = plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
+    made = shapes_plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
     blocks = make_blocks(made)
     assert [b.id for b in blocks if "iris-mlp" in b.id] == [
         "train.iris-mlp.n1",
@@ -81,23 +80,25 @@ def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path
 
 
 def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):
-    made = plan(tmp_path, system=SYSTEM + "block_minutes: 4\n")
+    made = shapes_plan(tmp_path, system=SYSTEM + "block_minutes: 4\n")
     sizes = [len(b.cells) for b in make_blocks(made) if b.id.startswith("train.iris-mlp.n1.")]
     assert sizes == [2, 2, 2]
     gpu = [len(b.cells) for b in make_blocks(made) if b.id.startswith("train_gpu.iris-mlp.n1.g4.")]
     assert gpu == [2, 1]
-    alone = plan(tmp_path, system=SYSTEM + "cells_per_job: 1\n")
+    alone = shapes_plan(tmp_path, system=SYSTEM + "cells_per_job: 1\n")
     assert {len(block.cells) for block in make_blocks(alone)} == {1}
 
 
 def test_repeats_of_disturbed_cells_have_room(tmp_path):
     text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
-    (block,) = (b for b in make_blocks(plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
+    (block,) = (
+        b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1"
+    )
     assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5
 
 
 def test_what_a_job_asks_for(tmp_path):
-    made = plan(tmp_path)
+    made = shapes_plan(tmp_path)
     blocks = {block.id: block for block in make_blocks(made)}
     limits = made.study.limits
     assert resources(blocks["train.iris-mlp.n3"], made.system, limits) == {
@@ -105,7 +106,9 @@ def test_what_a_job_asks_for(tmp_path):
         "slurm_extra": "--ntasks-per-node=1",
     }  # fmt: skip
     where = "account: a\npartition: p\ngpu_partition: g\ngpu_type: h100\nqos: q\nconstraint: c\n"
-    whole = plan(tmp_path, system=SYSTEM + where + "exclusive: true\nmemory_mb_per_node: 5000\n")
+    whole = shapes_plan(
+        tmp_path, system=SYSTEM + where + "exclusive: true\nmemory_mb_per_node: 5000\n"
+    )
     blocks = {block.id: block for block in make_blocks(whole)}
     assert resources(blocks["train_gpu.iris-mlp.n1.g4"], whole.system, limits) == {
         "nodes": 1, "tasks": 1, "cpus_per_task": 8, "runtime": 11, "mpi": "", "mem_mb": 5000,
@@ -125,11 +128,11 @@ def test_what_a_job_asks_for(tmp_path):
 )
 def test_what_no_node_can_hold_is_refused(tmp_path, old, new, told):
     with pytest.raises(BadInput, match=told):
-        make_blocks(plan(tmp_path, system=SYSTEM.replace(old, new)))
+        make_blocks(shapes_plan(tmp_path, system=SYSTEM.replace(old, new)))
 
 
 def test_without_any_gpu_the_cell_runs_to_its_own_skip(tmp_path):
-    blocks = make_blocks(plan(tmp_path, system=SYSTEM.replace("gpus_per_node: 4", "")))
+    blocks = make_blocks(shapes_plan(tmp_path, system=SYSTEM.replace("gpus_per_node: 4", "")))
     assert all(block.shape.gpus_per_node == 0 for block in blocks)
 
 
@@ -138,7 +141,7 @@ def test_a_block_is_stale_when_a_cell_is_and_not_when_its_queue_changes(tmp_path
         study, system = STUDY, SYSTEM
         for old, new in change.items():
             study, system = study.replace(old, new), system.replace(old, new)
-        made = plan(tmp_path, study, system)
+        made = shapes_plan(tmp_path, study, system)
         return {block.id: block.fingerprint for block in make_blocks(made)}
 
     first = prints()
@@ -152,9 +155,9 @@ def test_a_block_is_stale_when_a_cell_is_and_not_when_its_queue_changes(tmp_path
 def test_networks_must_be_the_systems(tmp_path):
     study = STUDY.replace("nodes: [1, 3],", "nodes: [1, 3], networks: [ib],")
     with pytest.raises(BadInput, match=r"network 'ib' is not .*\(none\)"):
-        plan(tmp_path, study)
+        shapes_plan(tmp_path, study)
     system = SYSTEM + "networks: {ib: {interface: ib0, variables: {UCX_TLS: rc}}}\n"
-    made = plan(tmp_path, study, system)
+    made = shapes_plan(tmp_path, study, system)
     cells = [p for p in made if p.cell.network]
     assert {p.spec["system"]["network"]["interface"] for p in cells} == {"ib0"}
     assert all(".ib" in p.id for p in cells)

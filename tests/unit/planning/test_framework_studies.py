@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
-from transect.planning.plan import make_plan
+from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.study import find_study, find_system
 
 GRID = """
@@ -20,10 +21,8 @@ train:
 """
 
 
-def plan(tmp_path: Path, workload: str, rest: str, workloads: str = ""):
-    file = tmp_path / "small.yaml"
-    file.write_text(GRID.format(workload=workload, rest=rest, workloads=workloads))
-    return make_plan(file, find_system("laptop"), tmp_path / "results")
+def torch_plan(tmp_path: Path, workload: str, rest: str, workloads: str = "") -> StudyPlan:
+    return plan_study(tmp_path, GRID.format(workload=workload, rest=rest, workloads=workloads))
 
 
 def references(made) -> list[str]:
@@ -31,19 +30,19 @@ def references(made) -> list[str]:
 
 
 def test_batch_norm_and_sums_have_a_reference_for_each_number_of_ranks(tmp_path):
-    both = plan(tmp_path, "digits-cnn", "ranks: [1, 2, 4]")
+    both = torch_plan(tmp_path, "digits-cnn", "ranks: [1, 2, 4]")
     assert len(references(both)) == 2  # one for each repeat
-    cut = plan(tmp_path, "images-resnet20", "ranks: [1, 2]")
+    cut = torch_plan(tmp_path, "images-resnet20", "ranks: [1, 2]")
     assert len(references(cut)) == 4
     assert sum(".s2" in name for name in references(cut)) == 2
-    summed = plan(tmp_path, "digits-cnn", "ranks: [1, 2], reduce: [sum]")
+    summed = torch_plan(tmp_path, "digits-cnn", "ranks: [1, 2], reduce: [sum]")
     assert sum(name.endswith((".s2.sum", ".s2.sum.r1")) for name in references(summed)) == 2
     # On one rank a sum is the mean.
     assert sum("sum" in name for name in references(summed)) == 2
 
 
 def test_weak_scaling_grows_the_global_batch(tmp_path):
-    made = plan(
+    made = torch_plan(
         tmp_path, "digits-cnn", "ranks: [1, 2, 4], scaling: weak, learning_rate_rule: linear"
     )
     found = {cell.cell.ranks: cell.cell.batch for cell in made.stage("train").values()}
@@ -54,7 +53,7 @@ def test_weak_scaling_grows_the_global_batch(tmp_path):
 
 
 def test_no_reference_where_the_study_says_none(tmp_path):
-    made = plan(tmp_path, "digits-cnn", "ranks: [2]", "digits-cnn: {reference_steps: 0}")
+    made = torch_plan(tmp_path, "digits-cnn", "ranks: [2]", "digits-cnn: {reference_steps: 0}")
     assert made.stage("reference") == {}
     for cell in made.stage("train").values():
         assert set(cell.inputs) == {"data"}
@@ -147,7 +146,7 @@ def test_the_cluster_study_asks_for_2_4_and_8_nodes_and_the_other_for_equal_cell
 )
 def test_wrong_image_options_end_the_planning(tmp_path, options, words):
     with pytest.raises(BadInput, match="dataset_options") as error:
-        plan(tmp_path, "images-resnet20", "ranks: [1]",
+        torch_plan(tmp_path, "images-resnet20", "ranks: [1]",
              f"images-resnet20: {{dataset_options: {options}}}")  # fmt: skip
     assert words in str(error.value)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
-from transect.planning.plan import StudyPlan, make_plan
-from transect.planning.study import find_system
+from transect.planning.plan import StudyPlan
 
 STUDY = """
 name: served
@@ -20,11 +20,10 @@ train:
 BOTH = "export: {workloads: [iris-mlp-ce], exporters: [dynamo, torchscript]}\n"
 
 
-def plan(tmp_path: Path, runtimes: str, export: str = BOTH, rest: str = "") -> StudyPlan:
-    file = tmp_path / "served.yaml"
+def serving_plan(tmp_path: Path, runtimes: str, export: str = BOTH, rest: str = "") -> StudyPlan:
     grid = f"{{workloads: [iris-mlp-ce], runtimes: {runtimes}{rest}}}"
-    file.write_text(f"{STUDY}{export}infer: {{grids: [{grid}]}}\n")
-    return make_plan(file, find_system("laptop"), tmp_path / "results")
+    study = f"{STUDY}{export}infer: {{grids: [{grid}]}}\n"
+    return plan_study(tmp_path, study, name="served.yaml")
 
 
 def exporters(made: StudyPlan) -> dict[str, list[str | None]]:
@@ -36,7 +35,7 @@ def exporters(made: StudyPlan) -> dict[str, list[str | None]]:
 
 
 def test_a_grid_without_exporters_takes_all_of_the_study(tmp_path):
-    made = plan(tmp_path, "[python, torch-eager]")
+    made = serving_plan(tmp_path, "[python, torch-eager]")
     assert exporters(made) == {"python": ["dynamo", "torchscript"], "torch-eager": [None]}
     for planned in made.stage("infer").values():
         stage, cell_id = planned.inputs["export"]
@@ -50,7 +49,7 @@ def test_a_grid_without_exporters_takes_all_of_the_study(tmp_path):
 
 
 def test_a_grid_takes_the_exporters_that_it_names(tmp_path):
-    made = plan(tmp_path, "[python, torch-eager]", rest=", exporters: [dynamo]")
+    made = serving_plan(tmp_path, "[python, torch-eager]", rest=", exporters: [dynamo]")
     assert exporters(made) == {"python": ["dynamo"], "torch-eager": [None]}
     # What the study exports is exported, whether it is served or not.
     assert len(made.stage("export")) == 2
@@ -62,14 +61,14 @@ NO_EXPORTERS = ["", "export: {workloads: [iris-mlp-ce]}\n", "export: {exporters:
 @pytest.mark.parametrize("export", NO_EXPORTERS)
 def test_onnx_without_any_exporter_names_the_key(tmp_path, export):
     with pytest.raises(BadInput) as told:
-        plan(tmp_path, "[torch-eager, python]", export)
+        serving_plan(tmp_path, "[torch-eager, python]", export)
     assert "served.yaml" in str(told.value)
     assert "infer.grids.0.runtimes" in str(told.value) and "export.exporters" in str(told.value)
 
 
 @pytest.mark.parametrize("export", NO_EXPORTERS)
 def test_what_takes_no_onnx_plans_the_export_that_it_is_compared_with(tmp_path, export):
-    made = plan(tmp_path, "[torch-eager]", export)
+    made = serving_plan(tmp_path, "[torch-eager]", export)
     assert exporters(made) == {"torch-eager": [None]}
     (served,) = made.stage("infer").values()
     (exported,) = made.stage("export").values()
@@ -83,18 +82,18 @@ def test_what_takes_no_onnx_plans_the_export_that_it_is_compared_with(tmp_path, 
 def test_an_exporter_that_the_study_does_not_run_is_named(tmp_path):
     export = "export: {workloads: [iris-mlp-ce], exporters: [dynamo]}\n"
     with pytest.raises(BadInput, match=r"infer\.grids\.0\.exporters: 'torchscript'"):
-        plan(tmp_path, "[python]", export, ", exporters: [torchscript]")
+        serving_plan(tmp_path, "[python]", export, ", exporters: [torchscript]")
 
 
 def test_an_empty_list_of_exporters_is_no_grid(tmp_path):
     with pytest.raises(BadInput, match=r"infer\.grids\.0\.exporters"):
-        plan(tmp_path, "[python]", rest=", exporters: []")
+        serving_plan(tmp_path, "[python]", rest=", exporters: []")
 
 
 @pytest.mark.parametrize("framework", ["numpy", "tensorflow"])
 def test_a_framework_that_nothing_exports_is_named_with_its_key(tmp_path, framework):
     with pytest.raises(BadInput) as told:
-        plan(tmp_path, "[torch-eager]", f"export: {{framework: {framework}}}\n")
+        serving_plan(tmp_path, "[torch-eager]", f"export: {{framework: {framework}}}\n")
     assert "served.yaml" in str(told.value)
     assert framework in str(told.value)
 
@@ -119,12 +118,10 @@ WRONG_GRIDS = {
 
 @pytest.mark.parametrize("grid", WRONG_GRIDS)
 def test_a_grid_that_asks_for_nothing_is_named(tmp_path, grid):
-    file = tmp_path / "served.yaml"
     sets = "" if "options" not in grid else "options: {one: {intra_op_num_threads: 1}}, "
     sets = sets if "[one]" in grid else ""
-    file.write_text(f"{STUDY}{NAMED}{MADE}infer: {{{sets}grids: [{{{grid}}}]}}\n")
     with pytest.raises(BadInput) as told:
-        make_plan(file, find_system("laptop"), tmp_path / "results")
+        plan_study(tmp_path, f"{STUDY}{NAMED}{MADE}infer: {{{sets}grids: [{{{grid}}}]}}\n")
     assert WRONG_GRIDS[grid] in str(told.value)
 
 
@@ -143,18 +140,14 @@ WRONG_SECTIONS = {
 
 @pytest.mark.parametrize("section", WRONG_SECTIONS)
 def test_a_section_that_asks_for_nothing_is_named(tmp_path, section):
-    file = tmp_path / "served.yaml"
-    file.write_text(f"{STUDY}{section}\n")
     with pytest.raises(BadInput) as told:
-        make_plan(file, find_system("laptop"), tmp_path / "results")
+        plan_study(tmp_path, f"{STUDY}{section}\n")
     assert WRONG_SECTIONS[section] in str(told.value)
 
 
 def test_made_models_are_run_by_the_exporters_that_can(tmp_path):
-    file = tmp_path / "served.yaml"
     grid = "{workloads: [iris-mlp-ce, cnn, strings], runtimes: [python], precisions: [fp32, fp16]}"
-    file.write_text(f"{STUDY}{NAMED}{MADE}infer: {{grids: [{grid}]}}\n")
-    made = make_plan(file, find_system("laptop"), tmp_path / "results")
+    made = plan_study(tmp_path, f"{STUDY}{NAMED}{MADE}infer: {{grids: [{grid}]}}\n")
     cells = [planned.cell for planned in made.stage("infer").values()]
     pairs = {(cell.workload, cell.exporter) for cell in cells}
     assert pairs == {("iris-mlp-ce", "dynamo"), ("cnn", "torchscript"), ("strings", "sklearn")}
@@ -176,11 +169,10 @@ def test_arrivals_are_the_same_for_all_and_keep_the_rate():
 
 
 def test_larger_batches_warm_up_with_fewer_calls_but_not_with_none(tmp_path):
-    file = tmp_path / "served.yaml"
     grid = "{workloads: [cnn], runtimes: [python], batches: [1, 32, 128]}"
     for given, expected in ((2000, [2000, 62, 20]), (10, [10, 10, 10]), (0, [0, 0, 0])):
-        file.write_text(f"{STUDY}{NAMED}{MADE}infer: {{warmup: {given}, grids: [{grid}]}}\n")
-        made = make_plan(file, find_system("laptop"), tmp_path / "results")
+        infer = f"infer: {{warmup: {given}, grids: [{grid}]}}\n"
+        made = plan_study(tmp_path, STUDY + NAMED + MADE + infer)
         cells = made.stage("infer").values()
         found = {planned.cell.batch: planned.spec["limits"]["warmup"] for planned in cells}
         assert [found[batch] for batch in (1, 32, 128)] == expected

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
-from transect.planning.plan import make_plan
 from transect.planning.stage import STAGES
-from transect.planning.study import find_system
 
 GRID = "workloads: [iris-mlp], frameworks: [numpy], strategies: [single]"
 SLIPS = {
@@ -18,11 +17,10 @@ SLIPS = {
 }
 
 
-def plan(folder, text):
+def slip_plan(folder, text):
     numbers = ", ".join(str(n) for n in range(1, 1001))
-    path = folder / "slip.yaml"
-    path.write_text("name: slip\n" + text.replace("%s", GRID).replace("THOUSAND", numbers))
-    return make_plan(path, find_system("laptop"), folder / "results")
+    text = text.replace("%s", GRID).replace("THOUSAND", numbers)
+    return plan_study(folder, f"name: slip\n{text}", name="slip.yaml")
 
 
 @pytest.mark.parametrize("name", SLIPS)
@@ -30,7 +28,7 @@ def test_a_slip_of_the_pen_is_refused_before_a_cell_is_made(tmp_path, monkeypatc
     for stage in ("train", "bench"):
         monkeypatch.setattr(type(STAGES.get(stage)), "cells", lambda *_: pytest.fail("expanded"))
     with pytest.raises(BadInput) as raised:
-        plan(tmp_path, SLIPS[name])
+        slip_plan(tmp_path, SLIPS[name])
     for part in ("slip.yaml: max_cells", "100,000", "smaller", "write max_cells:"):
         assert part in str(raised.value)
 
@@ -38,10 +36,10 @@ def test_a_slip_of_the_pen_is_refused_before_a_cell_is_made(tmp_path, monkeypatc
 def test_a_study_may_say_that_it_has_more(tmp_path):
     grid = "train: {repeats: 3, grids: [{%s, threads: [1, 2]}]}\nmax_cells: "
     # Six of training, and one of data and three references that they need.
-    assert len(list(plan(tmp_path, grid + "10"))) == 10
+    assert len(list(slip_plan(tmp_path, grid + "10"))) == 10
     for most in (5, 9):
         with pytest.raises(BadInput, match="max_cells"):
-            plan(tmp_path, f"{grid}{most}")
+            slip_plan(tmp_path, f"{grid}{most}")
 
 
 def test_a_stage_that_does_not_count_is_counted_as_it_gives_its_cells(tmp_path, monkeypatch):
@@ -56,5 +54,5 @@ def test_a_stage_that_does_not_count_is_counted_as_it_gives_its_cells(tmp_path, 
     monkeypatch.setattr(train, "size", lambda *_: 0)
     monkeypatch.setattr(train, "cells", noted)
     with pytest.raises(BadInput, match="max_cells"):
-        plan(tmp_path, "train: {repeats: 1000, grids: [{%s}]}\nmax_cells: 20")
+        slip_plan(tmp_path, "train: {repeats: 1000, grids: [{%s}]}\nmax_cells: 20")
     assert len(made) == 21

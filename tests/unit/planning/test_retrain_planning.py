@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.study import find_study, find_system
@@ -22,11 +23,9 @@ train:
 """
 
 
-def plan(tmp_path: Path, *grids: str, train: str = TRAIN, section: str = "") -> StudyPlan:
-    file = tmp_path / "again.yaml"
+def retrain_plan(tmp_path: Path, *grids: str, train: str = TRAIN, section: str = "") -> StudyPlan:
     listed = "\n".join(f"    - {{workloads: [iris-mlp-ce], {grid}}}" for grid in grids)
-    file.write_text(f"name: again\n{train}retrain:\n{section}  grids:\n{listed}\n")
-    return make_plan(file, find_system("laptop"), tmp_path / "results")
+    return plan_study(tmp_path, f"name: again\n{train}retrain:\n{section}  grids:\n{listed}\n")
 
 
 def cells(made: StudyPlan, stage: str = "retrain") -> list:
@@ -40,14 +39,16 @@ def problems(made: StudyPlan) -> list[list[str]]:
 
 
 def test_what_is_not_said_is_the_workloads_own(tmp_path):
-    [cell] = cells(plan(tmp_path, "runtimes: [python], steps: [20]"))
+    [cell] = cells(retrain_plan(tmp_path, "runtimes: [python], steps: [20]"))
     assert (cell.optimiser, cell.batch, cell.rate, cell.base_epochs) == ("sgd", 16, "old", None)
     assert cell.id.startswith("iris-mlp-ce.python.cpu.sgd.old.s20.t1.b16.fp32~")
 
 
 def test_one_step_serves_all_that_compute_with_its_graphs(tmp_path):
     section = "  rates: {fast: {factor: 10}}\n"
-    made = plan(tmp_path, "runtimes: [python, c], rates: [old, fast], repeats: 2", section=section)
+    made = retrain_plan(
+        tmp_path, "runtimes: [python, c], rates: [old, fast], repeats: 2", section=section
+    )
     assert len(cells(made)) == 8
     # One problem for each order of rows and rate, whoever computes it.
     assert problems(made) == [
@@ -70,11 +71,11 @@ def test_one_step_serves_all_that_compute_with_its_graphs(tmp_path):
     ],
 )
 def test_other_graphs_or_bases_are_other_steps(tmp_path, axis):
-    assert len(cells(plan(tmp_path, f"runtimes: [python], {axis}"), "step")) == 2
+    assert len(cells(retrain_plan(tmp_path, f"runtimes: [python], {axis}"), "step")) == 2
 
 
 def test_a_base_is_the_train_cells_or_made_of_as_many_starts_as_repeats(tmp_path):
-    made = plan(tmp_path, "runtimes: [python], base_epochs: [null, 2], repeats: 3")
+    made = retrain_plan(tmp_path, "runtimes: [python], base_epochs: [null, 2], repeats: 3")
     by_base = {planned.cell.base_epochs: planned for planned in made.stage("step").values()}
     assert by_base[None].inputs["weights"][0] == "train" and "weights" not in by_base[2].inputs
     [data] = made.stage("data").values()
@@ -82,7 +83,7 @@ def test_a_base_is_the_train_cells_or_made_of_as_many_starts_as_repeats(tmp_path
 
 
 def test_a_relay_needs_the_environments_of_all_its_runtimes(tmp_path):
-    made = plan(tmp_path, "runtimes: ['rust>javascript>python'], steps: [30]")
+    made = retrain_plan(tmp_path, "runtimes: ['rust>javascript>python'], steps: [30]")
     [planned] = made.stage("retrain").values()
     assert planned.cell.ends() == [("rust", 10), ("javascript", 20), ("python", 30)]
     assert planned.id.startswith("iris-mlp-ce.rust+javascript+python.")
@@ -92,7 +93,7 @@ def test_a_relay_needs_the_environments_of_all_its_runtimes(tmp_path):
 
 
 def test_the_session_of_other_cells_is_planned_as_before(tmp_path):
-    for planned in plan(tmp_path, "runtimes: [python]").stage("train").values():
+    for planned in retrain_plan(tmp_path, "runtimes: [python]").stage("train").values():
         assert "other_environments" not in planned.spec
         assert list(planned.environments) == ["torch"]
 
@@ -100,7 +101,7 @@ def test_the_session_of_other_cells_is_planned_as_before(tmp_path):
 def test_a_changed_rate_changes_the_cells_that_use_it(tmp_path):
     def fingerprints(factor: int) -> dict[str, str]:
         section = f"  rates: {{fast: {{factor: {factor}}}}}\n"
-        made = plan(tmp_path, "runtimes: [python], rates: [old, fast]", section=section)
+        made = retrain_plan(tmp_path, "runtimes: [python], rates: [old, fast]", section=section)
         return {p.cell.rate: p.fingerprint for p in made.stage("retrain").values()}
 
     before, after = fingerprints(10), fingerprints(20)
@@ -121,7 +122,7 @@ REFUSED = {
 @pytest.mark.parametrize("grid", REFUSED)
 def test_what_cannot_be_is_told_with_its_key(tmp_path, grid):
     with pytest.raises(BadInput, match=re.escape(REFUSED[grid])):
-        plan(tmp_path, grid)
+        retrain_plan(tmp_path, grid)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +135,13 @@ def test_what_cannot_be_is_told_with_its_key(tmp_path, grid):
 )
 def test_a_rate_has_a_name_of_its_own_and_a_factor(tmp_path, section, told):
     with pytest.raises(BadInput, match=re.escape(told)):
-        plan(tmp_path, "runtimes: [python]", section=section)
+        retrain_plan(tmp_path, "runtimes: [python]", section=section)
 
 
 def test_a_trained_base_needs_a_training(tmp_path):
     with pytest.raises(BadInput, match="'iris-mlp-ce' from torch single"):
-        plan(tmp_path, "runtimes: [python]", train="")
-    assert cells(plan(tmp_path, "runtimes: [python], base_epochs: [1]", train=""))
+        retrain_plan(tmp_path, "runtimes: [python]", train="")
+    assert cells(retrain_plan(tmp_path, "runtimes: [python], base_epochs: [1]", train=""))
 
 
 def test_a_plug_in_may_say_what_it_cannot_train(monkeypatch):
@@ -180,7 +181,9 @@ def test_the_study_has_every_runtime_that_trains_and_each_factor_of_the_claim(tm
 
 def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
     section = "  repeats: 3\n  until: {or_equal_within: 5 %, cap: 5}\n"
-    made = plan(tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section)
+    made = retrain_plan(
+        tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section
+    )
     planned = [*made.stage("retrain").values()]
     assert {one.cell.repeat for one in planned if one.optional} == {3, 4} and len(planned) == 20
     told = planned[0].spec["until"]

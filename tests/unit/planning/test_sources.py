@@ -84,7 +84,7 @@ CELLS = {
 EVERY_STAGE = frozenset(CELLS)
 
 
-def cell(stage: str, **axes: object) -> Cell:
+def example_of(stage: str, **axes: object) -> Cell:
     return Cell.of(**CELLS[stage] | axes)
 
 
@@ -102,7 +102,7 @@ def sources(one: Cell, system: System = LAPTOP) -> set[str]:
 @cache
 def of_stage(stage: str) -> frozenset[str]:
     """Return what any cell of a stage may depend on: with every plug-in and launcher."""
-    one = cell(stage)
+    one = example_of(stage)
     roots = {*roots_of(one, LAPTOP), *(LAUNCHERS.source(name) for name in LAUNCHERS)}
     roots |= {WRAPPERS.source(name) for name in WRAPPERS}
     for registry, _ in STAGES.get(stage).plugins(one):
@@ -214,7 +214,7 @@ def test_a_file_belongs_to_the_stages_that_run_it(path):
 
 @pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_a_benchmark_depends_on_its_own_parser_alone(name):
-    found = sources(cell("bench", benchmark=name))
+    found = sources(example_of("bench", benchmark=name))
     own = relative(closure(PARSERS.source(BENCHMARKS.get(name).parser)))
     assert {path for path in found if path.startswith("hpc/parsers/")} - {
         "hpc/parsers/__init__.py"
@@ -222,7 +222,7 @@ def test_a_benchmark_depends_on_its_own_parser_alone(name):
 
 
 def test_logs_depend_on_every_parser():
-    assert relative(PARSERS.source(name) for name in PARSERS) <= sources(cell("ingest"))
+    assert relative(PARSERS.source(name) for name in PARSERS) <= sources(example_of("ingest"))
 
 
 @pytest.mark.parametrize("stage", ["train", "bench"])
@@ -230,7 +230,7 @@ def test_logs_depend_on_every_parser():
 def test_the_launcher_that_starts_ranks_is_in_the_closure(stage, name):
     system = System(name="here", launcher=name, mpi_launcher=name)
     axes = {"train": {"strategy": "mpi-allreduce"}, "bench": {"benchmark": "message-sweep"}}[stage]
-    found = sources(cell(stage, **axes, ranks_per_node=2), system)
+    found = sources(example_of(stage, **axes, ranks_per_node=2), system)
     assert f"launch/launchers/{name}.py" in found
     # A benchmark may also call mpiexec itself.
     called = relative(closure(PACKAGE / "stages" / stage / "run.py"))
@@ -246,9 +246,9 @@ def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
         }
 
     own = {path.removeprefix("transect/") for path in relative(plugin_files(WRAPPERS, name))}
-    assert wrappers(cell("train", container=name)) == own
-    assert wrappers(cell("train"), System(name="here", container=name)) == own
-    assert wrappers(cell("train")) == set()
+    assert wrappers(example_of("train", container=name)) == own
+    assert wrappers(example_of("train"), System(name="here", container=name)) == own
+    assert wrappers(example_of("train")) == set()
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
 )  # fmt: skip
 def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
     for name in registry:
-        found = sources(cell("train", **{axis: name}))
+        found = sources(example_of("train", **{axis: name}))
         files = {registry.source(other) for other in registry}
         own = relative(path for file in plugin_files(registry, name) for path in closure(file))
         # The worker of every framework takes numpy's for its checks.

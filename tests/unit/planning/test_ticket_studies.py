@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
+from factories import plan_study
 from transect.analysis.groups import Group
 from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
 from transect.execution.run_chosen import with_inputs
-from transect.planning.plan import StudyPlan, make_plan
-from transect.planning.study import find_system
+from transect.planning.plan import StudyPlan
 from transect.report.sections.published import is_meant
 
 SEEDS = 6
@@ -27,8 +25,7 @@ def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         if "path" in corpus:
             corpus["path"] = "tickets.csv"
     (folder / "tickets.csv").write_text("Document,Topic_group\nno ink,Hardware\n")
-    (folder / "study.yaml").write_text(yaml.safe_dump(study))
-    return make_plan(folder / "study.yaml", find_system("laptop"), Path(folder / "results"))
+    return plan_study(folder, yaml.safe_dump(study))
 
 
 def test_every_published_figure_means_one_cell_that_is_planned(plan):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from factories import plan_study
 from transect.domain.errors import BadInput
-from transect.planning.plan import make_plan
+from transect.planning.plan import StudyPlan
 from transect.planning.sources import sources_of
 from transect.planning.stage import STAGES
-from transect.planning.study import find_system
 from transect.stages.reference.plan import reference_of
 from transect.training.layout import Layout
 from transect.training.strategies.mpi_allreduce import MpiAllreduce
@@ -18,7 +18,7 @@ from transect.training.strategies.mpi_allreduce import MpiAllreduce
 GRID = """
 name: small
 workloads: {{digits-cnn: {{{rule}}}}}
-plugins: [{plugins}]
+plugins: [plugins]
 train:
   repeats: 1
   grids:
@@ -26,27 +26,25 @@ train:
 """
 
 
-def plan(folder: Path, rest: str, rule: str = ""):
+def grid_plan(folder: Path, rest: str, rule: str = "") -> StudyPlan:
     (folder / "plugins").mkdir(exist_ok=True)
-    file = folder / "small.yaml"
-    file.write_text(GRID.format(plugins="plugins", rest=rest, rule=rule))
-    return make_plan(file, find_system("laptop"), folder / "results")
+    return plan_study(folder, GRID.format(rest=rest, rule=rule))
 
 
 def test_an_unknown_precision_is_an_error_of_the_study(tmp_path):
     with pytest.raises(BadInput, match=r"train\.grids\.0\.precisions: .*fp7.*fp16"):
-        plan(tmp_path, "precisions: [fp32, fp7]")
+        grid_plan(tmp_path, "precisions: [fp32, fp7]")
 
 
 def test_a_precision_that_a_framework_lacks_is_planned_and_its_reference_knows_it(tmp_path):
-    made = plan(tmp_path, "precisions: [fp32, fp16]")
+    made = grid_plan(tmp_path, "precisions: [fp32, fp16]")
     assert len(made.stage("train")) == 2
     (reference,) = made.stage("reference").values()
     assert reference.spec["precisions"] == ["fp16", "fp32"]
 
 
 def test_optimisers_are_sources_of_what_runs_them_and_layers_of_what_computes_them(tmp_path):
-    made = plan(tmp_path, "ranks: [1]")
+    made = grid_plan(tmp_path, "ranks: [1]")
     chain = "transect/training/frameworks/_numpy_chain.py"
     for stage, computes in (("train", False), ("reference", True), ("data", False)):
         (planned,) = made.stage(stage).values()
@@ -61,7 +59,7 @@ def test_optimisers_are_sources_of_what_runs_them_and_layers_of_what_computes_th
 def test_weak_scaling_and_parts_follow_the_replicas(tmp_path, monkeypatch):
     monkeypatch.setattr(MpiAllreduce, "layout", lambda self, cell: Layout(cell.ranks // 2, 2))
     reference_of.cache_clear()
-    made = plan(tmp_path, "ranks: [4], scaling: weak, reduce: [sum]")
+    made = grid_plan(tmp_path, "ranks: [4], scaling: weak, reduce: [sum]")
     (trained,) = made.stage("train").values()
     (reference,) = made.stage("reference").values()
     reference_of.cache_clear()
@@ -72,33 +70,32 @@ def test_weak_scaling_and_parts_follow_the_replicas(tmp_path, monkeypatch):
 def test_a_cell_that_is_skipped_asks_for_no_micro_batches_without_samples(tmp_path):
     """Its reference is computed before: in five parts of four samples it would be no number."""
     asked = "workloads: {images-resnet20: {reference_steps: 2}}\n" + GRID.partition("workloads:")[0]
-    file = tmp_path / "small.yaml"
-    file.write_text(
+    made = plan_study(
+        tmp_path,
         asked + "train: {repeats: 1, grids: [{workloads: [images-resnet20], frameworks: [numpy], "
         "strategies: [mpi-pipeline], ranks: [2], batches: [4], "
-        "options: [{micro_batches: 5}, {micro_batches: 3}]}]}\n"
+        "options: [{micro_batches: 5}, {micro_batches: 3}]}]}\n",
     )
-    made = make_plan(file, find_system("laptop"), tmp_path / "results")
     found = sorted(one.cell.micro_batches for one in made.stage("reference").values())
     assert found == [1, 3]
 
 
 def test_a_grid_may_sweep_the_batch(tmp_path):
-    made = plan(tmp_path, "batches: [null, 32], scaling: weak, ranks: [2]")
+    made = grid_plan(tmp_path, "batches: [null, 32], scaling: weak, ranks: [2]")
     assert sorted(p.cell.batch for p in made.stage("train").values()) == [64, 128]
     assert sorted(p.cell.batch for p in made.stage("reference").values()) == [64, 128]
     with pytest.raises(BadInput, match=r"train\.grids\.0\.batches\.0.*\b1\b"):
-        plan(tmp_path, "batches: [0]")
+        grid_plan(tmp_path, "batches: [0]")
 
 
 def test_an_accuracy_of_more_than_one_is_no_target(tmp_path):
     with pytest.raises(BadInput, match=r"digits-cnn\.quality_target': .* at most 1, found 1\.5"):
-        plan(tmp_path, "ranks: [1]", "quality_target: 1.5")
-    assert plan(tmp_path, "ranks: [1]", "quality_target: 1").stage("train")
+        grid_plan(tmp_path, "ranks: [1]", "quality_target: 1.5")
+    assert grid_plan(tmp_path, "ranks: [1]", "quality_target: 1").stage("train")
 
 
 def test_an_optimiser_is_chosen_by_name(tmp_path):
     with pytest.raises(BadInput, match=r"digits-cnn\.optimiser'.*unknown optimiser 'adam'"):
-        plan(tmp_path, "ranks: [1]", "optimiser: adam")
-    (planned,) = plan(tmp_path, "ranks: [1]", "optimiser: adamw").stage("train").values()
+        grid_plan(tmp_path, "ranks: [1]", "optimiser: adam")
+    (planned,) = grid_plan(tmp_path, "ranks: [1]", "optimiser: adamw").stage("train").values()
     assert planned.spec["parameters"]["optimiser"] == "adamw"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from transect.domain.cell import Cell
+from factories import infer_cell
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 
@@ -23,15 +23,9 @@ BROWSER_AT_TIMES = ["javascript", pytest.param("browser", marks=pytest.mark.exha
 QUICK = ("--warmup", "2", "--min-runs", "20", "--max-seconds", "0")
 
 
-def cell(runtime: str, **axes: Any) -> Any:
-    """Return an inference cell of a runtime."""
-    axes = {"workload": "iris-mlp", "provider": "cpu", "batch": 1} | axes
-    return Cell.of(stage="infer", runtime=runtime, **axes)
-
-
 def python_of(runtime: str, folder: Path) -> str:
     """Return the interpreter of a runtime's environment; skip where it cannot be."""
-    if reason := RUNTIMES.get(runtime).supports(cell(runtime)):
+    if reason := RUNTIMES.get(runtime).supports(infer_cell(runtime)):
         pytest.skip(reason)
     return environment_python(RUNTIMES.get(runtime).environment, folder)
 

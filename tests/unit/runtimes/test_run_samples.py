@@ -9,7 +9,7 @@ from transect.domain.record import INLINE_SAMPLES
 from transect.runtimes.times import load_samples, run_samples, run_values
 
 
-def record(amount: int) -> dict[str, list[int]]:
+def raw_times(amount: int) -> dict[str, list[int]]:
     return {
         "run_ns": [1000 + n for n in range(amount)],
         "bind_ns": [100] * amount,
@@ -18,7 +18,7 @@ def record(amount: int) -> dict[str, list[int]]:
 
 
 def test_few_times_stand_in_the_result(tmp_path) -> None:
-    found = run_samples(record(3), tmp_path)
+    found = run_samples(raw_times(3), tmp_path)
     assert {name: one["count"] for name, one in found.items()} == {
         "latency": 3,
         "end_to_end_time": 3,
@@ -30,12 +30,12 @@ def test_few_times_stand_in_the_result(tmp_path) -> None:
 
 def test_many_times_lie_in_one_file_with_both_series(tmp_path) -> None:
     amount = INLINE_SAMPLES + 1
-    found = run_samples(record(amount), tmp_path)
+    found = run_samples(raw_times(amount), tmp_path)
     with np.load(tmp_path / "samples.npz") as file:
         series = {name: file[one["key"]] for name, one in found.items()}
     assert [len(one) for one in series.values()] == [amount, amount]
     np.testing.assert_allclose(series["end_to_end_time"] - series["latency"], 110e-9)
-    values = run_values(record(amount) | {"session_ns": 5}, batch=4)  # type: ignore[operator]
+    values = run_values(raw_times(amount) | {"session_ns": 5}, batch=4)  # type: ignore[operator]
     assert values["end_to_end_time"] == pytest.approx(np.median(series["end_to_end_time"]))
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_program import Program, cell
+from runner_program import Program
 
+from factories import infer_cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
@@ -41,10 +42,10 @@ def test_no_chromium_is_a_skip_that_says_what_to_install(
     assert (run.code, run.record["status"]) == (3, "skipped")
     assert gone in run.record["reason"]
     monkeypatch.setenv("TRANSECT_CHROMIUM", gone)
-    assert gone in (RUNTIMES.get("browser").supports(cell("browser")) or "")
+    assert gone in (RUNTIMES.get("browser").supports(infer_cell("browser")) or "")
     monkeypatch.delenv("TRANSECT_CHROMIUM")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "install" in (RUNTIMES.get("browser").supports(cell("browser")) or "")
+    assert "install" in (RUNTIMES.get("browser").supports(infer_cell("browser")) or "")
 
 
 def test_a_chromium_that_does_not_start_is_a_crash_with_its_words(

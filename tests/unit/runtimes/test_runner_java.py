@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_program import Program, cell
+from runner_program import Program
 
+from factories import infer_cell
 from transect.onnx_models.tensors import NoTensor, write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes import java as java_runtime
@@ -277,11 +278,12 @@ def test_missing_or_old_java_says_what_to_install(
     runtime = RUNTIMES.get("java")
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("java", "javac", "mvn"):
-        assert (runtime.supports(cell("java")) or "").startswith(f"{name} is not on PATH: install ")
+        told = runtime.supports(infer_cell("java")) or ""
+        assert told.startswith(f"{name} is not on PATH: install ")
         (tmp_path / name).write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
         (tmp_path / name).chmod(0o755)
     java_runtime._old_java.cache_clear()
     try:
-        assert "install a JDK, version 17" in (runtime.supports(cell("java")) or "")
+        assert "install a JDK, version 17" in (runtime.supports(infer_cell("java")) or "")
     finally:
         java_runtime._old_java.cache_clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from factories import plan_study
+from factories import bare_record, bench_cell, plan_study
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue, Record
 from transect.planning.plan import StudyPlan
@@ -43,7 +43,7 @@ forecast: {forecast}
 """
 
 
-def plan(folder: Path, told: str, strategies: str = "[mpi-allreduce]") -> StudyPlan:
+def forecast_plan(folder: Path, told: str, strategies: str = "[mpi-allreduce]") -> StudyPlan:
     return plan_study(folder, STUDY.format(forecast=told, strategies=strategies))
 
 
@@ -88,7 +88,7 @@ def test_a_prediction_has_the_axes_of_its_training_and_is_none():
 
 
 def test_each_training_waits_for_its_prediction_and_is_no_input_of_it(tmp_path):
-    made = plan(tmp_path, "{grids: [{}]}")
+    made = forecast_plan(tmp_path, "{grids: [{}]}")
     assert len(made.stage("forecast")) == 2 and len(made.stage("train")) == 4
     names = list(made.cells)
     assert names.index("profile") < names.index("forecast") < names.index("train")
@@ -103,14 +103,14 @@ def test_each_training_waits_for_its_prediction_and_is_no_input_of_it(tmp_path):
 
 
 def test_a_training_is_the_same_cell_with_and_without_a_prediction(tmp_path):
-    plain, told = plan(tmp_path, "{grids: []}"), plan(tmp_path, "{grids: [{}]}")
+    plain, told = forecast_plan(tmp_path, "{grids: []}"), forecast_plan(tmp_path, "{grids: [{}]}")
     assert not plain.stage("forecast") and not plain.stage("profile")
     for cell_id, planned in plain.stage("train").items():
         assert told.stage("train")[cell_id].fingerprint == planned.fingerprint
 
 
 def test_it_takes_a_profile_of_as_many_ranks_and_probes_of_as_many(tmp_path):
-    made = plan(tmp_path, "{grids: [{ranks: [2]}]}")
+    made = forecast_plan(tmp_path, "{grids: [{ranks: [2]}]}")
     (planned,) = made.stage("forecast").values()
     taken = {role: made.cells[stage][name].cell for role, (stage, name) in planned.inputs.items()}
     assert (taken["profile"].batch, taken["profile"].ranks_per_node) == (32, 2)
@@ -124,7 +124,7 @@ def test_it_takes_a_profile_of_as_many_ranks_and_probes_of_as_many(tmp_path):
 
 
 def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
-    made = plan(tmp_path, "{grids: [{ranks: [2]}]}", "[mpi-bcast-reduce, mpi-pipeline]")
+    made = forecast_plan(tmp_path, "{grids: [{ranks: [2]}]}", "[mpi-bcast-reduce, mpi-pipeline]")
     told = {
         planned.cell.strategy: {
             role: dict(made.cells[stage][name].cell.options).get("test")
@@ -173,7 +173,7 @@ BAD = {
 def test_what_cannot_be_is_an_error_of_the_study(tmp_path, what):
     told, expected = BAD[what]
     with pytest.raises(BadInput, match=expected):
-        plan(tmp_path, told)
+        forecast_plan(tmp_path, told)
 
 
 def test_trainings_that_do_not_fit_need_no_prediction(tmp_path):
@@ -224,7 +224,7 @@ def test_a_stage_can_precede_only_what_it_names_and_what_is_planned(tmp_path, mo
     with pytest.raises(
         BadInput, match=r"stage 'forecast' precedes .*t7.* expected a planned cell of train"
     ):
-        plan(tmp_path, "{grids: [{}]}")
+        forecast_plan(tmp_path, "{grids: [{}]}")
 
 
 UNSUPPORTED = {
@@ -301,19 +301,16 @@ def _fields(given: Setting) -> dict[str, Any]:
     return {name: getattr(given, name) for name in Setting.__slots__}
 
 
-def record(benchmark: str, metrics: dict[str, tuple[str, float]], **details: Any) -> Record:
-    return Record(
-        study="s", stage="bench", cell={"stage": "bench", "benchmark": benchmark}, cell_id="a~00000000",
-        status="ok", fingerprint="f", started="2026", ended="2026", details=details,
-        metrics=[
-            MetricValue.of(name, value, series, LogPoint(series=series.split()[0], size=int(series.split()[1])))
-            for series, (name, value) in metrics.items()
-        ],
-    )  # fmt: skip
+def probed(benchmark: str, metrics: dict[str, tuple[str, float]], **details: Any) -> Record:
+    values = [
+        MetricValue.of(name, value, series, LogPoint(series=series.split()[0], size=int(series.split()[1])))
+        for series, (name, value) in metrics.items()
+    ]  # fmt: skip
+    return bare_record(bench_cell(benchmark), values, details=details)
 
 
 def test_points_come_from_the_probes_own_words():
-    probe = record(
+    probe = probed(
         "network-probe",
         {
             **{f"pingpong_median {n}": ("message_time", 1e-6 + 1e-9 * n) for n in (0, 64, 4096)},
@@ -323,10 +320,10 @@ def test_points_come_from_the_probes_own_words():
     line = fitted(message_points(probe))
     assert (line.alpha_s, 1 / line.beta) == (pytest.approx(1e-6), pytest.approx(1e-9))
     samples = {str(n): {"unit": "us", "values": [1.0, 2.0, n]} for n in (4, 16, 64)}
-    swept = record("message-sweep-torch", {}, runs=[{"samples": samples}])
+    swept = probed("message-sweep-torch", {}, runs=[{"samples": samples}])
     assert message_points(swept) == collective_points(swept) == [(4, 2e-6), (16, 2e-6), (64, 2e-6)]
     with pytest.raises(BadInput, match="0 sizes"):
-        message_points(record("network-probe", {}))
+        message_points(probed("network-probe", {}))
 
 
 def test_large_messages_take_what_the_largest_took():

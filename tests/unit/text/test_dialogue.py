@@ -1,5 +1,6 @@
 """Dialogue extraction: which messages are read, and what becomes of names."""
 
+import functools
 import json
 
 import pytest
@@ -55,8 +56,7 @@ def test_spans_that_would_leave_parts_of_names_are_a_fault(people):
         treated("abcd", people, "removed")
 
 
-def cell(**axes):
-    return Cell.of(stage="dialogue", corpus="one", **axes)
+dialogue_cell = functools.partial(Cell.of, stage="dialogue", corpus="one")
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def corpus(tmp_path):
 
 
 def test_a_text_for_each_ticket_in_order(corpus, tmp_path):
-    found = extract(cell(names="removed"), {"redacted": False}, corpus, tmp_path)
+    found = extract(dialogue_cell(names="removed"), {"redacted": False}, corpus, tmp_path)
     texts = [*read_lines(tmp_path / "texts.jsonl")]
     assert texts == ["Opened by \nDear , it broke\nno role", "", HOSTILE["messages"][0]["text"]]
     assert found["details"] == {
@@ -79,7 +79,7 @@ def test_a_text_for_each_ticket_in_order(corpus, tmp_path):
 
 
 def test_names_that_the_corpus_has_replaced_cannot_be_kept(corpus, tmp_path):
-    found = extract(cell(names="kept"), {"redacted": True}, corpus, tmp_path)
+    found = extract(dialogue_cell(names="kept"), {"redacted": True}, corpus, tmp_path)
     assert (found["status"], found["cause"]) == ("skipped", "unsupported")
     assert "tickets.corpora.one has redact: true" in found["message"]
     assert not (tmp_path / "texts.jsonl").exists()

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from factories import train_cell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.stages.reference.plan import reference_of
@@ -19,10 +20,10 @@ from warm import warm
 PIPELINE, PAIRS, ROWS = "torch-pipeline", "tensor-parallel", "spatial"
 
 
-def cell(strategy: str, workload: str = "digits-cnn", options=None, **axes) -> Cell:
+def parallel(strategy: str, options=None, **axes) -> Cell:
     chosen = strategy_options(strategy, options or {}, "here")
-    given = {"framework": "torch", "ranks_per_node": 2, "batch": 64, **axes}
-    return Cell.of(stage="train", workload=workload, strategy=strategy, options=chosen, **given)
+    usual = {"framework": "torch", "workload": "digits-cnn", "ranks_per_node": 2, "batch": 64}
+    return train_cell(strategy=strategy, options=chosen, **usual | axes)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def cell(strategy: str, workload: str = "digits-cnn", options=None, **axes) -> C
     ],
 )  # fmt: skip
 def test_what_it_takes_on(strategy, axes, reason):
-    said = STRATEGIES.get(strategy).supports(cell(strategy, **axes))
+    said = STRATEGIES.get(strategy).supports(parallel(strategy, **axes))
     assert said is None if reason is None else said and reason in said, said
 
 
@@ -76,16 +77,16 @@ def test_what_it_takes_on(strategy, axes, reason):
     ],
 )
 def test_ranks_divide(strategy, options, ranks, layout):
-    one = cell(strategy, options=options, ranks_per_node=ranks)
+    one = parallel(strategy, options=options, ranks_per_node=ranks)
     assert STRATEGIES.get(strategy).layout(one) == layout
 
 
 def test_the_reference_cuts_as_the_cell_does():
     options = {"stages": 2, "micro_batches": 4}
     axes = {"workload": "images-resnet20", "ranks_per_node": 4}
-    found = reference_of(cell(PIPELINE, options=options, **axes))
+    found = reference_of(parallel(PIPELINE, options=options, **axes))
     assert (found.shards, found.micro_batches) == (2, 4)
-    found = reference_of(cell(ROWS, options={"parts": 2}, **axes))
+    found = reference_of(parallel(ROWS, options={"parts": 2}, **axes))
     assert (found.shards, found.micro_batches) == (2, 1)
 
 

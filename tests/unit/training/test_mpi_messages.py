@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from checkouts import ROOT
 from factories import train_cell
-from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.launch.launchers.mpiexec import mpiexec_prefix
 from transect.training.collectives import links
@@ -103,19 +102,17 @@ def test_what_was_under_way_at_once_counts_once():
     assert nan != nan
 
 
-def cell(strategy: str, **axes: Any) -> Cell:
-    usual = {"workload": "digits-cnn", "batch": 60, "ranks_per_node": 2}
-    return train_cell(strategy=strategy, **usual | axes)
+cnn_cell = functools.partial(train_cell, workload="digits-cnn", batch=60, ranks_per_node=2)
 
 
 @pytest.mark.parametrize("strategy", ["mpi-overlap", "mpi-overlap-bcast"])
 def test_what_cannot_be_taken_layer_by_layer_is_refused(strategy, monkeypatch):
     asked = STRATEGIES.get(strategy)
-    assert asked.supports(cell(strategy)) is None
-    encoder = asked.supports(cell(strategy, workload="tickets-transformer"))
+    assert asked.supports(cnn_cell(strategy=strategy)) is None
+    encoder = asked.supports(cnn_cell(strategy=strategy, workload="tickets-transformer"))
     assert encoder == "it cuts lists of layers, and a TextEncoder is none"
     monkeypatch.delattr(MxnetFramework, "part_trainer")
-    other = asked.supports(cell(strategy, framework="mxnet"))
+    other = asked.supports(cnn_cell(strategy=strategy, framework="mxnet"))
     assert other is not None and "mxnet cannot train" in other
 
 
@@ -136,6 +133,6 @@ def test_options_that_it_does_not_have_are_refused(strategy, given, expected):
 
 def test_sums_in_memory_that_ranks_share_are_not_predicted_as_messages():
     traffic = STRATEGIES.get("mpi-hierarchical").traffic
-    assert traffic(cell("mpi-hierarchical", options=(("inner", "shared"),))) is None
-    told = traffic(cell("mpi-hierarchical", options=(("group", 2),)))
+    assert traffic(cnn_cell(strategy="mpi-hierarchical", options=(("inner", "shared"),))) is None
+    told = traffic(cnn_cell(strategy="mpi-hierarchical", options=(("group", 2),)))
     assert told is not None and told.pattern == "hierarchical" and told.group == 2

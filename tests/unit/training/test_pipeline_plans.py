@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from transect.domain.cell import Cell
+from factories import train_cell
 from transect.domain.errors import BadInput
 from transect.training.cuts import CUTS, complaint_of_cut, cut_text, even_cuts, stage_cuts
 from transect.training.frameworks import ModelPart
@@ -127,10 +127,9 @@ def test_a_cut_has_a_name_or_one_way_to_be_written(strategy, given):
         assert strategy_options(strategy, {"cut": known}, "here") == (("cut", known),)
 
 
-def cell(**axes):
-    options = strategy_options("mpi-pipeline", axes.pop("options", {}), "here")
-    usual = {"stage": "train", "workload": "digits-cnn", "framework": "torch", "batch": 32}
-    return Cell.of(**usual | axes, strategy="mpi-pipeline", options=options)
+def pipeline(framework="torch", workload="digits-cnn", options=None, **axes):
+    axes["options"] = strategy_options("mpi-pipeline", options or {}, "here")
+    return train_cell(framework, workload=workload, strategy="mpi-pipeline", batch=32, **axes)
 
 
 @pytest.mark.parametrize(
@@ -144,12 +143,12 @@ def cell(**axes):
     ],
 )
 def test_what_a_pipeline_refuses(axes, reason):
-    said = STRATEGIES.get("mpi-pipeline").supports(cell(**axes))
+    said = STRATEGIES.get("mpi-pipeline").supports(pipeline(**axes))
     assert said is None if reason is None else reason in str(said)
 
 
 def test_a_framework_without_parts_is_refused():
-    said = STRATEGIES.get("mpi-pipeline").supports(cell(ranks_per_node=2, framework="go"))
+    said = STRATEGIES.get("mpi-pipeline").supports(pipeline(ranks_per_node=2, framework="go"))
     assert "whole models" in str(said)
 
 
@@ -162,5 +161,5 @@ def test_a_framework_without_parts_is_refused():
     ],
 )
 def test_ranks_are_replicas_of_stages(ranks, options, layout):
-    found = STRATEGIES.get("mpi-pipeline").layout(cell(ranks_per_node=ranks, options=options))
+    found = STRATEGIES.get("mpi-pipeline").layout(pipeline(ranks_per_node=ranks, options=options))
     assert (found.replicas, found.model_parts, found.micro_batches) == layout

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from rank_runs import Training, arrays
 
-from transect.domain.cell import Cell
+from factories import train_cell
 from transect.stages.reference.plan import reference_of
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
@@ -16,9 +18,10 @@ from transect.training.workloads import Parameters
 RULE = {"batch": 12, "epochs": 2, "learning_rate": 0.02, "momentum": 0.0, "quality_target": 0.5}
 
 
-def cell(strategy="published-allreduce", ranks=3, **axes):
-    axes = {"workload": "iris-mlp-ce", "framework": "numpy", "reduce": "sum", "batch": 12} | axes
-    return Cell.of(stage="train", strategy=strategy, ranks_per_node=ranks, **axes)
+summing = functools.partial(
+    train_cell, workload="iris-mlp-ce", strategy="published-allreduce", ranks_per_node=3,
+    reduce="sum", batch=12,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +60,13 @@ def test_a_reference_that_averages_is_left(training):
 
 
 def test_it_starts_from_rank_0_and_rank_0_of_send_and_receive_trains_nothing():
-    layout = STRATEGIES.get("published-sendrecv").layout(cell("published-sendrecv", ranks=4))
+    cell = summing(strategy="published-sendrecv", ranks_per_node=4)
+    layout = STRATEGIES.get("published-sendrecv").layout(cell)
     assert layout == Layout(3, servers=1) and layout.ranks == 4
     assert [layout.share(rank).number for rank in (1, 2, 3) if layout.share(rank)] == [0, 1, 2]
     assert layout.share(0) is None
-    assert reference_of(cell("published-sendrecv", ranks=4)).shards == 3
-    assert reference_of(cell(ranks=4)).shards == 4
+    assert reference_of(cell).shards == 3
+    assert reference_of(summing(ranks_per_node=4)).shards == 4
 
 
 @pytest.mark.parametrize(
@@ -71,11 +75,11 @@ def test_it_starts_from_rank_0_and_rank_0_of_send_and_receive_trains_nothing():
         ({"reduce": "mean"}, {}, "`reduce: [sum]`"),
         ({}, {"momentum": 0.9}, "got sgd with 0.9 and 0"),
         ({}, {"optimiser": "adamw"}, "got adamw with 0 and 0"),
-        ({"strategy": "published-sendrecv", "ranks": 1}, {}, "at least 2 ranks"),
+        ({"strategy": "published-sendrecv", "ranks_per_node": 1}, {}, "at least 2 ranks"),
         ({"strategy": "published-sendrecv", "workload": "images-resnet20"}, {}, "no batch"),
-        ({"strategy": "published-sendrecv", "ranks": 6}, {}, "cannot be cut in 5 equal parts"),
+        ({"strategy": "published-sendrecv", "ranks_per_node": 6}, {}, "cannot be cut in 5 equal parts"),
     ],
 )  # fmt: skip
 def test_what_was_not_published_is_skipped_with_a_reason(axes, rule, reason):
-    told = reason_to_skip(cell(**axes), Parameters(**RULE | rule))
+    told = reason_to_skip(summing(**axes), Parameters(**RULE | rule))
     assert told is not None and reason in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,7 @@ def test_managed_memory_is_never_more_than_its_limit(found):
     assert "is no CUDA runtime" in told["no library"]
 
 
-def cell(**axes: Any) -> Any:
-    return train_cell(**{"framework": "torch", "workload": "digits-cnn", "batch": 64} | axes)
+cnn_cell = functools.partial(train_cell, framework="torch", workload="digits-cnn", batch=64)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def cell(**axes: Any) -> Any:
 )  # fmt: skip
 def test_what_cannot_run_says_why(monkeypatch, axes, reason):
     monkeypatch.delenv("TRANSECT_MANAGED_MEMORY", raising=False)
-    assert reason in str(reason_to_skip(cell(**axes), WORKLOADS.get("digits-cnn").defaults))
+    assert reason in str(reason_to_skip(cnn_cell(**axes), WORKLOADS.get("digits-cnn").defaults))
 
 
 def test_strategies_that_compute_whole_models_are_told_by_their_trainer(monkeypatch):
@@ -169,14 +169,15 @@ def test_strategies_that_compute_whole_models_are_told_by_their_trainer(monkeypa
 
 @pytest.mark.parametrize("strategy", DIVIDED_LAYERS)
 def test_a_layer_that_ranks_divide_may_exceed_the_budget_of_one(strategy):
-    assert too_small(cell(strategy=strategy, ranks_per_node=2, memory_budget=100_000), 64) is None
+    cell = cnn_cell(strategy=strategy, ranks_per_node=2, memory_budget=100_000)
+    assert too_small(cell, 64) is None
 
 
 @pytest.mark.parametrize("memory", ["plain", "recompute", "offload-file"])
 def test_what_can_run_does(memory):
-    assert reason_to_skip(cell(memory=memory), WORKLOADS.get("digits-cnn").defaults) is None
-    assert MEMORIES.get(memory).supports(cell(memory=memory)) is None
-    assert too_small(cell(memory=memory, memory_budget=1 << 30), 64) is None
+    assert reason_to_skip(cnn_cell(memory=memory), WORKLOADS.get("digits-cnn").defaults) is None
+    assert MEMORIES.get(memory).supports(cnn_cell(memory=memory)) is None
+    assert too_small(cnn_cell(memory=memory, memory_budget=1 << 30), 64) is None
 
 
 LAYERS = (
@@ -216,7 +217,7 @@ train:
 """
 
 
-def plan(
+def memory_plan(
     tmp_path: Path, memories: str, budgets: str, strategies: str = "single, mpi-allreduce"
 ) -> Any:
     grid = GRID.format(memories=memories, budgets=budgets, strategies=strategies)
@@ -224,17 +225,17 @@ def plan(
 
 
 def test_planned_cells_share_a_decision(tmp_path):
-    made = plan(tmp_path, "plain, planned", "50000000")
+    made = memory_plan(tmp_path, "plain, planned", "50000000")
     decisions = made.stage("memory")
     assert len(decisions) == 1
     taking = [one for one in made.stage("train").values() if "memory" in one.inputs]
     assert len(taking) == 4 and {one.cell.memory for one in taking} == {"planned"}
     # Nothing to plan for, or nobody who follows it: the training says so, and nothing is measured for it.
-    assert plan(tmp_path, "planned", "null").stage("memory") == {}
-    assert plan(tmp_path, "planned", "50000000", "mpi-overlap, fsdp").stage("memory") == {}
-    assert plan(tmp_path, "planned", "1000").stage("memory") == {}
+    assert memory_plan(tmp_path, "planned", "null").stage("memory") == {}
+    assert memory_plan(tmp_path, "planned", "50000000", "mpi-overlap, fsdp").stage("memory") == {}
+    assert memory_plan(tmp_path, "planned", "1000").stage("memory") == {}
 
 
 def test_an_unknown_memory_is_an_error_of_the_study(tmp_path):
     with pytest.raises(BadInput, match=r"'recomptue'.*'recompute'"):
-        plan(tmp_path, "recomptue", "null")
+        memory_plan(tmp_path, "recomptue", "null")

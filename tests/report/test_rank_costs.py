@@ -1,0 +1,191 @@
+"""What a report says of sums, messages and batches of several ranks, from made-up records."""
+
+from __future__ import annotations
+
+import pytest
+from rank_records import rank_record, repeated
+from said_of_records import Made, Sets, context, findings, prose
+
+from transect.analysis.batch_sweeps import batch_sweeps
+from transect.analysis.comparisons import Sureness
+from transect.analysis.rank_costs import point_to_point, sum_paths
+from transect.domain.record import Cause, Status
+
+KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
+
+
+def triple(times: int, *, ends: tuple[float, float, float], ranks: int = 4, **axes):
+    """Make a sum, the mean at the scaled rate, and the mean."""
+    how = ({"reduce": "sum"} | axes, {"learning_rate_rule": "linear"}, {})
+    return [
+        rank_record(ranks=ranks, repeat=n, loss=loss, **axis)
+        for n in range(times)
+        for loss, axis in zip(ends, how, strict=True)
+    ]
+
+
+def idle():
+    """Make a sum in which one of four ranks trains nothing, and both its twins."""
+    means = [r for r in triple(6, ends=(0.2, 0.2, 0.4), ranks=3) if r.cell.reduce == "mean"]
+    how = {"strategy": "published-sendrecv", "ranks": 4, "loss": 0.2}
+    return [*means, *(rank_record(repeat=n, **how) for n in range(6))]
+
+
+def networks():
+    return [
+        record
+        for network in ("1gbit", "direct")
+        for nodes in (2, 4)
+        for strategy, waited in (("mpi-sendrecv", 1.2e-3), ("mpi-allreduce", 1e-4))
+        for record in repeated(strategy=strategy, ranks=1, nodes=nodes, network=network, batch=8,
+                               waited=waited)
+    ]  # fmt: skip
+
+
+def sweep(*steps: float | None, cores: int = 4):
+    return [
+        record
+        for batch, number in zip((8, 16, 32), steps, strict=False)
+        for record in repeated(
+            workload="iris-mlp-ce", batch=batch, steps_to_quality=number, cores=cores
+        )
+    ]
+
+
+SETS = Sets(
+    sum_is_rate=lambda: triple(6, ends=(0.2, 0.2 + 1e-9, 0.4)),
+    sum_of_few_seeds=lambda: triple(3, ends=(0.2, 0.2 + 1e-9, 0.4)),
+    sum_elsewhere=lambda: triple(6, ends=(0.4, 0.2, 0.4)),
+    sum_between=lambda: triple(6, ends=(0.2, 0.21, 0.25)),
+    sum_with_idle_rank=idle,
+    messages=lambda: [*repeated(strategy="mpi-sendrecv", ranks=4, waited=1.2e-3), *repeated(ranks=4)],
+    messages_crowded=lambda: [*repeated(strategy="mpi-sendrecv", ranks=8), *repeated(ranks=8)],
+    messages_on_networks=networks,
+    batches=lambda: sweep(400, 200, 160),
+    batches_learn_slower=lambda: sweep(100, 200, 300),
+    batches_alike=lambda: sweep(100, 100.1, 100.2),
+    batches_that_miss=lambda: sweep(100, None, None),
+    batches_crowded=lambda: sweep(400, 200, 160, cores=1),
+)  # fmt: skip
+
+
+def test_prose(snapshot):
+    sections = {
+        f"section of {name}": Made("ranks", *SETS[name]).prose
+        for name in ("sum_is_rate", "messages", "batches")
+    }
+    assert prose(SETS, *KINDS) | sections == snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "sureness", "same", "other", "way"),
+    [
+        ("sum_is_rate", Sureness.FIRM, True, False, "mpi-allreduce"),
+        ("sum_of_few_seeds", Sureness.TENTATIVE, True, False, "mpi-allreduce"),
+        ("sum_elsewhere", Sureness.TENTATIVE, False, True, "mpi-allreduce"),
+        ("sum_between", Sureness.OPEN, False, False, ""),
+        # Three of four ranks train, and are held against three that do.
+        ("sum_with_idle_rank", Sureness.FIRM, True, False, "published-sendrecv"),
+    ],
+)
+def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, sureness, same, other, way):
+    found = SETS.only("sum-rate", name)
+    [path] = sum_paths(context(*SETS[name]).of("train"))
+    assert found.sureness is sureness and found.subject == "claims"
+    assert (path.same, path.other) == (same, other)
+    assert path.factor == (3 if "idle" in name else 4)
+    if way:
+        assert f"{way}, sum with {path.factor} replicas" in found.text
+    assert ("nothing else" in found.text) is same and ("look at" in found.text) is other
+
+
+def test_a_sum_s_distances_are_those_of_the_losses():
+    [path] = sum_paths(context(*SETS["sum_is_rate"]).of("train"))
+    assert path.to_scaled == pytest.approx([5e-9] * 6, rel=1e-3) and path.to_mean == (0.5,) * 6
+    [row] = Made("ranks", *triple(3, ends=(0.2, 0.2, 0.4))).table("A sum beside the mean")
+    assert row["Replicas"] == "4" and row[""].startswith("the scaled rate")
+    # A wrong sum proves nothing.
+    bad = [one.model_copy(update=WRONG) if one.cell.reduce == "sum" else one for one in idle()]
+    assert "sum-rate" not in findings(*bad)
+
+
+def test_messages_from_rank_to_rank_stand_beside_the_collective():
+    found = SETS.only("point-to-point", "messages")
+    made = context(*SETS["messages"])
+    [pair] = point_to_point(made.of("train"), made.floors)
+    assert found.sureness is Sureness.FIRM and found.comparisons == pair.result.told
+    assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
+    ratio = pair.result.ratio
+    assert ratio.value == pytest.approx(2, rel=1e-3) and ratio.low < ratio.value < ratio.high
+    assert pair.published == pytest.approx(4 / 3, abs=0.01) and not pair.crowded
+    assert "takes 2 times (95 %" in found.text and "1.33 times" in found.text
+    [row] = Made("ranks", *SETS["messages"]).table("Point-to-point over collective")
+    assert row["Published ratio"] == "1.33" and row[""] == "longer"
+    crowded = SETS.only("point-to-point", "messages_crowded")
+    assert crowded.sureness is Sureness.OPEN and "decides nothing" in crowded.text
+
+
+def test_on_several_networks_each_has_its_own_pair_on_the_most_nodes():
+    found = SETS.findings("messages_on_networks")["point-to-point"]
+    cells = [one.groups[0].cell for one in found]
+    assert [(cell.network, cell.nodes) for cell in cells] == [("1gbit", 4), ("direct", 4)]
+    assert ["4x1 ranks over 1gbit" in one.text for one in found] == [True, False]
+
+
+def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
+    found = SETS.only("larger-batch", "batches")
+    [told] = batch_sweeps((made := context(*SETS["batches"])).of("train"), made.floors)
+    assert found.sureness is Sureness.FIRM and found.comparisons == (told.comparison,)
+    assert told.best.batch == 32 and 1 / told.comparison.factor == pytest.approx(0.4, rel=1e-3)
+    # An epoch of 14, 7 and 3 steps that wait as long each.
+    waited = [row.waited_s for row in told.rows]
+    assert waited == pytest.approx([14 * 1.0025e-4, 7 * 1.0025e-4, 3 * 1.0025e-4])
+    for words in ("batch 32", "0.4 times", "301 µs", "1.4 ms"):
+        assert words in found.text
+    table = Made("ranks", *SETS["batches"]).table("iris-mlp-ce, numpy, mpi-allreduce, 2 ranks")
+    assert [row["Steps to the target"] for row in table] == ["400", "200", "160"]
+    assert [row[""] for row in table] == ["None", "None", "waits least to the target"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sureness", "best", "compared", "said"),
+    [
+        ("batches_learn_slower", Sureness.FIRM, 8, 1, "smallest"),
+        ("batches_alike", Sureness.OPEN, 8, 1, "cannot tell"),
+        ("batches_that_miss", Sureness.OPEN, None, 0, "batch 16 and batch 32"),
+        ("batches_crowded", Sureness.OPEN, 32, 0, "batch 32 waits least"),
+    ],
+)
+def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_tells_nothing(
+    name, sureness, best, compared, said
+):
+    found = SETS.only("larger-batch", name)
+    [told] = batch_sweeps((made := context(*SETS[name])).of("train"), made.floors)
+    assert found.sureness is sureness and said in found.text
+    assert (told.best.batch if told.best else None) == best
+    assert len(found.comparisons) == compared
+    assert told.crowded is ("ranks share cores" in found.evidence) is (name == "batches_crowded")
+
+
+def late(staleness: float, step_s: float, *, cores: int = 4, steps: float | None = 100):
+    """Make a server with two workers, whose gradients are so late."""
+    made = repeated(
+        strategy="async", ranks=3, batch=8, computing=step_s, cores=cores, steps_to_quality=steps,
+        changes={"staleness": staleness, "staleness_p95": 2 * staleness},
+    )  # fmt: skip
+    layout = {"replicas": 2, "model_parts": 1, "micro_batches": 1}
+    updates = {"staleness_bound": 2, "largest_staleness": 5}
+    return [
+        one.model_copy(update={
+            "details": one.details | {"layout": layout, "updates": updates},
+            "metrics": [m for m in one.metrics if m.name != "equality_ratio"],
+        })
+        for one in made
+    ]  # fmt: skip
+
+
+def test_updates_that_nobody_held_to_a_reference_are_no_mean_beside_a_sum():
+    assert "sum-rate" not in findings(
+        *late(1.0, 5e-4), *triple(3, ends=(0.2, 0.2, 0.4), ranks=2)[:2]
+    )
