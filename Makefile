@@ -22,14 +22,13 @@ report: $(VENV)/.driver
 # docs/testing.md: what there is, how long it takes, how to run a part. TESTS="--exhaustive -m fast" adds options of pytest.
 test: $(VENV)/.test lint
 	@mkdir -p build/tests
-	@$(BIN)/python scripts/test-environments > build/tests/environments.log 2>&1 & builder=$$!; \
-	trap 'kill $$builder 2> /dev/null; wait $$builder' EXIT; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope $(TESTS)
+	@$(BIN)/python scripts/test-environments > build/tests/environments.log 2>&1 & \
+	exec $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope $(TESTS)
 
 # Also the whole of what `make test` takes a part of: matrices of faults, fuzzing, every cut of every log, mutants.
-test-all: $(VENV)/.test
-	$(MAKE) test TESTS="--exhaustive $(TESTS)"
-	$(BIN)/python scripts/mutants run
+test-all: override TESTS := --exhaustive $(TESTS)
+test-all: test
+	$(BIN)/python scripts/mutants run --jobs $(WORKERS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests scripts

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,8 +57,8 @@ class Engine:
                 answer = server.stdout.readline()
             finally:
                 if not answer:
-                    # A test that was cut short must not leave its answer to the next one.
-                    server.kill()
+                    # A test that was cut short must not leave its answer to the next one, nor what it runs.
+                    os.killpg(server.pid, signal.SIGKILL)
                     self._server = None
             assert answer, "the engine has gone"
             texts = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
@@ -67,7 +68,7 @@ class Engine:
         if self._server is None:
             self._server = subprocess.Popen(
                 [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                env={**environment, "PYTHONPATH": str(self._source)},
+                env={**environment, "PYTHONPATH": str(self._source)}, start_new_session=True,
             )  # fmt: skip
             weakref.finalize(self, _end, self._server)
         return self._server

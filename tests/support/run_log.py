@@ -1,12 +1,13 @@
 """Writes what became of each test, and how long it took, to build/tests/last-run.jsonl.
 
 `scripts/test-durations` makes tests/durations.json of it. A line: id, tier, outcome, seconds of set-up, of the test and
-of the clean-up, worker.
+of the clean-up, worker. The last line says whether the run was whole.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,12 @@ class RunLog:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w", buffering=1, encoding="utf-8")
+        self._path = path
+        # Of two runs at once, the one that ends last is the last run.
+        self._written = path.with_suffix(f".{os.getpid()}")
+        self._file = self._written.open("w", buffering=1, encoding="utf-8")
         self._open: dict[str, dict[str, Any]] = {}
+        self._whole = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase; write the line when it is the last one."""
@@ -34,20 +39,29 @@ class RunLog:
         )
         line[report.when] = round(report.duration, 3)
         line["worker"] = getattr(report, "worker_id", "")
-        line["tier"] = dict(report.user_properties).get("tier", "")
+        line["tier"] = dict(report.user_properties).get("tier", line.get("tier", ""))
         if report.outcome != "passed":
             line["outcome"] = report.outcome if report.when == "call" or report.skipped else "error"
         if report.when == "teardown":
             self._file.write(json.dumps(self._open.pop(report.nodeid)) + "\n")
 
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Note whether every test of `make test` had its turn: only such a run tells how long files take."""
+        config = session.config
+        chosen = config.option.keyword or config.option.markexpr or config.option.maxfail
+        self._whole = exitstatus in (0, 1) and not chosen and config.args_source.name == "TESTPATHS"
+
     def pytest_unconfigure(self) -> None:
         """Write what was begun and did not end: its worker died."""
         for line in self._open.values():
             self._file.write(json.dumps(line | {"outcome": "lost"}) + "\n")
+        self._file.write(json.dumps({"whole": self._whole}) + "\n")
         self._file.close()
+        self._written.replace(self._path)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_sessionstart(session: pytest.Session) -> None:
     """Write in one process: the only one, or the one that hands out work."""
+    config = session.config
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         config.pluginmanager.register(RunLog(LAST_RUN), "transect-run-log")

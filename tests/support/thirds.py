@@ -21,10 +21,13 @@ WHOLE = ("python", "c")
 FEW = {"browser": 5}
 
 # Workers inherit it, so that all agree on a run that crosses midnight.
-THIRD = int(
-    os.environ.setdefault(
-        "TRANSECT_TEST_THIRD", str(datetime.datetime.now(datetime.UTC).timetuple().tm_yday % 3)
+THIRD = (
+    int(
+        os.environ.setdefault(
+            "TRANSECT_TEST_THIRD", str(datetime.datetime.now(datetime.UTC).timetuple().tm_yday % 3)
+        )
     )
+    % 3
 )
 
 

@@ -26,7 +26,7 @@ _FOLDERS = {"cluster": "cluster", "workflow": "study"}
 # A test that takes one of these needs a process that is not this one.
 _FIXTURES = {"browser": "browser", "checkout": "study"}
 _ENVIRONMENTS = ("_python", "_programs")
-_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
+_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def tier_of(item: pytest.Item) -> str:
     """Return a test's tier."""
-    marked = [mark.name for mark in item.iter_markers() if mark.name in TIERS]
+    marked = list(dict.fromkeys(mark.name for mark in item.iter_markers() if mark.name in TIERS))
+    if len(marked) > 1:
+        raise pytest.UsageError(f"{item.nodeid} is in one tier, not in {' and '.join(marked)}")
     if marked:
         return marked[0]
     if (folder := item.path.parent.name) in _FOLDERS:
@@ -84,6 +86,22 @@ class Scheduler(LoadScopeScheduling):
         file = nodeid.split("::", 1)[0]
         return next((shared for shared in self.SHARED if file.startswith(shared)), file)
 
+    def remove_node(self, node: Any) -> str | None:
+        """Return the test that ended a worker, which is not begun again; what was to follow it is."""
+        work = self.assigned_work[node]
+        left = [(unit, test) for unit in work.values() for test, done in unit.items() if not done]
+        if not left:
+            found: str | None = super().remove_node(node)
+            return found
+        del self.assigned_work[node]
+        unit, crashed = left[0]
+        unit[crashed] = True
+        again = {name: unit for name, unit in work.items() if not all(unit.values())}
+        self.workqueue.update(again)
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return str(crashed)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
@@ -109,7 +127,10 @@ _watch = _Watch()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail a `fast` test that starts a process: fast is what needs this one only."""
+    """Fail a `fast` test that starts a process: fast is what needs this one only.
+
+    What a fixture starts for a whole session, such as the process that draws charts, is not the test's.
+    """
     _watch.started.clear()
     yield
     if _watch.started and item.get_closest_marker("fast"):

@@ -31,7 +31,10 @@ MODULES = (
     "transect.execution.stage",
 )  # fmt: skip
 LOADED_WITH = {
-    "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
+    "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "",
+}  # fmt: skip
+READ_AT_START = {
+    "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONOPTIMIZE",
 }  # fmt: skip
 STREAMS = ("stdin", "stdout", "stderr")
 _started: dict[str, Warm] = {}
@@ -132,10 +135,14 @@ class Warm:
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
     changed = {
-        name for name, value in LOADED_WITH.items() if not given.get(name, value).startswith(value)
-    }
-    if changed or "LD_PRELOAD" in given:
-        raise ValueError(f"{sorted(changed)}: read when libraries are loaded")
+        name
+        for name, value in LOADED_WITH.items()
+        # More folders may follow the sources.
+        if given.get(name, value) != value
+        and not (name == "PYTHONPATH" and given[name].startswith(value))
+    } | (READ_AT_START & given.keys())
+    if changed:
+        raise ValueError(f"{sorted(changed)}: read when Python or its libraries are loaded")
     return os.environ | LOADED_WITH | given
 
 

@@ -65,6 +65,9 @@ def attend(connection: socket.socket) -> dict[str, Any]:
     if connection in select.select([os.pidfd_open(child), connection], [], [])[0]:
         os.killpg(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    # What it started and did not wait for.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     with contextlib.suppress(OSError):
         connection.sendall(json.dumps(code).encode())
     os._exit(0)
@@ -78,6 +81,9 @@ def become(job: dict[str, Any]) -> None:
         file = os.open(path, flags | os.O_APPEND)
         os.dup2(file, number)
         os.close(file)
+    if "numpy" in sys.modules:
+        # What nobody seeds is to differ from program to program, as in processes of their own.
+        sys.modules["numpy"].random.seed()
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
