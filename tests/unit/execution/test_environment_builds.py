@@ -19,6 +19,8 @@ from checkouts import ROOT
 from transect.execution import build_environment
 from transect.planning import environments
 
+pytestmark = pytest.mark.env
+
 NAME = "plain"
 # Says who runs it, tells the test that it has begun, and waits until the test lets it go on.
 SCRIPT = """
