@@ -1,4 +1,4 @@
-"""A matrix of faults and languages: whole on two languages, a third a day on each other one.
+"""What is too large for every day: a matrix of faults and languages, or a list of which one has a third a day.
 
 Which third is `TRANSECT_TEST_THIRD`: 0, 1 or 2, by default the day of the year modulo 3; the head of a run says it.
 Three days meet every fault in every language but the browser, which has a few; `--exhaustive` runs all at once.
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["WHOLE", "pytest_report_header", "thirds"]
+__all__ = ["WHOLE", "pytest_report_header", "third", "thirds"]
 
 # Where the contract is written down first, and where a fault costs most: memory is not checked there.
 WHOLE = ("python", "c")
@@ -46,6 +46,14 @@ def thirds(
         for place, language in enumerate(languages)
         for number, fault in enumerate(faults)
         for today in [language in whole or _is_today(language, place + number, len(faults))]
+    ]
+
+
+def third(names: Iterable[str]) -> list[Any]:
+    """Return all names as parameters; those that are not of today are marked `exhaustive`."""
+    return [
+        pytest.param(name, marks=() if number % 3 == THIRD else pytest.mark.exhaustive)
+        for number, name in enumerate(names)
     ]
 
 

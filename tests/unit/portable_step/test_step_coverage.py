@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from step_worker_client import NETWORKS, StepWorker, check_case, step_worker
+from thirds import third
 from transect.portable_step.coverage import CASES, UNCOVERED
 
 
@@ -19,7 +20,8 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
 LAYERS = [name for name, one in CASES.items() if one.group not in NETWORKS]
 
 
-@pytest.mark.parametrize("name", LAYERS)
+# Each case exports three graphs, and takes seconds.
+@pytest.mark.parametrize("name", third(LAYERS))
 def test_gradients_and_path_are_those_of_pytorch(worker: StepWorker, name: str) -> None:
     check_case(worker, name)
 

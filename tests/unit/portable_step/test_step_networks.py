@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from step_worker_client import NETWORKS, StepWorker, check_case, step_worker
+from thirds import third
 from transect.portable_step.coverage import CASES
 
 
@@ -16,6 +17,11 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
         yield made
 
 
-@pytest.mark.parametrize("name", [name for name, one in CASES.items() if one.group in NETWORKS])
+# Minutes; its blocks are those of the small one.
+LARGE = "resnet50"
+NAMES = [name for name, one in CASES.items() if one.group in NETWORKS and name != LARGE]
+
+
+@pytest.mark.parametrize("name", [*third(NAMES), pytest.param(LARGE, marks=pytest.mark.exhaustive)])
 def test_gradients_and_path_are_those_of_pytorch(worker: StepWorker, name: str) -> None:
     check_case(worker, name)
