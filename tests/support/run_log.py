@@ -13,11 +13,9 @@ from typing import Any
 
 import pytest
 
-from checkouts import ROOT
-
 __all__ = ["LAST_RUN"]
 
-LAST_RUN = ROOT / "build" / "tests" / "last-run.jsonl"
+LAST_RUN = Path("build", "tests", "last-run.jsonl")
 
 
 class RunLog:
@@ -64,4 +62,4 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Write in one process: the only one, or the one that hands out work."""
     config = session.config
     if not hasattr(config, "workerinput") and not config.option.collectonly:
-        config.pluginmanager.register(RunLog(LAST_RUN), "transect-run-log")
+        config.pluginmanager.register(RunLog(config.rootpath / LAST_RUN), "transect-run-log")

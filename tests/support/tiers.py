@@ -63,11 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=exhaustive)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     durations = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
-    order = {
-        path: (_turn(path), -durations.get(path.relative_to(ROOT).as_posix(), 0.0))
-        for path in dict.fromkeys(item.path for item in items)
-    }
-    items.sort(key=lambda item: (*order[item.path], str(item.path)))
+    file = {item: item.nodeid.split("::", 1)[0] for item in items}
+    items.sort(key=lambda item: (_turn(item.path), -durations.get(file[item], 0.0), file[item]))
 
 
 def _turn(path: Path) -> int:
@@ -85,6 +82,11 @@ class Scheduler(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
         return next((shared for shared in self.SHARED if file.startswith(shared)), file)
+
+    def _reschedule(self, node: Any) -> None:
+        """Give a worker its next files; one that stands in for another has to read the tests first."""
+        if node in self.registered_collections:
+            super()._reschedule(node)
 
     def remove_node(self, node: Any) -> str | None:
         """Return the test that ended a worker, which is not begun again; what was to follow it is."""
