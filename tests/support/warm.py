@@ -134,16 +134,18 @@ class Warm:
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    # Whoever hands on the whole environment of the tests asks for nothing of its own.
+    asked = {name: value for name, value in given.items() if os.environ.get(name) != value}
     changed = {
         name
         for name, value in LOADED_WITH.items()
         # More folders may follow the sources.
-        if given.get(name, value) != value
-        and not (name == "PYTHONPATH" and given[name].startswith(value))
-    } | (READ_AT_START & given.keys())
+        if asked.get(name, value) != value
+        and not (name == "PYTHONPATH" and asked[name].startswith(value))
+    } | (READ_AT_START & asked.keys())
     if changed:
         raise ValueError(f"{sorted(changed)}: read when Python or its libraries are loaded")
-    return os.environ | LOADED_WITH | given
+    return os.environ | LOADED_WITH | asked
 
 
 def ended(
