@@ -31,14 +31,20 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compilers_asked() -> None:
-    """Ask each compiler and mpiexec what it is, as planning does once in a process: no fast test is the one to start them."""
+@pytest.fixture(autouse=True)
+def programs_asked() -> None:
+    """Ask compilers, Java and mpiexec what they are, as planning does once in a process: no fast test starts them.
+
+    Before each test, as some forget the answers.
+    """
     from transect.launch.launchers import mpiexec
     from transect.planning import environments
+    from transect.runtimes import java
 
     for _, variable, program, flag in environments._COMPILERS:
         environments.program_version(os.environ.get(variable) or program, flag)
+    if shutil.which("java"):
+        java._old_java()
     if found := shutil.which("mpiexec"):
         mpiexec._is_open_mpi(found)
 
