@@ -7,7 +7,7 @@ import re
 import pytest
 
 from checkouts import Checkout, environment_python
-from framework_rows import ENVIRONMENTS, ROWS
+from framework_rows import ENVIRONMENTS, ROWS, TODAY
 from transect.launch.wrapping import program_says
 
 pytestmark = pytest.mark.cluster
@@ -15,12 +15,13 @@ pytestmark = pytest.mark.cluster
 GO = [("go", "mpi-allreduce"), ("go+numpy", "mpi-allreduce"), ("go", "published-sendrecv")]
 WRAPPERS = ("charliecloud", "podman", "enroot")
 # Ranks over MPI meet as their environment's own MPI does it: once for each is enough, for what a
-# framework gives to MPI is the same on one machine (tests/workflow/test_framework_rows.py).
+# framework gives to MPI is the same on one machine (tests/workflow/test_shared_framework_rows.py).
 MPI_ONCE = [
     *((name, "mpi-allreduce") for name in ("numpy", "torch", "tensorflow", "keras-jax", "keras-2", "mxnet")),
     ("numpy", "mpi-sendrecv"),
 ]  # fmt: skip
-REST = [row for row in ROWS if row[1].startswith("mpi-") and row not in MPI_ONCE]
+FEW_ROWS = [row for row in TODAY if row in MPI_ONCE or not row[1].startswith("mpi-")]
+REST = [row for row in ROWS if row not in FEW_ROWS]
 HEAD = """
 name: nodes
 plugins: [plugins]
@@ -82,7 +83,7 @@ def run(make, rows, others=""):
 
 
 def few(make):
-    return run(make, [row for row in ROWS if row not in REST], OTHERS)
+    return run(make, FEW_ROWS, OTHERS)
 
 
 def rest(make):
@@ -102,7 +103,7 @@ FEW = pytest.mark.beside.with_args(few)
 @pytest.mark.parametrize(
     "row",
     [
-        *(pytest.param(row, marks=FEW) for row in ROWS if row not in REST),
+        *(pytest.param(row, marks=FEW) for row in FEW_ROWS),
         *(
             pytest.param(row, marks=[pytest.mark.exhaustive, pytest.mark.beside.with_args(rest)])
             for row in REST

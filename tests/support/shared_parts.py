@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from checkouts import ROOT
 from docking_parts import small
-from framework_rows import ROWS, SINGLE, SKIPPED
+from framework_rows import SINGLE, SKIPPED
 
 __all__ = ["write_shared_study"]
 
 STUDY = ROOT / "tests" / "workflow" / "shared.yaml"
-ROW = "    - {{workloads: [images-resnet20], frameworks: [{}], strategies: [{}], ranks: [2]}}"
+ROW = "    - {{workloads: [test-resnet8], frameworks: [{}], strategies: [{}], ranks: [2]}}"
 PEOPLE = ("Anna Schmidt", "Bernd Gröner", "chloé.durand@example.org")
 
 
@@ -52,15 +53,15 @@ def write_decks(folder: Path) -> None:
     protein.write_bytes(protein.read_bytes()[:-3])
 
 
-def write_shared_study(folder: Path) -> Path:
-    """Write the study and what it takes into a folder; return its file."""
+def write_shared_study(folder: Path, rows: Iterable[tuple[str, str]]) -> Path:
+    """Write the study and what it takes into a folder; return its file. `rows`: frameworks and strategies."""
     write_decks(folder / "decks")
     (folder / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tickets()))
     (folder / "logs").mkdir()
     (folder / "logs" / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
     text = Template(STUDY.read_text(encoding="utf-8")).substitute(
         plugins=ROOT / "tests" / "plugins", decks=folder / "decks", single=", ".join(SINGLE),
-        rows="\n".join(ROW.format(*row) for row in [*ROWS, *SKIPPED]),
+        rows="\n".join(ROW.format(*row) for row in [*rows, *SKIPPED]),
     )  # fmt: skip
     (folder / STUDY.name).write_text(text)
     return folder / STUDY.name

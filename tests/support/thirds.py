@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["WHOLE", "pytest_report_header", "third", "thirds"]
+__all__ = ["THIRD", "WHOLE", "pytest_report_header", "third", "thirds"]
 
 # Where the contract is written down first, and where a fault costs most: memory is not checked there.
 WHOLE = ("python", "c")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from checkouts import Checkout, Place
+from framework_rows import ROWS, TODAY
 from shared_parts import write_shared_study
 
 
@@ -18,10 +19,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Checkout:
     """A checkout in which Snakemake has run the shared study; who edits anything puts it back."""
     checkout = Checkout(tmp_path_factory.mktemp("shared") / "transect")
-    study = write_shared_study(checkout.folder)
+    rows = ROWS if pytestconfig.getoption("--exhaustive") else TODAY
+    study = write_shared_study(checkout.folder, rows)
     # The first run compiles Horovod three times.
     run = checkout.snakemake("--config", f"study={study.name}", timeout=7000)
     assert run.returncode == 0, run.stdout + run.stderr

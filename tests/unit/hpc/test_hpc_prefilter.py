@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,6 +32,14 @@ def test_what_re2_lacks_is_loosened(pattern, wanted):
     assert relaxed(pattern) == wanted
 
 
+# Made once for all examples of a test: reading the patterns takes longer than they do.
+@cache
+def lines_like(*patterns: str) -> st.SearchStrategy[list[str]]:
+    shaped = st.one_of(*(st.from_regex(re.compile(p), alphabet=ASCII) for p in patterns))
+    label = st.sampled_from(["", "3: ", "[7] ", "  ", "2026-11-21T00:00:00Z ", "[1,2]<stdout>:"])
+    return st.lists(st.tuples(label, shaped).map("".join), min_size=1, max_size=6)
+
+
 @pytest.mark.parametrize("name", PARSERS.names())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
@@ -39,9 +48,7 @@ def test_no_line_is_lost(name, data):
     alternatives = [*parser.starts, *(parser.wants or ())]
     fast = line_pattern(alternatives)
     assert isinstance(fast, LinePattern) and fast.fast
-    shaped = st.one_of(*(st.from_regex(re.compile(p), alphabet=ASCII) for p in alternatives))
-    label = st.sampled_from(["", "3: ", "[7] ", "  ", "2026-11-21T00:00:00Z ", "[1,2]<stdout>:"])
-    lines = data.draw(st.lists(st.tuples(label, shaped).map("".join), min_size=1, max_size=6))
+    lines = data.draw(lines_like(*alternatives))
     buffer = ("\n" + "\n".join(lines)).encode()
     exact = re.compile(fast.exact)
     place, found = 0, []
