@@ -105,7 +105,7 @@ def test_the_process_ends_with_whoever_started_it():
         "drawing.begin({}, alt_text='', name='x')\n"
         "raise SystemExit(3)\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 3
+    assert subprocess.run([sys.executable, "-c", code], timeout=600).returncode == 3
 
 
 def test_the_search_for_circles_goes_on_afterwards():

@@ -49,7 +49,12 @@ def why_not(*, accounting: bool = False) -> str:
 
 
 # What Slurm's programs say of a controller that restarts, or is too busy to answer.
-_NO_ANSWER = re.compile(r"contact|timed out|refused|Zero Bytes|Unexpected message", re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"contact|connect|timed out|refused|reset|Zero Bytes|Unexpected message|communication|munge",
+    re.IGNORECASE,
+)
+# What was asked while the controller ended waits for three time-outs of a minute; asked anew, it is told at once.
+_ASKED_S = 30
 
 # Far beyond what anything here takes beside busy neighbours: a bound for what never comes.
 BOUND_S = 1800
@@ -144,7 +149,10 @@ class VirtualCluster:
         said: list[subprocess.CompletedProcess[str]] = []
 
         def answered() -> bool:
-            said[:] = [self.run(*argv, check=False)]
+            try:
+                said[:] = [self.run(*argv, check=False, timeout=_ASKED_S)]
+            except subprocess.TimeoutExpired:
+                return False
             return said[0].returncode == 0 or not _NO_ANSWER.search(said[0].stderr)
 
         eventually(answered, what=f"an answer to {argv}")

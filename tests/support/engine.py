@@ -77,7 +77,7 @@ class Engine:
 def _end(server: subprocess.Popen[str]) -> None:
     assert server.stdin is not None and server.stdout is not None
     server.stdin.close()
-    server.wait(60)
+    server.wait(600)
     server.stdout.close()
 
 

@@ -50,10 +50,8 @@ ENDS = {
     "go-out-of-addresses": ("out-of-memory", []),
 }  # fmt: skip
 # The limits of a cell end these.
-LIMITED = {
-    "go-hangs": ("timeout", ["25 s"]),
-    "go-fills": ("out-of-memory", ["ranks", "1500 MB"]),
-}
+HANGS = {"go-hangs": ("timeout", ["25 s"])}
+FILLS = {"go-fills": ("out-of-memory", ["ranks", "1500 MB"])}
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def faulty(place, go_programs, tmp_path):
     )  # fmt: skip
     folder = place.folder / "plugins-of-go"
     folder.mkdir()
-    names = [*ENDS, *LIMITED]
+    names = [*ENDS, *HANGS, *FILLS]
     (folder / "faulty.py").write_text(PLUGIN.format(program=program, names=names))
     return place
 
@@ -91,8 +89,12 @@ def study(place, name, frameworks, seconds, memory):
 
 
 def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
-    found = study(faulty, "ends", ENDS, 240, 8000) | study(faulty, "limited", LIMITED, 25, 1500)
-    expected = ENDS | LIMITED
+    found = (
+        study(faulty, "ends", ENDS, 240, 8000)
+        | study(faulty, "hangs", HANGS, 25, 8000)
+        | study(faulty, "fills", FILLS, 600, 1500)
+    )
+    expected = ENDS | HANGS | FILLS
     assert {name: (one["status"], one["cause"]) for name, one in found.items()} == {
         name: ("failed", cause) for name, (cause, _) in expected.items()
     }, {name: one["message"] for name, one in found.items()}

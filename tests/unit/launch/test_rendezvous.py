@@ -178,7 +178,7 @@ def store() -> Iterator[str]:
     try:
         while True:
             try:
-                socket.create_connection(("127.0.0.1", port), timeout=60).close()
+                socket.create_connection(("127.0.0.1", port), timeout=600).close()
                 break
             except OSError:
                 assert child.poll() is None

@@ -170,7 +170,7 @@ def test_rapl_is_read_on_the_way(powercap, monkeypatch):
 
     monkeypatch.setattr(EnergyCounter, "read", noting)
     watch = Usage("cpu", 0, powercap)
-    assert enough.wait(30)
+    assert enough.wait(600)
     watch.stop()
 
 
@@ -198,7 +198,7 @@ def test_this_machine_tells_no_energy():
 def test_a_gpu_is_sampled_and_its_counter_read(nvml, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "GPU_PERIOD_S", 0.001)
     watch = Usage("cuda", 1, tmp_path)
-    assert nvml.sampled.wait(30)
+    assert nvml.sampled.wait(600)
     found = watch.stop()
     assert found["gpu_index"] == 1
     assert found["gpu_samples"] >= 3
