@@ -34,7 +34,7 @@ _HEAVY = (
     "pulp", "highspy", "psutil", "PIL.Image", "requests", "logging.config", "multiprocessing.pool",
     "http.server", "unittest.mock", "asyncio", "vl_convert",
 )  # fmt: skip
-# What these start before the first test, so that no test does, is nothing that a mutant is caught by.
+# What these start before a test, so that no test does, is nothing that a mutant is caught by.
 _STARTS_PROCESSES = {"programs_asked", "drawn"}
 _PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
 _MEMORY = 16 * 2**30

@@ -83,10 +83,10 @@ JobAcctGatherParams=OverMemoryKill
 
 # A node whose power comes back serves again by itself.
 ReturnToService=2
-# A dead node shows within half a minute. Daemons of a busy machine answer late: what they were
+# A dead node shows within a minute. Daemons of a busy machine answer late: what they were
 # asked is not lost for it.
 SlurmctldTimeout=60
-SlurmdTimeout=20
+SlurmdTimeout=40
 MessageTimeout=60
 TCPTimeout=10
 KillWait=2

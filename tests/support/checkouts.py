@@ -36,7 +36,7 @@ class Place:
         return Place._shared
 
     def environment(self) -> dict[str, str]:
-        """Return variables in which nothing of the tests' own run is left."""
+        """Return variables in which nothing of the tests' own run is left but how XLA compiles."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRANSECT_", "PYTHON"))}
         if "TRANSECT_ENVS" in os.environ:
             kept["TRANSECT_ENVS"] = os.environ["TRANSECT_ENVS"]

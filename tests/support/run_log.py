@@ -40,6 +40,8 @@ class RunLog:
         line["tier"] = dict(report.user_properties).get("tier", line.get("tier", ""))
         if report.outcome != "passed":
             line["outcome"] = report.outcome if report.when == "call" or report.skipped else "error"
+            if report.failed:
+                line["why"] = report.longreprtext[-4000:]
         if report.when == "teardown":
             self._file.write(json.dumps(self._open.pop(report.nodeid)) + "\n")
 

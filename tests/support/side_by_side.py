@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -83,5 +84,6 @@ class SideBySide:
             return body(make)
         except BaseException:
             for checkout in made:
-                checkout.end()
+                with contextlib.suppress(AssertionError):
+                    checkout.end()
             raise

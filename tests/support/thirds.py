@@ -1,6 +1,6 @@
-"""What is too large for every day: a matrix of faults and languages, or a list of which one has a third a day.
+"""What is too large for every day: a matrix of faults, frameworks and languages, or a list, of which one has a third a day.
 
-Which third is `TRANSECT_TEST_THIRD`: 0, 1 or 2, by default the day of the year modulo 3; the head of a run says it.
+Which third is `TRANSECT_TEST_THIRD`: 0, 1 or 2, by default that of the day; the head of a run says it.
 Three days meet every fault in every language but the browser, which has a few; `--exhaustive` runs all at once.
 """
 
@@ -24,7 +24,7 @@ FEW = {"browser": 5}
 THIRD = (
     int(
         os.environ.setdefault(
-            "TRANSECT_TEST_THIRD", str(datetime.datetime.now(datetime.UTC).timetuple().tm_yday % 3)
+            "TRANSECT_TEST_THIRD", str(datetime.datetime.now(datetime.UTC).toordinal() % 3)
         )
     )
     % 3
@@ -33,7 +33,7 @@ THIRD = (
 
 def pytest_report_header() -> str:
     """Say which third it is, and how to have the same again."""
-    return f"third of the fault matrices: TRANSECT_TEST_THIRD={THIRD}"
+    return f"third of matrices: TRANSECT_TEST_THIRD={THIRD}"
 
 
 def thirds(

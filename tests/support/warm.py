@@ -40,6 +40,7 @@ READ_AT_START = {
     "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONOPTIMIZE",
 }  # fmt: skip
 STREAMS = ("stdin", "stdout", "stderr")
+_INHERITED = dict(os.environ)
 _started: dict[str, Warm] = {}
 
 
@@ -138,7 +139,7 @@ class Warm:
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
     # Whoever hands on the whole environment of the tests asks for nothing of its own.
-    asked = {name: value for name, value in given.items() if os.environ.get(name) != value}
+    asked = {name: value for name, value in given.items() if _INHERITED.get(name) != value}
     changed = {
         name
         for name, value in LOADED_WITH.items()

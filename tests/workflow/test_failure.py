@@ -107,7 +107,7 @@ def test_messages_and_log_tails_tell_what_happened(failed):
 SLEEPING = """
 name: sleeping
 plugins: [{plugins}]
-limits: {{seconds: 40}}
+limits: {{seconds: 60}}
 workloads: {{iris-mlp-ce: {{epochs: 3}}}}
 train:
   repeats: 1

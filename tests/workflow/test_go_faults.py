@@ -50,7 +50,7 @@ ENDS = {
     "go-out-of-addresses": ("out-of-memory", []),
 }  # fmt: skip
 # The limits of a cell end these.
-HANGS = {"go-hangs": ("timeout", ["25 s"])}
+HANGS = {"go-hangs": ("timeout", ["60 s"])}
 FILLS = {"go-fills": ("out-of-memory", ["ranks", "1500 MB"])}
 
 
@@ -91,7 +91,7 @@ def study(place, name, frameworks, seconds, memory):
 def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
     found = (
         study(faulty, "ends", ENDS, 240, 8000)
-        | study(faulty, "hangs", HANGS, 25, 8000)
+        | study(faulty, "hangs", HANGS, 60, 8000)
         | study(faulty, "fills", FILLS, 600, 1500)
     )
     expected = ENDS | HANGS | FILLS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,8 @@ __all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "known"]
 LOGS = Path(".snakemake") / "slurm_logs"
 # What is asked once and believed is asked again while nobody answers.
 _PATIENCE_S = 300
+# While its last nodes clean up, a job that has failed is called COMPLETING.
+_CLEANING_S = 60
 
 _CAUSES = {
     "TIMEOUT": Cause.TIMEOUT,
@@ -84,6 +87,16 @@ def _from_controller(job: str) -> tuple[str, str, str] | None:
     return state[1], nodes[1] if nodes else "", reason[1] if reason else ""
 
 
+def _after_cleaning(job: str) -> tuple[str, str, str] | None:
+    """Return what the controller says once the job's nodes have cleaned up; None when that takes too long."""
+    end = time.monotonic() + _CLEANING_S
+    while (found := _from_controller(job)) and found[0] == "COMPLETING":
+        if time.monotonic() > end:
+            return None
+        time.sleep(1)
+    return found
+
+
 def _from_accounting(job: str) -> tuple[str, str, str] | None:
     text = ask(
         "sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason", patience_s=_PATIENCE_S
@@ -110,7 +123,7 @@ def fate(job: str, logs: Path = LOGS) -> Fate:
 
     `logs` is the folder of the jobs' own output, read when the state alone does not tell.
     """
-    found = _from_controller(job) or (_from_accounting(job) if accounting() else None)
+    found = _after_cleaning(job) or (_from_accounting(job) if accounting() else None)
     if found is None:
         return Fate(cause=Cause.KILLED, message=f"Slurm no longer knows what became of job {job}")
     state, nodes, reason = found

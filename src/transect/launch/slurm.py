@@ -58,7 +58,7 @@ def expand_hosts(text: str) -> list[str]:
 # What Slurm's programs say when the controller is restarted, or too busy to answer in time.
 _PASSING = re.compile(
     r"timed out|Unable to contact|Connection refused|connection failure|Zero Bytes"
-    r"|Transport endpoint|temporarily|backup controller|Unexpected message",
+    r"|(?:receive|send) failure|reset by peer|Transport endpoint|temporarily|backup controller|Unexpected message",
     re.IGNORECASE,
 )
 _ANSWER_S = 120

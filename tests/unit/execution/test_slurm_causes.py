@@ -95,6 +95,17 @@ def test_what_became_of_a_job(tmp_path, monkeypatch, state, reason, cause, words
 
 
 @pytest.mark.env
+def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(tmp_path, monkeypatch):
+    said = "Reason=NodeDown Dependency=(null) NodeList=n1"
+    fake_scontrol(tmp_path, monkeypatch, f"JobState=NODE_FAIL {said}")
+    script, asked = tmp_path / "scontrol", tmp_path / "asked"
+    first = f"[ -e {asked} ] || {{ touch {asked}; echo 'JobState=COMPLETING {said}'; exit; }}"
+    script.write_text(script.read_text().replace("cat ", f"{first}\ncat ", 1))
+    assert fate("7", tmp_path).cause is Cause.NODE_FAILURE
+    assert asked.exists()
+
+
+@pytest.mark.env
 def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     fake_scontrol(
         tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1"

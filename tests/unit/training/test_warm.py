@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from warm import LOADED_WITH, ended, warm
+from warm import _INHERITED, LOADED_WITH, ended, warm
 
 pytestmark = pytest.mark.env
 
@@ -81,3 +81,11 @@ def test_what_is_read_when_libraries_are_loaded_cannot_be_another():
     for name in (*LOADED_WITH, "LD_PRELOAD"):
         with pytest.raises(ValueError, match="loaded"):
             warm(sys.executable).run("-c", "", env={name: "other"})
+
+
+def test_who_hands_on_the_whole_environment_asks_for_nothing(monkeypatch):
+    monkeypatch.setitem(_INHERITED, "PYTHONUNBUFFERED", "1")
+    done = warm(sys.executable).run("-c", "print(1)", env={"PYTHONUNBUFFERED": "1"})
+    assert done.stdout == "1\n"
+    with pytest.raises(ValueError, match="loaded"):
+        warm(sys.executable).run("-c", "", env={"PYTHONUNBUFFERED": "2"})
