@@ -129,6 +129,12 @@ class Warm:
         """Run a program to its end."""
         return self.start(*arguments, **given).wait(timeout)
 
+    def check(self, *arguments: object, **given: Any) -> subprocess.CompletedProcess[str]:
+        """Run a program that has to end well."""
+        done = self.run(*arguments, **given)
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done
+
     def stop(self) -> None:
         """End it and forget it: the next program gets another."""
         _started.pop(self._python, None)

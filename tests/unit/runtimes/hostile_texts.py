@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 from pathlib import Path
 
 import numpy as np
 
-from checkouts import ROOT
 from transect.text.tokeniser import FIRST, numbers
+from warm import warm
 
 __all__ = [
     "CLASSES", "LENGTH", "STOP_WORDS", "TABLE", "TEXTS", "WORDS", "batches", "make_bundle", "padded",
@@ -110,6 +108,5 @@ def make_bundle(torch_python: str, folder: Path) -> Path:
     (folder / "made.json").write_text(json.dumps(made))
     np.save(folder / "table.npy", TABLE)
     helper = Path(__file__).with_name("predict_models.py")
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    subprocess.run([torch_python, str(helper), str(folder)], env=environment, check=True)
+    warm(torch_python).check(helper, folder)
     return folder

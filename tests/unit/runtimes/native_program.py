@@ -16,6 +16,7 @@ from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import DTYPES, write_tensors
 from transect.runtimes import RUNTIMES
+from warm import warm
 
 NATIVE = ("c", "cpp", "rust", "go")
 X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
@@ -64,7 +65,7 @@ class Program:
 def make_models(torch_python: str, folder: Path) -> Path:
     """Make the models of native_models.py; return the folder."""
     helper = Path(__file__).with_name("native_models.py")
-    subprocess.run([torch_python, str(helper), str(folder), *DTYPES], check=True)
+    warm(torch_python).check(helper, folder, *DTYPES)
     return folder
 
 

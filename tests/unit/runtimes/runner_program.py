@@ -17,6 +17,7 @@ from checkouts import environment_python
 from factories import infer_cell
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
+from warm import warm
 
 # Of what Chromium shares with Node.js: reading, checking and writing are the same code.
 BROWSER_AT_TIMES = ["javascript", pytest.param("browser", marks=pytest.mark.exhaustive)]
@@ -33,7 +34,7 @@ def python_of(runtime: str, folder: Path) -> str:
 def make_models(torch_python: str, folder: Path, language: str = "javascript") -> Path:
     """Make the models of LANGUAGE_models.py; return the folder."""
     helper = Path(__file__).with_name(f"{language}_models.py")
-    subprocess.run([torch_python, str(helper), str(folder)], check=True)
+    warm(torch_python).check(helper, folder)
     return folder
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,11 @@ import numpy as np
 import pytest
 from train_runs import Run, tensors
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 from transect.runtimes.training import cannot_train
+from warm import warm
 
 TORCH, ORT = ("torch-eager", "torch-compile"), ("ort-training", "ort-training-torchscript")
 PEERS = (*TORCH, *ORT)
@@ -34,10 +33,7 @@ def made(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each optimiser: see train_peer_steps.py."""
     folder = tmp_path_factory.mktemp("train-peers")
     helper = Path(__file__).with_name("train_peer_steps.py")
-    subprocess.run(
-        [torch_python, str(helper), str(folder)],
-        check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    warm(torch_python).check(helper, folder)
     return folder
 
 

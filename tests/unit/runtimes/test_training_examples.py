@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 from checkouts import ROOT, environment_python
+from warm import warm
 
 PAGE = (ROOT / "docs" / "training-examples.md").read_text()
 FORMAT_PAGE = (ROOT / "docs" / "portable-training-step.md").read_text()
@@ -49,11 +50,7 @@ def exported(
     folder = tmp_path_factory.mktemp("export")
     (folder / "export.py").write_text(FILES["export/export.py"])
     helper = Path(__file__).with_name("eager_losses.py")
-    done = subprocess.run(
-        [torch_python, str(helper), "export.py", str(STEPS)],
-        cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+    done = warm(torch_python).check(helper, "export.py", STEPS, cwd=folder)
     return folder / "step", json.loads(done.stdout)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import shutil
 import signal
@@ -16,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
+from warm import warm
 
 BATCH, STEPS = 4, 24
 # Runners with mode `train`; a new one is a line here. True: it computes with the kernels of the
@@ -121,8 +121,7 @@ class Run:
 def make_steps(torch_python: str, folder: Path) -> Path:
     """Make what train_steps.py makes; return the folder."""
     helper = Path(__file__).with_name("train_steps.py")
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    subprocess.run([torch_python, str(helper), str(folder)], check=True, env=environment)
+    warm(torch_python).check(helper, folder)
     return folder
 
 
