@@ -137,8 +137,12 @@ class VirtualCluster:
         return dict(json.loads(self.command("status", "--json", check=False).stdout))
 
     def node_state(self, node: str) -> str:
-        """Return a node's state as sinfo names it: ``idle``, ``mixed``, ``down*``."""
-        return self.ask("sinfo", "-h", "-n", node, "-o", "%T").strip()
+        """Return a node's state and its flags in small letters: ``idle``, ``mixed``, ``down+not_responding``.
+
+        As the controller has it: sinfo calls a node that went down `mixed*` for as long as no job's end has it count anew.
+        """
+        told = self.ask("scontrol", "--oneliner", "show", "node", node)
+        return re.search(r"\bState=(\S+)", told)[1].lower()  # type: ignore[index]
 
     def job_state(self, job: str) -> str:
         """Return a job's state as squeue names it: ``PENDING``, ``RUNNING``, ``COMPLETED``."""
