@@ -53,8 +53,6 @@ _NO_ANSWER = re.compile(
     r"contact|connect|timed out|refused|reset|Zero Bytes|Unexpected message|communication|munge",
     re.IGNORECASE,
 )
-# What was asked while the controller ended waits for three time-outs of a minute; asked anew, it is told at once.
-_ASKED_S = 30
 
 # Far beyond what anything here takes beside busy neighbours: a bound for what never comes.
 BOUND_S = 1800
@@ -153,10 +151,7 @@ class VirtualCluster:
         said: list[subprocess.CompletedProcess[str]] = []
 
         def answered() -> bool:
-            try:
-                said[:] = [self.run(*argv, check=False, timeout=_ASKED_S)]
-            except subprocess.TimeoutExpired:
-                return False
+            said[:] = [self.run(*argv, check=False)]
             return said[0].returncode == 0 or not _NO_ANSWER.search(said[0].stderr)
 
         eventually(answered, what=f"an answer to {argv}")
