@@ -28,7 +28,7 @@ _PASSING = re.compile(
     r"|unable to contact slurm controller|Unable to contact|Socket timed out|Connection refused"
     r"|temporarily unable|Resource temporarily unavailable|Zero Bytes were transmitted"
     r"|Job submit limit|too many jobs|Transport endpoint|Slurm backup controller"
-    r"|Unexpected message received|connection failure|receive failure|send failure|reset by peer",
+    r"|Unexpected message received|connection failure",
     re.IGNORECASE,
 )
 

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have XLA compile without optimising: two thirds of the time of a small model on JAX is LLVM's."""
+    """Have XLA compile without optimising: most of the time of a small model on JAX is LLVM's."""
     if not config.getoption("--exhaustive"):
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 

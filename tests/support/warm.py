@@ -27,7 +27,7 @@ __all__ = ["Program", "Warm", "ended", "warm"]
 # What takes long to load and starts no thread.
 MODULES = (
     "numpy", "torch", "tensorflow", "jax", "mxnet", "sklearn", "gensim", "pydantic",
-    # What an export by dynamo imports: 5 s of its 6.
+    # What a first export by dynamo imports, which takes longer than the export.
     "onnx", "onnxscript.function_libs.torch_lib.ops", "networkx", "torch._dynamo", "torch.export._trace",
     "torch.onnx._internal.exporter._core", "torch.onnx._internal.exporter._torchlib.ops",
     "transect.stages.data.worker", "transect.stages.reference.worker", "transect.stages.train.worker",

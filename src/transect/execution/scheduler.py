@@ -88,11 +88,11 @@ def _from_controller(job: str) -> tuple[str, str, str] | None:
 
 
 def _after_cleaning(job: str) -> tuple[str, str, str] | None:
-    """Return what the controller says once the job's nodes have cleaned up; None when that takes too long."""
+    """Return what the controller says once the job's nodes have cleaned up, or took too long to."""
     end = time.monotonic() + _CLEANING_S
     while (found := _from_controller(job)) and found[0] == "COMPLETING":
-        if time.monotonic() > end:
-            return None
+        if time.monotonic() >= end:
+            break
         time.sleep(1)
     return found
 
@@ -123,7 +123,9 @@ def fate(job: str, logs: Path = LOGS) -> Fate:
 
     `logs` is the folder of the jobs' own output, read when the state alone does not tell.
     """
-    found = _after_cleaning(job) or (_from_accounting(job) if accounting() else None)
+    found = _after_cleaning(job)
+    if (found is None or found[0] == "COMPLETING") and accounting():
+        found = _from_accounting(job) or found
     if found is None:
         return Fate(cause=Cause.KILLED, message=f"Slurm no longer knows what became of job {job}")
     state, nodes, reason = found

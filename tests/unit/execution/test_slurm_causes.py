@@ -16,6 +16,7 @@ import pytest
 
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause
+from transect.execution import scheduler
 from transect.execution.claim import Claim
 from transect.execution.locks import process_start, still_lives
 from transect.execution.scheduler import fate
@@ -103,6 +104,16 @@ def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(tmp_path, monkeypat
     script.write_text(script.read_text().replace("cat ", f"{first}\ncat ", 1))
     assert fate("7", tmp_path).cause is Cause.NODE_FAILURE
     assert asked.exists()
+
+
+@pytest.mark.env
+def test_a_job_that_never_ends_to_clean_up_is_called_what_slurm_calls_it(tmp_path, monkeypatch):
+    fake_scontrol(
+        tmp_path, monkeypatch, "JobState=COMPLETING Reason=None Dependency=(null) NodeList=n1"
+    )
+    monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
+    told = fate("7", tmp_path)
+    assert told.cause is Cause.KILLED and "COMPLETING" in told.message
 
 
 @pytest.mark.env
