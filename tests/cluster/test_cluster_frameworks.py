@@ -7,7 +7,7 @@ import re
 import pytest
 
 from checkouts import Checkout, environment_python
-from framework_rows import ENVIRONMENTS, ROWS, TODAY
+from framework_rows import ENVIRONMENTS, ON_NODES, ROWS
 from transect.launch.wrapping import program_says
 
 pytestmark = pytest.mark.cluster
@@ -20,7 +20,7 @@ MPI_ONCE = [
     *((name, "mpi-allreduce") for name in ("numpy", "torch", "tensorflow", "keras-jax", "keras-2", "mxnet")),
     ("numpy", "mpi-sendrecv"),
 ]  # fmt: skip
-FEW_ROWS = [row for row in TODAY if row in MPI_ONCE or not row[1].startswith("mpi-")]
+FEW_ROWS = [row for row in ON_NODES if row in MPI_ONCE or not row[1].startswith("mpi-")]
 REST = [row for row in ROWS if row not in FEW_ROWS]
 HEAD = """
 name: nodes

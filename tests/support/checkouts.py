@@ -107,8 +107,8 @@ class Checkout(Place):
         for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
             source = ROOT / name
             if source.is_dir():
-                skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-                shutil.copytree(source, folder / name, ignore=skip)
+                # Compiled modules come with their sources, whose time and size they hold.
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.egg-info"))
             else:
                 shutil.copy2(source, folder / name)
         self._engine = Engine(folder / "src")

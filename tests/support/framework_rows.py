@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from thirds import THIRD
 
-__all__ = ["ENVIRONMENTS", "ROWS", "SINGLE", "SKIPPED", "TODAY"]
+__all__ = ["ENVIRONMENTS", "ON_NODES", "ON_ONE_MACHINE", "ROWS", "SINGLE", "SKIPPED"]
 
-SINGLE = (
+FRAMEWORKS = (
     "numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2",
     "mxnet",
 )  # fmt: skip
+SINGLE = [(name, "single") for name in FRAMEWORKS]
 ROWS = [
-    *((name, strategy) for name in SINGLE for strategy in ("mpi-allreduce", "mpi-sendrecv")),
+    *((name, strategy) for name in FRAMEWORKS for strategy in ("mpi-allreduce", "mpi-sendrecv")),
     *(("torch", name) for name in ("ddp-gloo", "fsdp", "horovod-gloo", "horovod-mpi")),
     *(("tensorflow", name) for name in ("multiworker-ring", "horovod-gloo", "horovod-mpi")),
     ("keras-torch", "ddp-gloo"),
@@ -19,9 +20,13 @@ ROWS = [
     *(("keras-2", name) for name in ("horovod-gloo", "horovod-mpi")),
     *(("mxnet", name) for name in ("kvstore-dist-sync", "horovod-gloo", "horovod-mpi")),
 ]
-# Those of numpy and torch, and of the others a third a day.
-TODAY = [
+# A third a day: on nodes besides those of numpy and torch, on one machine besides two that a test compares.
+ON_NODES = [
     row for number, row in enumerate(ROWS) if row[0] in ("numpy", "torch") or number % 3 == THIRD
+]
+COMPARED = {("torch", "single"), ("torch", "ddp-gloo")}
+ON_ONE_MACHINE = [
+    row for number, row in enumerate(SINGLE + ROWS) if row in COMPARED or number % 3 == THIRD
 ]
 # What they run in.
 ENVIRONMENTS = (

@@ -11,12 +11,12 @@ from typing import Any
 
 from checkouts import ROOT
 from docking_parts import small
-from framework_rows import SINGLE, SKIPPED
+from framework_rows import SKIPPED
 
 __all__ = ["write_shared_study"]
 
 STUDY = ROOT / "tests" / "workflow" / "shared.yaml"
-ROW = "    - {{workloads: [test-resnet8], frameworks: [{}], strategies: [{}], ranks: [2]}}"
+ROW = "    - {{workloads: [test-resnet8], frameworks: [{}], strategies: [{}], ranks: [{}]}}"
 PEOPLE = ("Anna Schmidt", "Bernd Gröner", "chloé.durand@example.org")
 
 
@@ -60,8 +60,8 @@ def write_shared_study(folder: Path, rows: Iterable[tuple[str, str]]) -> Path:
     (folder / "logs").mkdir()
     (folder / "logs" / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
     text = Template(STUDY.read_text(encoding="utf-8")).substitute(
-        plugins=ROOT / "tests" / "plugins", decks=folder / "decks", single=", ".join(SINGLE),
-        rows="\n".join(ROW.format(*row) for row in [*rows, *SKIPPED]),
+        plugins=ROOT / "tests" / "plugins", decks=folder / "decks",
+        rows="\n".join(ROW.format(*row, 1 if row[1] == "single" else 2) for row in [*rows, *SKIPPED]),
     )  # fmt: skip
     (folder / STUDY.name).write_text(text)
     return folder / STUDY.name

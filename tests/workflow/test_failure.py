@@ -107,7 +107,6 @@ def test_messages_and_log_tails_tell_what_happened(failed):
 SLEEPING = """
 name: sleeping
 plugins: [{plugins}]
-limits: {{seconds: 60}}
 workloads: {{iris-mlp-ce: {{epochs: 3}}}}
 train:
   repeats: 1
@@ -116,7 +115,11 @@ train:
 
 
 def test_a_cell_that_sleeps_past_its_limit_is_ended(place):
-    (place.folder / "sleeping.yaml").write_text(SLEEPING.format(plugins=PLUGINS))
+    path, text = place.folder / "sleeping.yaml", SLEEPING.format(plugins=PLUGINS)
+    path.write_text(text)
+    assert place.transect("run", path.name, "reference").returncode == 0
+    # Its data and its reference have no such limit: they hold.
+    path.write_text(text + "limits: {seconds: 20}\n")
     assert place.make("sleeping.yaml", report=False).returncode == 0
     (record,) = trained(place, "sleeping").values()
     assert record["cause"] == "timeout", record["message"]

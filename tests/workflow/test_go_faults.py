@@ -29,7 +29,7 @@ for name in {names}:
     FRAMEWORKS.register(name)(type("Faulty", (Faulty,), {{"__doc__": name}}))
 '''
 STUDY = """
-name: {study}
+name: ends
 plugins: [plugins-of-go]
 limits: {{seconds: {seconds}, memory_mb: {memory}, repeats_if_disturbed: 0}}
 workloads: {{iris-mlp: {{reference_steps: 0}}}}
@@ -50,7 +50,7 @@ ENDS = {
     "go-out-of-addresses": ("out-of-memory", []),
 }  # fmt: skip
 # The limits of a cell end these.
-HANGS = {"go-hangs": ("timeout", ["60 s"])}
+HANGS = {"go-hangs": ("timeout", ["10 s"])}
 FILLS = {"go-fills": ("out-of-memory", ["ranks", "1500 MB"])}
 
 
@@ -77,22 +77,21 @@ def faulty(place, go_programs, tmp_path):
     return place
 
 
-def study(place, name, frameworks, seconds, memory):
-    text = STUDY.format(
-        study=name, frameworks=", ".join(frameworks), seconds=seconds, memory=memory
-    )
-    (place.folder / f"{name}.yaml").write_text(text)
-    run = place.make(f"{name}.yaml", report=False)
+def study(place, frameworks, seconds, memory):
+    """Return the records by framework; data and reference are the first run's, with its limits."""
+    text = STUDY.format(frameworks=", ".join(frameworks), seconds=seconds, memory=memory)
+    (place.folder / "ends.yaml").write_text(text)
+    run = place.make("ends.yaml", report=False)
     assert run.returncode == 0, run.stderr
-    records = place.records(name, "train").values()
+    records = place.records("ends", "train").values()
     return {one["cell"]["framework"]: one for one in records}
 
 
 def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
     found = (
-        study(faulty, "ends", ENDS, 240, 8000)
-        | study(faulty, "hangs", HANGS, 60, 8000)
-        | study(faulty, "fills", FILLS, 600, 1500)
+        study(faulty, ENDS, 240, 8000)
+        | study(faulty, HANGS, 10, 8000)
+        | study(faulty, FILLS, 600, 1500)
     )
     expected = ENDS | HANGS | FILLS
     assert {name: (one["status"], one["cause"]) for name, one in found.items()} == {

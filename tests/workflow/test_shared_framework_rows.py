@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from framework_rows import ROWS, SINGLE, SKIPPED, TODAY
+from framework_rows import ON_ONE_MACHINE, ROWS, SINGLE, SKIPPED
 
 pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
@@ -26,8 +26,8 @@ def metrics(record):
 @pytest.mark.parametrize(
     ("framework", "strategy"),
     [
-        *((name, "single") for name in SINGLE),
-        *(pytest.param(*r, marks=() if r in TODAY else pytest.mark.exhaustive) for r in ROWS),
+        pytest.param(*row, marks=() if row in ON_ONE_MACHINE else pytest.mark.exhaustive)
+        for row in SINGLE + ROWS
     ],
 )
 def test_row_follows_the_reference(records, framework, strategy):

@@ -120,7 +120,7 @@ def _below(roots: list[int]) -> dict[int, psutil.Process]:
     return children
 
 
-def end_all(roots: list[int], session: str, grace_s: float = _GRACE_S) -> None:
+def end_all(roots: list[int], session: str, grace_s: float) -> None:
     """Ask nicely, wait at most `grace_s`, then end every process of the payload.
 
     Those are `roots` with their descendants, and whatever has TRANSECT_PAYLOAD=session in its
@@ -246,7 +246,7 @@ def run(
                 ends.close()
             running = [child.pid for child in children if child.poll() is None]
             if running or end != "exited" or any(child.returncode for child in children):
-                end_all([child.pid for child in children], session)
+                end_all([child.pid for child in children], session, _GRACE_S)
             for child in children:
                 child.wait()
     if end == "exited" and first < 0:

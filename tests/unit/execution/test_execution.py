@@ -95,8 +95,7 @@ def test_memory_of_all_that_a_payload_started_counts(tmp_path, monkeypatch, kern
             assert root.poll() is None
         assert 3 * 60 * 2**20 < processes._resident([root.pid]) < 3 * 100 * 2**20
     finally:
-        monkeypatch.setattr(processes, "_GRACE_S", 2.0)
-        processes.end_all([root.pid], "none")
+        processes.end_all([root.pid], "none", 2.0)
         root.wait()
 
 
