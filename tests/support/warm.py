@@ -22,7 +22,7 @@ from typing import Any
 
 from checkouts import ROOT
 
-__all__ = ["Program", "Warm", "ended", "warm"]
+__all__ = ["Program", "Warm", "ended", "run_command", "warm"]
 
 # What takes long to load and starts no thread.
 MODULES = (
@@ -174,6 +174,14 @@ def warm(python: str | Path) -> Warm:
     if python not in _started or not _started[python].alive:
         _started[python] = Warm(python)
     return _started[python]
+
+
+def run_command(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end: of Python in a fork of its environment's process, any other as it is."""
+    program, *arguments = command
+    if Path(program).name.startswith("python"):
+        return warm(program).run(*arguments, cwd=cwd)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @atexit.register

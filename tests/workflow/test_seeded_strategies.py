@@ -27,9 +27,7 @@ train:
 """
 # Those who wait for ever are ended by the cell's limit; they have none of their own. Data and reference are
 # the first run's.
-STOPS = ENDS.replace("600", "10").replace(
-    "seeded-nan, seeded-short, seeded-killed", "seeded-stops"
-)
+STOPS = ENDS.replace("600", "10").replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
 CAUSES = {
     # Cause, and what the message says.
     "seeded-nan": ("diverged", "step 3"),

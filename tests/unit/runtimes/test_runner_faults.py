@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from thirds import thirds
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
+from warm import run_command
 
 # Runtimes that do not run on `cpu`.
 PROVIDERS = {"python-openvino": "openvino"}
@@ -64,7 +64,7 @@ class Case:
         """Return exit code, record (empty when there is none) and standard error."""
         given = [part for key, value in self.arguments.items() for part in (f"--{key}", value)]
         command = RUNTIMES.get(self.runtime).command(self.python, [*given, *self.more])
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder)
+        done = run_command(command, self.folder)
         record = self.folder / "record.json"
         found = json.loads(record.read_text()) if record.exists() else {}
         return done.returncode, found, done.stderr

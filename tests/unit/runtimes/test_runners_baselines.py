@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import missing_library
 from transect.stages.infer.cell import InferCell
+from warm import run_command
 
 BASELINES = ("torch-eager", "torchscript", "torch-compile", "tensorflow")
 THREADS = {"intra_op_num_threads": 2, "inter_op_num_threads": 1}
@@ -72,7 +72,7 @@ def _start(runtime: str, python: str, folder: Path, *more: str | Path) -> tuple[
     command = RUNTIMES.get(runtime).command(
         python, [*map(str, given), "--record", str(folder / "record.json")]
     )
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_command(command)
     record = folder / "record.json"
     return done.returncode, json.loads(record.read_text()) if record.exists() else {}, done.stderr
 

@@ -18,7 +18,7 @@ import pytest
 from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
-from warm import warm
+from warm import run_command, warm
 
 BATCH, STEPS = 4, 24
 # Runners with mode `train`; a new one is a line here. True: it computes with the kernels of the
@@ -101,9 +101,13 @@ class Run:
 
         record = Path(self.arguments["record"])
         record.unlink(missing_ok=True)
-        done = subprocess.run(
-            self.command(), capture_output=True, text=True, check=False, preexec_fn=limit
-        )
+        # What compiles starts processes of its own.
+        if largest_file is None and self.runtime != "torch-compile":
+            done = run_command(self.command())
+        else:
+            done = subprocess.run(
+                self.command(), capture_output=True, text=True, check=False, preexec_fn=limit
+            )
         found = json.loads(record.read_text()) if record.exists() else {}
         return done.returncode, found, done.stderr
 
