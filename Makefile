@@ -5,8 +5,8 @@ SYSTEM ?= laptop
 PROFILE ?= local
 CORES ?=
 PYTHON ?= python3
-# Tests measure nothing: two files at a time. Those of one file share what they set up.
-WORKERS ?= 2
+# Tests measure nothing: three files at a time, as some wait. Those of one file share what they set up.
+WORKERS ?= 3
 # Where a machine forbids it, every start of Python compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv

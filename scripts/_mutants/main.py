@@ -59,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
             results.unlink(missing_ok=True)
         trial = Trial(checkout, read_map(made / "map.jsonl"), asked.seconds)
         _run(mutants, trial, results, asked.jobs)
+    if asked.command in ("keep", "table") and not results.exists():
+        sys.exit(f"mutants: {results}: no such file")
     if asked.command == "keep":
         asked.list.write_text(_listed(_keep(listed, _read(results))))
     if asked.command in ("run", "table"):
@@ -123,4 +125,9 @@ def _tell(mutants: list[Mutant], results: dict[str, dict[str, Any]], before: dic
     caught = sum(outcome == "caught" for _, outcome in standing)
     if before:
         print(f"\nof {len(standing)} that stand, {caught} are caught; {was} were")
-    return int(caught < was)
+    # A module that moved takes its mutants with it: the list is to be made anew then.
+    went = sum(outcome == "gone" != before.get(mutant.id, "gone") for mutant, outcome in there)
+    many_gone = went > len(there) / 10
+    if many_gone:
+        print("more than a tenth of the mutants have gone: list them anew")
+    return int(caught < was or many_gone)

@@ -73,7 +73,8 @@ def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> No
         name, key = file
         end, told = in_child(lambda: _measure(checkout, name, lines), 2 * _LONGEST_FILE_S)
         told = told if end == "done" else {"seconds": {}, "met": {}, "end": [end, told]}
-        append(path, {"path": name, "state": key, **told})
+        # What did not end is measured again by the next run.
+        append(path, {"path": name, "state": key if end == "done" else "", **told})
         print(f"{name}: {len(told['seconds'])} tests, {len(told['met'])} mutants", end, flush=True)
 
     share(todo, jobs, work)

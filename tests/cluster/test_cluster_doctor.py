@@ -36,11 +36,11 @@ def checkout(make_checkout):
     return make_checkout()
 
 
-def doctor(checkout, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Return the exit code, and state and detail by row."""
+def asked(checkout, text: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """Return what the doctor says of a system file, with more arguments."""
     (checkout.folder / "system.yaml").write_text(text)
-    command = [sys.executable, "-m", "transect", "doctor", "--system", "system.yaml", "--json"]
-    done = subprocess.run(
+    command = [sys.executable, "-m", "transect", "doctor", "--system", "system.yaml", *more]
+    return subprocess.run(
         checkout.cluster.shell(*command),
         cwd=checkout.folder,
         env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")},
@@ -49,6 +49,11 @@ def doctor(checkout, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
         timeout=BOUND_S,
         stdin=subprocess.DEVNULL,
     )
+
+
+def doctor(checkout, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Return the exit code, and state and detail by row."""
+    done = asked(checkout, text, "--json")
     assert done.stdout, done.stderr
     sections = json.loads(done.stdout)
     rows = [row for section in sections.values() for row in section]
@@ -100,16 +105,9 @@ def test_wrong_promises_are_named_with_their_cures(checkout, name):
         assert all(fact in rows[row][1] for fact in facts), rows[row]
 
 
-def test_a_results_folder_of_one_node_is_found_out(checkout, tmp_path):
+def test_a_results_folder_of_one_node_is_found_out(checkout):
     # /dev/shm is each node's own.
-    (checkout.folder / "system.yaml").write_text(GOOD)
-    command = [sys.executable, "-m", "transect", "doctor", "--system", "system.yaml",
-               "--results", "/dev/shm/results"]  # fmt: skip
-    done = subprocess.run(
-        checkout.cluster.shell(*command), cwd=checkout.folder, capture_output=True, text=True,
-        env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")}, timeout=BOUND_S,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    done = asked(checkout, GOOD, "--results", "/dev/shm/results")
     assert done.returncode == 1
     told = " ".join(done.stdout.split())
     assert "not shared" in told and "--results" in told

@@ -12,11 +12,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import psutil
+
 from engine import Engine
 
 __all__ = ["ROOT", "Checkout", "Place", "edited", "environment_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+# Compiled modules come with their sources, whose time and size they hold, unless one is just being written.
+LEFT_OUT = ("*.egg-info", "*.pyc.*")
 
 
 class Place:
@@ -81,6 +87,17 @@ class Place:
             found[f"{path.parts[-3]}/{path.parts[-2]}"] = json.loads(path.read_text())
         return found
 
+    def payloads(self) -> list[psutil.Process]:
+        """Return the running processes that are of a cell of this folder."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if str(self.folder) in process.environ().get("TRANSECT_CELL", ""):
+                    found.append(process)
+            except (psutil.Error, OSError):
+                continue
+        return found
+
     def stamps(self, name: str, cells: Iterable[str]) -> set[str]:
         """Return the stamps of the blocks that hold these cells, and of all that take from them."""
         folder = self.folder / "results" / name
@@ -107,8 +124,7 @@ class Checkout(Place):
         for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
             source = ROOT / name
             if source.is_dir():
-                # Compiled modules come with their sources, whose time and size they hold.
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.egg-info"))
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
             else:
                 shutil.copy2(source, folder / name)
         self._engine = Engine(folder / "src")

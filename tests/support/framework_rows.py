@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thirds import THIRD
 
-__all__ = ["ENVIRONMENTS", "ON_NODES", "ON_ONE_MACHINE", "ROWS", "SINGLE", "SKIPPED"]
+__all__ = ["ENVIRONMENTS", "EVERY", "ON_NODES", "ON_ONE_MACHINE", "ROWS", "SKIPPED"]
 
 FRAMEWORKS = (
     "numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2",
@@ -25,9 +25,8 @@ ON_NODES = [
     row for number, row in enumerate(ROWS) if row[0] in ("numpy", "torch") or number % 3 == THIRD
 ]
 COMPARED = {("torch", "single"), ("torch", "ddp-gloo")}
-ON_ONE_MACHINE = [
-    row for number, row in enumerate(SINGLE + ROWS) if row in COMPARED or number % 3 == THIRD
-]
+EVERY = SINGLE + ROWS
+ON_ONE_MACHINE = [row for number, row in enumerate(EVERY) if row in COMPARED or number % 3 == THIRD]
 # What they run in.
 ENVIRONMENTS = (
     "torch", "tensorflow", "keras-jax", "mxnet",

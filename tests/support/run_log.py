@@ -48,7 +48,17 @@ class RunLog:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Note whether every test of `make test` had its turn: only such a run tells how long files take."""
         config = session.config
-        chosen = config.option.keyword or config.option.markexpr or config.option.maxfail
+        names = (
+            "keyword",
+            "markexpr",
+            "maxfail",
+            "exhaustive",
+            "lf",
+            "deselect",
+            "ignore",
+            "ignore_glob",
+        )
+        chosen = any(getattr(config.option, name, None) for name in names)
         self._whole = exitstatus in (0, 1) and not chosen and config.args_source.name == "TESTPATHS"
 
     def pytest_unconfigure(self) -> None:

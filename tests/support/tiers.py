@@ -27,7 +27,9 @@ _FOLDERS = {"cluster": "cluster", "workflow": "study"}
 # A test that takes one of these needs a process that is not this one.
 _FIXTURES = {"browser": "browser", "checkout": "study"}
 _ENVIRONMENTS = ("_python", "_programs")
-_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
+_PROCESSES = (
+    "subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "transect.warm",
+)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,6 +14,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -108,6 +109,8 @@ class Warm:
         `merge`: standard error goes where standard output does. `pipes`: who starts it opens the named pipes
         `stdin` and `stdout`, in this order.
         """
+        # A fast test is not to have one either.
+        sys.audit("transect.warm", *arguments[:2])
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
@@ -145,7 +148,8 @@ class Warm:
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
     # Whoever hands on the whole environment of the tests asks for nothing of its own.
-    asked = {name: value for name, value in given.items() if _INHERITED.get(name) != value}
+    both = os.environ | given
+    asked = {name: value for name, value in both.items() if _INHERITED.get(name) != value}
     changed = {
         name
         for name, value in LOADED_WITH.items()
@@ -176,10 +180,16 @@ def warm(python: str | Path) -> Warm:
     return _started[python]
 
 
-def run_command(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end: of Python in a fork of its environment's process, any other as it is."""
+def run_command(
+    command: list[str], *, cwd: Path | None = None, own: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end: of Python in a fork of its environment's process, any other as it is.
+
+    `own`: as users start it, which shows what a fork hides: what it imports without saying so, and what
+    follows from the order of a set.
+    """
     program, *arguments = command
-    if Path(program).name.startswith("python"):
+    if Path(program).name.startswith("python") and not own:
         return warm(program).run(*arguments, cwd=cwd)
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 

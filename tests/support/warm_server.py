@@ -7,6 +7,7 @@ plug-ins or devices. It ends when standard input does.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -17,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -114,7 +116,22 @@ def program(arguments: list[str]) -> None:
     exec(compile(code, name, "exec", dont_inherit=True), main.__dict__)
 
 
+def leave(code: int) -> None:
+    """End as Python does, without taking apart what was loaded: that would copy every page of it first."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
 if __name__ == "__main__":
     given = serve(sys.argv[1], sys.argv[2:])
     become(given)
-    program(given["arguments"])
+    try:
+        program(given["arguments"])
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        leave(end.code or 0)
+    leave(0)

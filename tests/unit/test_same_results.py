@@ -101,9 +101,37 @@ def test_words_may_change_and_what_has_a_reason(tmp_path: Path) -> None:
     assert compare(tmp_path, told)[0] == 0
 
 
+@pytest.mark.parametrize("text", ["faster", "", None])
+def test_one_word_is_a_value_and_no_sentence(tmp_path: Path, text: str | None) -> None:
+    code, said, _ = compare(tmp_path, {"report": {"findings": [FINDING | {"text": text}]}})
+    assert code == 1 and "findings/f/text" in said
+
+
 def test_a_reason_covers_a_change_and_no_loss(tmp_path: Path) -> None:
     code, said, _ = compare(tmp_path, {"records": []}, "record/*\tthe table has another form\n")
     assert code == 1 and "-> '-'" in said
+
+
+def test_a_reason_for_a_loss_covers_no_change(tmp_path: Path) -> None:
+    changed = {"records": [RECORD | {"value": 0.6}]}
+    code, said, _ = compare(tmp_path, changed, "record/*\tlost: of earlier cells\n")
+    assert code == 1 and "0.6" in said
+
+
+def test_nothing_to_compare_is_not_the_same(tmp_path: Path) -> None:
+    SAYS["ingest"], read = [], SAYS["ingest"]
+    try:
+        code, _, complaints = compare(tmp_path, {})
+    finally:
+        SAYS["ingest"] = read
+    assert code == 2 and "no log" in complaints
+    (tmp_path / "results" / "one").rmdir()
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "same-results", tmp_path / "old", tmp_path / "new",
+         "--results", tmp_path / "results", "--python", sys.executable],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2 and "no folder of results" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["check", "status"])

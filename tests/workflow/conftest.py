@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from checkouts import Checkout, Place
-from framework_rows import ON_ONE_MACHINE, ROWS, SINGLE
+from framework_rows import EVERY, ON_ONE_MACHINE
 from shared_parts import write_shared_study
 
 
@@ -22,7 +22,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Checkout:
     """A checkout in which Snakemake has run the shared study; who edits anything puts it back."""
     checkout = Checkout(tmp_path_factory.mktemp("shared") / "transect")
-    rows = SINGLE + ROWS if pytestconfig.getoption("--exhaustive") else ON_ONE_MACHINE
+    rows = EVERY if pytestconfig.getoption("--exhaustive") else ON_ONE_MACHINE
     study = write_shared_study(checkout.folder, rows)
     # The first run compiles Horovod three times.
     run = checkout.snakemake("--config", f"study={study.name}", timeout=7000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import psutil
 import pytest
 
 from checkouts import ROOT
@@ -118,8 +117,8 @@ def test_a_cell_that_sleeps_past_its_limit_is_ended(place):
     path, text = place.folder / "sleeping.yaml", SLEEPING.format(plugins=PLUGINS)
     path.write_text(text)
     assert place.transect("run", path.name, "reference").returncode == 0
-    # Its data and its reference have no such limit: they hold.
-    path.write_text(text + "limits: {seconds: 20}\n")
+    # Its data and its reference hold while they took less.
+    path.write_text(text + "limits: {seconds: 30}\n")
     assert place.make("sleeping.yaml", report=False).returncode == 0
     (record,) = trained(place, "sleeping").values()
     assert record["cause"] == "timeout", record["message"]
@@ -128,15 +127,7 @@ def test_a_cell_that_sleeps_past_its_limit_is_ended(place):
 
 def test_no_process_is_left(failed):
     place, _ = failed
-    mine = str(place.folder)
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if mine in process.environ().get("TRANSECT_CELL", ""):
-                left.append(process)
-        except psutil.Error:
-            continue
-    assert left == []
+    assert place.payloads() == []
 
 
 def test_a_plugin_that_raises_is_a_line_of_check_too(failed):

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 
-import psutil
 import pytest
 
 from checkouts import ROOT
@@ -50,7 +49,7 @@ ENDS = {
     "go-out-of-addresses": ("out-of-memory", []),
 }  # fmt: skip
 # The limits of a cell end these.
-HANGS = {"go-hangs": ("timeout", ["10 s"])}
+HANGS = {"go-hangs": ("timeout", ["20 s"])}
 FILLS = {"go-fills": ("out-of-memory", ["ranks", "1500 MB"])}
 
 
@@ -78,7 +77,7 @@ def faulty(place, go_programs, tmp_path):
 
 
 def study(place, frameworks, seconds, memory):
-    """Return the records by framework; data and reference are the first run's, with its limits."""
+    """Return the records by framework; data and reference are the first run's while they took less than the limit."""
     text = STUDY.format(frameworks=", ".join(frameworks), seconds=seconds, memory=memory)
     (place.folder / "ends.yaml").write_text(text)
     run = place.make("ends.yaml", report=False)
@@ -90,7 +89,7 @@ def study(place, frameworks, seconds, memory):
 def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
     found = (
         study(faulty, ENDS, 240, 8000)
-        | study(faulty, HANGS, 10, 8000)
+        | study(faulty, HANGS, 20, 8000)
         | study(faulty, FILLS, 600, 1500)
     )
     expected = ENDS | HANGS | FILLS
@@ -99,11 +98,5 @@ def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
     }, {name: one["message"] for name, one in found.items()}
     for name, (_, said) in expected.items():
         assert all(part in found[name]["message"] for part in said), found[name]["message"]
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if str(faulty.folder) in process.environ().get("TRANSECT_CELL", ""):
-                left.append(process.cmdline())
-        except (psutil.Error, OSError):
-            continue
-    assert left == []
+    assert "waits for what nobody ever sends" in found["go-hangs"]["log_tail"]
+    assert faulty.payloads() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -41,23 +40,10 @@ train:
 TRAINS = "begins to train"
 
 
-def ours(folder):
-    """Return the running processes that belong to a payload of this folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            environment = process.environ()
-        except (psutil.Error, OSError):
-            continue
-        if str(folder) in environment.get("TRANSECT_CELL", "") and process.pid != os.getpid():
-            found.append(process)
-    return found
-
-
-def ranks(folder):
+def ranks(place):
     """Return the processes that train, by command line: not launchers, servers or shells."""
     found = []
-    for process in ours(folder):
+    for process in place.payloads():
         try:
             line, role = process.cmdline(), process.environ().get("DMLC_ROLE", "worker")
         except (psutil.Error, OSError):
@@ -89,8 +75,8 @@ def test_killed_rank(place, row):
             if sum(log.count(TRAINS) for log in logs) == 2:
                 break
             time.sleep(0.1)
-        victims = ranks(place.folder)
-        assert len(victims) == 2, [process.cmdline() for process in ours(place.folder)]
+        victims = ranks(place)
+        assert len(victims) == 2, [process.cmdline() for process in place.payloads()]
         victims[-1].send_signal(signal.SIGKILL)
         output, _ = run.communicate(timeout=LIMIT_S + 600)
     finally:
@@ -102,4 +88,4 @@ def test_killed_rank(place, row):
     record = json.loads(path.read_text())
     assert record["status"] == "failed"
     assert record["cause"] in ("killed", "crash"), record["message"]
-    assert ours(place.folder) == []
+    assert place.payloads() == []

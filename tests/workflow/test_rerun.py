@@ -255,10 +255,12 @@ def test_really_an_edit_is_seen_from_a_folder_that_snakemake_does_not_know(done)
     before = started(done)
     path = done.folder / SRC / "training/datasets/iris.py"
     path.write_text(path.read_text().replace(*COMMENT, 1))
-    # Names the dataset's own file, which training cells run too; digits are not concerned. A runtime
-    # of ONNX takes the exported file alone, which comes out equal.
+    path = done.folder / FILE
+    path.write_text(path.read_text().replace("epochs: 1}", "epochs: 1, learning_rate: 0.03}", 1))
+    # Names the dataset's own file, which training cells run too; of digits the rate alone is another. A
+    # runtime of ONNX takes the exported file alone, which comes out equal.
     eager = "infer/iris-mlp-ce.torch-eager"
-    expected = cells(done, "data/iris", "reference/iris", "train/iris", "export/", eager)
+    expected = cells(done, "data/iris", "reference/", "train/", "export/", eager)
     run = done.snakemake("--config", CONFIG)
     assert run.returncode == 0, run.stderr
     assert ran(before, started(done)) == expected

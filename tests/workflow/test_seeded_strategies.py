@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-import psutil
 import pytest
 
 from checkouts import ROOT
@@ -26,14 +25,14 @@ train:
        options: [{{stages: 3, micro_batches: 5, cut: 2-5}}]}}
 """
 # Those who wait for ever are ended by the cell's limit; they have none of their own. Data and reference are
-# the first run's.
-STOPS = ENDS.replace("600", "10").replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
+# the first run's while they took less.
+STOPS = ENDS.replace("600", "30").replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
 CAUSES = {
     # Cause, and what the message says.
     "seeded-nan": ("diverged", "step 3"),
     "seeded-short": ("crash", "rank 1, stage 1 (layers 2 to 4): "),
     "seeded-killed": ("killed", "rank 1, stage 1 (layers 2 to 4)"),
-    "seeded-stops": ("timeout", "10 s"),
+    "seeded-stops": ("timeout", "30 s"),
 }
 
 
@@ -61,11 +60,5 @@ def test_what_ends_a_pipeline_is_named(place):
     # The others wait for its results, and nobody sends them: they are ended with it, in two seconds on
     # an idle machine.
     assert datetime.fromisoformat(killed["ended"]).timestamp() - at < 200
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if str(place.folder) in process.environ().get("TRANSECT_CELL", ""):
-                left.append(process.cmdline())
-        except (psutil.Error, OSError):
-            continue
-    assert left == []
+    assert "nothing goes on from here" in found["seeded-stops"]["log_tail"]
+    assert place.payloads() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from framework_rows import ON_ONE_MACHINE, ROWS, SINGLE, SKIPPED
+from framework_rows import EVERY, ON_ONE_MACHINE, SKIPPED
 
 pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
@@ -27,7 +27,7 @@ def metrics(record):
     ("framework", "strategy"),
     [
         pytest.param(*row, marks=() if row in ON_ONE_MACHINE else pytest.mark.exhaustive)
-        for row in SINGLE + ROWS
+        for row in EVERY
     ],
 )
 def test_row_follows_the_reference(records, framework, strategy):

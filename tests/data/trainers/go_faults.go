@@ -2,6 +2,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -53,7 +54,7 @@ func (f *faulty) fail() {
 		if err != nil {
 			panic(err)
 		}
-		// Nobody ever sends it.
+		fmt.Println("waits for what nobody ever sends")
 		_, _ = mpi.Recv(world, make([]float32, 1), 0, 99)
 	case "go-out-of-addresses":
 		// The runtime has reserved much more than it holds: a limit on what may be mapped besides.

@@ -60,11 +60,11 @@ class Case:
         """Replace a file."""
         (self.folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
 
-    def run(self) -> tuple[int, dict[str, Any], str]:
-        """Return exit code, record (empty when there is none) and standard error."""
+    def run(self, *, own: bool = False) -> tuple[int, dict[str, Any], str]:
+        """Return exit code, record (empty when there is none) and standard error; `own` as in run_command."""
         given = [part for key, value in self.arguments.items() for part in (f"--{key}", value)]
         command = RUNTIMES.get(self.runtime).command(self.python, [*given, *self.more])
-        done = run_command(command, self.folder)
+        done = run_command(command, cwd=self.folder, own=own)
         record = self.folder / "record.json"
         found = json.loads(record.read_text()) if record.exists() else {}
         return done.returncode, found, done.stderr
@@ -93,7 +93,7 @@ def case(runner: tuple[str, str], digits: Path, tmp_path: Path) -> Case:
 
 
 def test_what_is_right_runs(case: Case) -> None:
-    code, record, stderr = case.run()
+    code, record, stderr = case.run(own=True)
     assert (code, record.get("status")) == (0, "ok"), stderr
     assert len(record["run_ns"]) == len(record["bind_ns"]) == len(record["copy_ns"]) >= 10
 

@@ -65,7 +65,7 @@ def test_losses_are_those_of_pytorch(run: Run) -> None:
 
 
 def test_record_says_how_it_was(run: Run) -> None:
-    record = run.good(checkpoint_every=10)
+    record = run.good(checkpoint_every=10, own=True)
     manifest = json.loads((run.folder / "step" / "manifest.json").read_text())
     assert (record["runner"], record["mode"]) == (run.runtime, "train")
     assert record["runtime_version"] == "1.29.0"
@@ -125,7 +125,7 @@ def test_checkpoint_has_the_one_form(run: Run) -> None:
 
 def test_begun_training_goes_on_as_if_unbroken(make: Make) -> None:
     whole, broken = make(), make()
-    unbroken = whole.good(accumulate=2)
+    unbroken = whole.good(accumulate=2, own=True)
     first = broken.good(accumulate=2, until=9)
     second = broken.good(until=STEPS)
     assert (first["first_step"], second["first_step"]) == (0, 9)

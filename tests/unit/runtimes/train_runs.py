@@ -85,9 +85,11 @@ class Run:
         return RUNTIMES.get(self.runtime).command(self.python, given)
 
     def train(
-        self, *, largest_file: int | None = None, **more: Any
+        self, *, largest_file: int | None = None, own: bool = False, **more: Any
     ) -> tuple[int, dict[str, Any], str]:
         """Run with more arguments; return exit code, record (empty without one), standard error.
+
+        `own`: as in run_command; what compiles starts processes, and has one of its own.
 
         No file that it writes can grow beyond `largest_file` bytes, as on a full disk.
         """
@@ -101,9 +103,8 @@ class Run:
 
         record = Path(self.arguments["record"])
         record.unlink(missing_ok=True)
-        # What compiles starts processes of its own.
-        if largest_file is None and self.runtime != "torch-compile":
-            done = run_command(self.command())
+        if largest_file is None:
+            done = run_command(self.command(), own=own or self.runtime == "torch-compile")
         else:
             done = subprocess.run(
                 self.command(), capture_output=True, text=True, check=False, preexec_fn=limit
