@@ -53,13 +53,19 @@ def write_decks(folder: Path) -> None:
     protein.write_bytes(protein.read_bytes()[:-3])
 
 
-def write_shared_study(folder: Path, rows: Iterable[tuple[str, str]]) -> Path:
+def write_shared_study(
+    folder: Path, rows: Iterable[tuple[str, str]], *, rows_only: bool = False
+) -> Path:
     """Write the study and what it takes into a folder; return its file. `rows`: frameworks and strategies."""
     write_decks(folder / "decks")
     (folder / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tickets()))
     (folder / "logs").mkdir()
     (folder / "logs" / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
-    text = Template(STUDY.read_text(encoding="utf-8")).substitute(
+    text = STUDY.read_text(encoding="utf-8")
+    if rows_only:
+        text, after, _ = text.partition("    # Single-file plug-ins.\n")
+        assert after, f"{STUDY}: nothing says where the rows end"
+    text = Template(text).substitute(
         plugins=ROOT / "tests" / "plugins", decks=folder / "decks",
         rows="\n".join(ROW.format(*row, 1 if row[1] == "single" else 2) for row in [*rows, *SKIPPED]),
     )  # fmt: skip
