@@ -21,14 +21,20 @@ pytest_plugins = ["tiers", "run_log", "thirds"]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says what else the machine does.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("drawn", BUSY)
+settings.register_profile("same", BUSY, derandomize=True)
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the same examples in every run of `make test`, so that what is green stays so; others with `--exhaustive`."""
+    settings.load_profile("drawn" if config.getoption("--exhaustive") else "same")
 
 
 @pytest.fixture(autouse=True)

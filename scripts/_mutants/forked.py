@@ -36,7 +36,7 @@ _HEAVY = (
 )  # fmt: skip
 # What these start before a test, so that no test does, is nothing that a mutant is caught by.
 _STARTS_PROCESSES = {"programs_asked", "drawn"}
-_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
+_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
 _MEMORY = 16 * 2**30
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 FAILING = """
 name: failing
 plugins: [plugins]
-limits: {seconds: 60, memory_mb: 600, repeats_if_disturbed: 0}
+limits: {seconds: 120, memory_mb: 600, repeats_if_disturbed: 0}
 workloads: {iris-mlp-ce: {epochs: 2}}
 train:
   repeats: 1

@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from explored_pages import BOUND_MS
 from make_records import write_synthetic_study
 from pages import Page
 from rank_records import write_rank_study
@@ -113,7 +114,7 @@ def summary(report: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def explored_context(browser: Any) -> Iterator[Any]:
     made = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    made.set_default_timeout(15_000)
+    made.set_default_timeout(BOUND_MS)
     yield made
     made.close()
 

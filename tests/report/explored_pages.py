@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROWS", "SHOWN", "UNFOLD", "downloaded", "hash_to", "until"]
+__all__ = ["BOUND_MS", "ROWS", "SHOWN", "UNFOLD", "downloaded", "hash_to", "until"]
 
+# Against hanging, on a machine however busy.
+BOUND_MS = 300_000
 # What stands in every row of a table that is about one cell: its id, and whether it is hidden.
 ROWS = """[...explore.tables.values()].flatMap((table) => table.rows.map(({ row, number }) =>
   [explore.cells(number), row.hidden])).filter(([ids]) => ids.length === 1).map(([[id], hidden]) => [id, hidden])"""
@@ -17,11 +20,10 @@ UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = tru
 
 def until(page: Any, what: str) -> None:
     """Wait for something to be so; Playwright's own waiting needs the eval that the page forbids."""
-    for _ in range(200):
-        if page.evaluate(what):
-            return
+    limit = time.monotonic() + BOUND_MS / 1000
+    while not page.evaluate(what):
+        assert time.monotonic() < limit, f"never came to be: {what}"
         page.wait_for_timeout(25)
-    raise AssertionError(f"never came to be: {what}")
 
 
 def hash_to(page: Any, text: str) -> None:

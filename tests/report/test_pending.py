@@ -94,6 +94,7 @@ def ended_pid() -> int:
     return ended.pid
 
 
+@pytest.mark.env
 def test_a_cell_at_work_is_running_and_no_problem(
     study: Path, tmp_path: Path, ended_pid: int
 ) -> None:

@@ -41,6 +41,8 @@ class Engine:
         self, kind: str, *arguments: object, folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
         """Run in a fork and a folder: `command`, the command line; `module`, one by name; `study`, all of it."""
+        # support/tiers.py: a fast test is not to have one either.
+        sys.audit("transect.warm", kind, *arguments[:1])
         server = self._started(environment)
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch, "out"), Path(scratch, "err")

@@ -14,6 +14,7 @@ import numpy as np
 from checkouts import environment_python
 from factories import plan_study
 from transect.onnx_models.exporters import EXPORTERS
+from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
@@ -21,6 +22,12 @@ from warm import warm
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROWS = 50
 SEED = 20261120
+# Who has a session for inference alone: ONNX Runtime training has none.
+SERVING = [
+    name
+    for name in RUNTIMES
+    if RUNTIMES.get(name).uses_exporter and not name.startswith("ort-training")
+]
 
 
 def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:

@@ -1,7 +1,7 @@
 """Writes what became of each test, and how long it took, to build/tests/last-run.jsonl.
 
 `scripts/test-durations` makes tests/durations.json of it. A line: id, tier, outcome, seconds of set-up, of the test and
-of the clean-up, worker. The last line says whether the run was whole.
+of the clean-up, worker. The last line says whether the run was whole, and how many tests never had their turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RunLog:
         self._written = path.with_suffix(f".{os.getpid()}")
         self._file = self._written.open("w", buffering=1, encoding="utf-8")
         self._open: dict[str, dict[str, Any]] = {}
-        self._whole = False
+        self._whole, self._collected, self._begun = False, 0, 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase; write the line when it is the last one."""
@@ -43,6 +43,7 @@ class RunLog:
             if report.failed:
                 line["why"] = report.longreprtext[-4000:]
         if report.when == "teardown":
+            self._begun += 1
             self._file.write(json.dumps(self._open.pop(report.nodeid)) + "\n")
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -59,13 +60,15 @@ class RunLog:
             "ignore_glob",
         )
         chosen = any(getattr(config.option, name, None) for name in names)
+        self._collected = session.testscollected
         self._whole = exitstatus in (0, 1) and not chosen and config.args_source.name == "TESTPATHS"
 
     def pytest_unconfigure(self) -> None:
         """Write what was begun and did not end: its worker died."""
         for line in self._open.values():
             self._file.write(json.dumps(line | {"outcome": "lost"}) + "\n")
-        self._file.write(json.dumps({"whole": self._whole}) + "\n")
+        missed = self._collected - self._begun - len(self._open)
+        self._file.write(json.dumps({"whole": self._whole and not missed, "missed": missed}) + "\n")
         self._file.close()
         self._written.replace(self._path)
 

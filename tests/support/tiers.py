@@ -27,8 +27,11 @@ _FOLDERS = {"cluster": "cluster", "workflow": "study"}
 # A test that takes one of these needs a process that is not this one.
 _FIXTURES = {"browser": "browser", "checkout": "study"}
 _ENVIRONMENTS = ("_python", "_programs")
+# Fixtures that start something when they are first asked.
+_FOR_ALL = ("programs_asked", "drawn")
 _PROCESSES = (
-    "subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "transect.warm",
+    "subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system",
+    "transect.warm",  # A process that is there already is asked: support/warm.py, support/engine.py.
 )  # fmt: skip
 
 
@@ -138,14 +141,32 @@ _watch = _Watch()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail a `fast` test that starts a process: fast is what needs this one only.
-
-    What a fixture starts for a whole session, such as the process that draws charts, is not the test's.
-    """
+    """Fail a `fast` test that starts a process: fast is what needs this one only."""
     _watch.started.clear()
     yield
+    _nothing_started(item, "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Fail a `fast` test of which a fixture does.
+
+    What one starts for all tests of this process is not one test's.
+    """
+    before = len(_watch.started)
+    made = yield
+    if fixturedef.scope == "session" or fixturedef.argname in _FOR_ALL:
+        del _watch.started[before:]
+    elif len(_watch.started) > before:
+        _nothing_started(request._pyfuncitem, f"'s fixture {fixturedef.argname}")
+    return made
+
+
+def _nothing_started(item: pytest.Item, whose: str) -> None:
     if _watch.started and item.get_closest_marker("fast"):
         pytest.fail(
-            f"a fast test started {_watch.started[0]}: mark it `env` (docs/testing.md)",
+            f"a fast test{whose} started {_watch.started[-1]}: mark it `env` (docs/testing.md)",
             pytrace=False,
         )

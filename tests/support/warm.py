@@ -109,7 +109,7 @@ class Warm:
         `merge`: standard error goes where standard output does. `pipes`: who starts it opens the named pipes
         `stdin` and `stdout`, in this order.
         """
-        # A fast test is not to have one either.
+        # support/tiers.py: a fast test is not to have one either.
         sys.audit("transect.warm", *arguments[:2])
         self._count += 1
         folder = self._folder / str(self._count)
@@ -181,17 +181,21 @@ def warm(python: str | Path) -> Warm:
 
 
 def run_command(
-    command: list[str], *, cwd: Path | None = None, own: bool = False
-) -> subprocess.CompletedProcess[str]:
+    command: Iterable[object], *, cwd: Path | None = None, env: Mapping[str, str] | None = None,
+    merge: bool = False, own: bool = False,
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run a program to its end: of Python in a fork of its environment's process, any other as it is.
 
-    `own`: as users start it, which shows what a fork hides: what it imports without saying so, and what
-    follows from the order of a set.
+    `merge`: standard error goes where standard output does. `own`: as users start it, which shows what a fork
+    hides: what it imports without saying so, and what follows from the order of a set.
     """
-    program, *arguments = command
+    program, *arguments = map(str, command)
     if Path(program).name.startswith("python") and not own:
-        return warm(program).run(*arguments, cwd=cwd)
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+        return warm(program).run(*arguments, cwd=cwd, env=env, merge=merge)
+    return subprocess.run(
+        [program, *arguments], cwd=cwd, env=env, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merge else subprocess.PIPE,
+    )  # fmt: skip
 
 
 @atexit.register

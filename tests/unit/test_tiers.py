@@ -24,6 +24,12 @@ import pytest
 def test_starts_nothing(): pass
 def test_starts_a_process(): subprocess.run([sys.executable, "--version"])
 def test_asks_a_shell(): os.system("true")
+@pytest.fixture(scope="module")
+def asked(): os.system("true")
+def test_a_fixture_starts_a_process(asked): pass
+@pytest.fixture(scope="session")
+def shared(): os.system("true")
+def test_a_session_has_a_process(shared): pass
 @pytest.mark.env
 def test_may_start_one(): subprocess.run([sys.executable, "--version"])
 def test_takes_an_environment(some_python): subprocess.run([sys.executable, "--version"])
@@ -57,17 +63,25 @@ def test_a_fast_test_that_starts_a_process_fails_and_each_has_one_tier(tmp_path:
     assert code == 1, said
     assert found == {
         "test_starts_nothing": ("fast", "passed"), "test_starts_a_process": ("fast", "failed"),
-        "test_asks_a_shell": ("fast", "failed"), "test_may_start_one": ("env", "passed"),
+        "test_asks_a_shell": ("fast", "failed"),
+        "test_a_fixture_starts_a_process": ("fast", "error"),
+        "test_a_session_has_a_process": ("fast", "passed"), "test_may_start_one": ("env", "passed"),
         "test_takes_an_environment": ("env", "passed"),
     }  # fmt: skip
-    assert end == {"whole": True}
+    assert end == {"whole": True, "missed": 0}
 
 
 def test_what_is_exhaustive_runs_when_asked_for(tmp_path: Path) -> None:
     _, _, lines = run(tmp_path, "--exhaustive", "-k", "whole", test_some=FILE)
     assert [test.get("id", "").split("::")[-1] for test in lines[:-1]] == ["test_is_whole"]
     # A part of the tests tells nothing of how long files take.
-    assert lines[-1] == {"whole": False}
+    assert lines[-1] == {"whole": False, "missed": 0}
+
+
+def test_what_had_no_turn_is_counted(tmp_path: Path) -> None:
+    _, _, lines = run(tmp_path, "-x", test_some=FILE)
+    assert [test.get("outcome") for test in lines[:-1]] == ["passed", "failed"]
+    assert lines[-1] == {"whole": False, "missed": 5}
 
 
 def test_two_tiers_are_refused(tmp_path: Path) -> None:
@@ -80,8 +94,10 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path) -> None:
     code, said, lines = run(tmp_path, "-n", "2", "--dist", "loadscope", test_a=CRASH, test_b=CRASH)
     assert code == 1, said
     outcomes = [(test["id"].split("::")[-1], test["outcome"]) for test in lines if "id" in test]
-    assert sorted(one for one in outcomes if "ends" not in one[0]) == [
+    assert sorted(outcomes) == [
         ("test_after", "passed"), ("test_after", "passed"),
         ("test_before", "passed"), ("test_before", "passed"),
+        ("test_ends_its_worker", "lost"), ("test_ends_its_worker", "lost"),
     ]  # fmt: skip
+    assert lines[-1] == {"whole": True, "missed": 0}
     assert said.count("crashed while running") >= 2

@@ -118,7 +118,7 @@ def test_a_cell_that_sleeps_past_its_limit_is_ended(place):
     path.write_text(text)
     assert place.transect("run", path.name, "reference").returncode == 0
     # Its data and its reference hold while they took less.
-    path.write_text(text + "limits: {seconds: 30}\n")
+    path.write_text(text + "limits: {seconds: 60}\n")
     assert place.make("sleeping.yaml", report=False).returncode == 0
     (record,) = trained(place, "sleeping").values()
     assert record["cause"] == "timeout", record["message"]

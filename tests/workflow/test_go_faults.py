@@ -49,7 +49,7 @@ ENDS = {
     "go-out-of-addresses": ("out-of-memory", []),
 }  # fmt: skip
 # The limits of a cell end these.
-HANGS = {"go-hangs": ("timeout", ["20 s"])}
+HANGS = {"go-hangs": ("timeout", ["60 s"])}
 FILLS = {"go-fills": ("out-of-memory", ["ranks", "1500 MB"])}
 
 
@@ -89,7 +89,7 @@ def study(place, frameworks, seconds, memory):
 def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
     found = (
         study(faulty, ENDS, 240, 8000)
-        | study(faulty, HANGS, 20, 8000)
+        | study(faulty, HANGS, 60, 8000)
         | study(faulty, FILLS, 600, 1500)
     )
     expected = ENDS | HANGS | FILLS

@@ -26,13 +26,13 @@ train:
 """
 # Those who wait for ever are ended by the cell's limit; they have none of their own. Data and reference are
 # the first run's while they took less.
-STOPS = ENDS.replace("600", "30").replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
+STOPS = ENDS.replace("600", "60").replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
 CAUSES = {
     # Cause, and what the message says.
     "seeded-nan": ("diverged", "step 3"),
     "seeded-short": ("crash", "rank 1, stage 1 (layers 2 to 4): "),
     "seeded-killed": ("killed", "rank 1, stage 1 (layers 2 to 4)"),
-    "seeded-stops": ("timeout", "30 s"),
+    "seeded-stops": ("timeout", "60 s"),
 }
 
 

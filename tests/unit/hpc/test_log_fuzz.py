@@ -90,9 +90,6 @@ def test_the_size_of_a_read_does_not_matter(size: int, name: str) -> None:
         def read(self, _: int | None = -1) -> bytes:
             return super().read(size)
 
-        def readline(self, _: int | None = -1) -> bytes:
-            return super().readline(size % 7)
-
     text = LOGS[name].text.replace("\n", "\n\n")
     assert results(list(scanner_of().scan(Dribble(text.encode()), "log"))) == results(scan(text))
 

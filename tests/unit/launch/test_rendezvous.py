@@ -197,6 +197,7 @@ def ask(address: str, method: str, body: bytes | None = None) -> tuple[int, byte
         return error.code, b""
 
 
+@pytest.mark.env
 def test_store_keeps_bytes(store):
     assert ask(f"{store}/global_/0", "GET")[0] == 404
     value = bytes(range(256))
@@ -208,6 +209,7 @@ def test_store_keeps_bytes(store):
     assert ask(f"{store}/global_/0", "GET") == (200, value)
 
 
+@pytest.mark.env
 def test_store_serves_many_at_once(store):
     threads = [
         threading.Thread(target=ask, args=(f"{store}/g/{i}", "PUT", str(i).encode()))

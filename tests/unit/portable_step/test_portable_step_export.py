@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from checkouts import ROOT, environment_python
-from warm import warm
+from warm import run_command
 
 pytestmark = pytest.mark.env
 SCRIPT = Path(__file__).with_name("portable_step_faults.py")
@@ -78,14 +78,11 @@ def number():
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    program, *rest = arguments
-    if program != sys.executable:
-        return warm(program).run(*rest, cwd=cwd)
     # What the driver's Python loads, and whom it starts, is looked at.
-    return subprocess.run(
-        arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+    own = arguments[0] == sys.executable
+    return run_command(
+        arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, own=own
+    )
 
 
 @pytest.fixture(scope="module")

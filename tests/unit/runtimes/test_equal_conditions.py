@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checkouts import environment_python
-from onnx_cells import infer, metrics
+from onnx_cells import SERVING, infer, metrics
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conditions import options_seen
@@ -20,7 +20,7 @@ from transect.runtimes.options import session_options
 # Those that carry ONNX Runtime in another build: WebAssembly has other kernels and no thread pool
 # of its own; an execution provider of another maker has its own package.
 OTHER_BUILDS = ("browser", "python-openvino")
-SAME = [name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter and name not in OTHER_BUILDS]
+SAME = [name for name in SERVING if name not in OTHER_BUILDS]
 # Two threads, and nothing at its default: what a language does not hand on shows.
 UNUSUAL: dict[str, Any] = {
     "graph_optimization_level": "extended",

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
+from onnx_cells import SERVING
 from thirds import thirds
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
@@ -22,7 +23,6 @@ from warm import run_command
 
 # Runtimes that do not run on `cpu`.
 PROVIDERS = {"python-openvino": "openvino"}
-ONNX = [name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter]
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Case:
         return done.returncode, found, done.stderr
 
 
-@pytest.fixture(scope="module", params=ONNX)
+@pytest.fixture(scope="module", params=SERVING)
 def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     runtime = RUNTIMES.get(request.param)
     cell = Cell.of(stage="infer", workload="digits-cnn", runtime=request.param,
@@ -144,7 +144,7 @@ FAULTS: dict[str, tuple[Callable[[Case], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("runner", "fault"), thirds(ONNX, FAULTS), indirect=["runner"])
+@pytest.mark.parametrize(("runner", "fault"), thirds(SERVING, FAULTS), indirect=["runner"])
 def test_what_is_wrong_is_named(case: Case, fault: str) -> None:
     spoil, word = FAULTS[fault]
     spoil(case)
@@ -163,7 +163,7 @@ ARRIVALS = {
 }
 
 
-@pytest.mark.parametrize(("runner", "arrivals"), thirds(ONNX, ARRIVALS), indirect=["runner"])
+@pytest.mark.parametrize(("runner", "arrivals"), thirds(SERVING, ARRIVALS), indirect=["runner"])
 def test_arrivals_that_are_none_are_named(case: Case, arrivals: str) -> None:
     case.write("arrivals.bin", ARRIVALS[arrivals])
     case.arguments |= {"mode": "load", "arrivals": str(case.folder / "arrivals.bin")}
@@ -176,7 +176,7 @@ DAMAGED = ("model.onnx", "inputs/header.json", "options.json")
 DAMAGE = [f"{name} {seed}" for name in DAMAGED for seed in range(8)]
 
 
-@pytest.mark.parametrize(("runner", "damage"), thirds(ONNX, DAMAGE, []), indirect=["runner"])
+@pytest.mark.parametrize(("runner", "damage"), thirds(SERVING, DAMAGE, []), indirect=["runner"])
 def test_random_damage_is_an_answer_and_no_crash(case: Case, damage: str) -> None:
     name, generator = damage.split()[0], random.Random(damage)
     damaged = bytearray((case.folder / name).read_bytes())

@@ -16,7 +16,7 @@ import numpy as np
 
 from checkouts import ROOT
 from transect.launch.launchers.mpiexec import mpiexec_prefix
-from warm import warm
+from warm import run_command
 
 __all__ = ["Training", "arrays"]
 
@@ -85,13 +85,7 @@ class Training:
 
     def run(self, command: Iterable[object], where: Path) -> subprocess.CompletedProcess[str]:
         """Run to the end; stdout holds both streams. Without mpiexec it has its libraries already."""
-        program, *arguments = map(str, command)
-        if program in (self.python, sys.executable):
-            return warm(program).run(*arguments, env=self.environment, cwd=where, merge=True)
-        return subprocess.run(
-            [program, *arguments], env=self.environment, cwd=where, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        return run_command(command, env=self.environment, cwd=where, merge=True)
 
     def prepare(self, repeats: int = 1) -> dict[str, Any]:
         """Run the data stage into `data`; return its result."""

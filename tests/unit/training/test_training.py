@@ -143,10 +143,14 @@ from transect.training.strategies.single import Single
 
 def slowly(function):
     def wrapped(*given):
-        time.sleep(0.6)
+        global late
+        late += 1000
         return function(*given)
     return wrapped
 
+# The clocks go on by more than any machine is slow.
+late, wall, steady = 0, time.time, time.perf_counter
+time.time, time.perf_counter = lambda: wall() + late, lambda: steady() + late
 # Some frameworks are loaded when ranks meet, others when the model is made.
 Single.join, NumpyFramework.trainer = slowly(Single.join), slowly(NumpyFramework.trainer)
 out = Path(sys.argv[1])
@@ -166,8 +170,8 @@ def test_neither_way_to_load_a_framework_counts_in_time_to_quality(base_python, 
     run = warm(base_python).run("-c", CLOCK, tmp_path)
     assert run.returncode == 0, run.stderr
     facts = json.loads((tmp_path / "rank-000.json").read_text())
-    assert facts["startup_s"] > 1.2
-    assert facts["data_to_start_s"] < 0.6
+    assert facts["startup_s"] > 2000
+    assert 0 < facts["data_to_start_s"] < 1000
 
 
 @pytest.mark.parametrize(
