@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says what else the machine does.
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("drawn", BUSY)
+settings.register_profile("drawn", BUSY, derandomize=False)
 settings.register_profile("same", BUSY, derandomize=True)
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -33,8 +33,12 @@ ARGUMENTS = [
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the same examples in every run of `make test`, so that what is green stays so; others with `--exhaustive`."""
-    settings.load_profile("drawn" if config.getoption("--exhaustive") else "same")
+    """Draw the same examples in every run of `make test`, so that what is green stays so.
+
+    `--exhaustive` draws others each time, `--hypothesis-seed` those of its number.
+    """
+    drawn = config.getoption("--exhaustive") or config.getoption("--hypothesis-seed") is not None
+    settings.load_profile("drawn" if drawn else "same")
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from explored_pages import BOUND_MS
 from make_framework_records import write_framework_study
 from make_hostile_records import PAYLOADS, QUESTIONS, TITLE, payload, write_hostile_study
 
@@ -98,7 +99,7 @@ def test_the_canary_sees_what_would_run(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "open.html"
     path.write_text("<!DOCTYPE html><body>" + "".join(payload(n, str(n)) for n in (0, 2, 3)))
     opened = Opened(browser, path)
-    opened.page.wait_for_function("window.ran.length >= 3", timeout=300_000)
+    opened.page.wait_for_function("window.ran.length >= 3", timeout=BOUND_MS)
     with pytest.raises(AssertionError):
         opened.is_quiet()
     opened.context.close()

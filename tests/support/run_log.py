@@ -1,7 +1,8 @@
 """Writes what became of each test, and how long it took, to build/tests/last-run.jsonl.
 
 `scripts/test-durations` makes tests/durations.json of it. A line: id, tier, outcome, seconds of set-up, of the test and
-of the clean-up, worker. The last line says whether the run was whole, and how many tests never had their turn.
+of the clean-up, worker. The last line says whether the run was whole, how many tests never had their turn, and
+how many files could not be read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class RunLog:
         self._written = path.with_suffix(f".{os.getpid()}")
         self._file = self._written.open("w", buffering=1, encoding="utf-8")
         self._open: dict[str, dict[str, Any]] = {}
-        self._whole, self._collected, self._begun = False, 0, 0
+        self._ended: set[str] = set()
+        self._unread = self._collected = 0
+        self._whole = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase; write the line when it is the last one."""
@@ -43,8 +46,12 @@ class RunLog:
             if report.failed:
                 line["why"] = report.longreprtext[-4000:]
         if report.when == "teardown":
-            self._begun += 1
+            self._ended.add(report.nodeid)
             self._file.write(json.dumps(self._open.pop(report.nodeid)) + "\n")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Count files that cannot be read: workers run the others."""
+        self._unread += report.failed
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Note whether every test of `make test` had its turn: only such a run tells how long files take."""
@@ -58,6 +65,7 @@ class RunLog:
             "deselect",
             "ignore",
             "ignore_glob",
+            "stepwise",
         )
         chosen = any(getattr(config.option, name, None) for name in names)
         self._collected = session.testscollected
@@ -67,8 +75,10 @@ class RunLog:
         """Write what was begun and did not end: its worker died."""
         for line in self._open.values():
             self._file.write(json.dumps(line | {"outcome": "lost"}) + "\n")
-        missed = self._collected - self._begun - len(self._open)
-        self._file.write(json.dumps({"whole": self._whole and not missed, "missed": missed}) + "\n")
+        missed = self._collected - len(self._ended | self._open.keys())
+        whole = self._whole and not missed and not self._unread
+        last = {"whole": whole, "missed": missed, "unread": self._unread}
+        self._file.write(json.dumps(last) + "\n")
         self._file.close()
         self._written.replace(self._path)
 

@@ -129,6 +129,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.started: list[str] = []
+        self.by_fixtures: dict[pytest.FixtureDef[Any], list[str]] = {}
         sys.addaudithook(self._note)
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -142,31 +143,28 @@ _watch = _Watch()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fail a `fast` test that starts a process: fast is what needs this one only."""
+    for name, found in item._fixtureinfo.name2fixturedefs.items():  # type: ignore[attr-defined]
+        _nothing_started(item, _watch.by_fixtures.get(found[-1], []), f"'s fixture {name}")
     _watch.started.clear()
     yield
-    _nothing_started(item, "")
+    _nothing_started(item, _watch.started, "")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> Iterator[None]:
-    """Fail a `fast` test of which a fixture does.
-
-    What one starts for all tests of this process is not one test's.
-    """
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+    """Note which fixtures start a process; what one starts for all tests of this process is not one test's."""
     before = len(_watch.started)
     made = yield
     if fixturedef.scope == "session" or fixturedef.argname in _FOR_ALL:
         del _watch.started[before:]
     elif len(_watch.started) > before:
-        _nothing_started(request._pyfuncitem, f"'s fixture {fixturedef.argname}")
+        _watch.by_fixtures[fixturedef] = _watch.started[before:]
     return made
 
 
-def _nothing_started(item: pytest.Item, whose: str) -> None:
-    if _watch.started and item.get_closest_marker("fast"):
+def _nothing_started(item: pytest.Item, started: list[str], whose: str) -> None:
+    if started and item.get_closest_marker("fast"):
         pytest.fail(
-            f"a fast test{whose} started {_watch.started[-1]}: mark it `env` (docs/testing.md)",
+            f"a fast test{whose} started {started[0]}: mark it `env` (docs/testing.md)",
             pytrace=False,
         )

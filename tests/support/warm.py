@@ -186,7 +186,7 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run a program to its end: of Python in a fork of its environment's process, any other as it is.
 
-    `merge`: standard error goes where standard output does. `own`: as users start it, which shows what a fork
+    `env`: all variables. `merge`: standard error goes where standard output does. `own`: as users start it, which shows what a fork
     hides: what it imports without saying so, and what follows from the order of a set.
     """
     program, *arguments = map(str, command)

@@ -365,7 +365,7 @@ def test_nothing_stays_behind_when_launch_itself_is_killed(images, wrapper, tmp_
         "--strategy",
         "single",
     ]
-    program = "import time; print('up', flush=True); time.sleep(600)"
+    program = "import time; print('up', flush=True); time.sleep(6000)"
     launch = subprocess.Popen(
         [*command, "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
         env=os.environ | images.variables | {"CONTAINER_TEST": word},

@@ -53,7 +53,7 @@ def check(name: str, data: st.DataObject) -> None:
         assert run.model_dump_json()
 
 
-FUZZED = settings(max_examples=5, suppress_health_check=list(HealthCheck), derandomize=True)
+FUZZED = settings(max_examples=5, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("name", PARSERS.names())

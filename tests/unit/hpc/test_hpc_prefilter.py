@@ -41,7 +41,7 @@ def lines_like(*patterns: str) -> st.SearchStrategy[list[str]]:
 
 
 @pytest.mark.parametrize("name", PARSERS.names())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_line_is_lost(name, data):
     parser = PARSERS.get(name)

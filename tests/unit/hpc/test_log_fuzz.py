@@ -13,6 +13,7 @@ from log_scan import results, scan, scanner_of
 from whole_logs import LOGS
 
 from transect.hpc.base import PARSERS, Run
+from transect.hpc.text import CLIP
 
 EVERY = pytest.mark.exhaustive
 BENCHMARKS = sorted({log.benchmark for log in LOGS.values()})
@@ -90,7 +91,7 @@ def test_the_size_of_a_read_does_not_matter(size: int, name: str) -> None:
         def read(self, _: int | None = -1) -> bytes:
             return super().read(size)
 
-    text = LOGS[name].text.replace("\n", "\n\n")
+    text = f"{'9 ' * CLIP}\n" + LOGS[name].text.replace("\n", "\n\n")
     assert results(list(scanner_of().scan(Dribble(text.encode()), "log"))) == results(scan(text))
 
 
