@@ -56,7 +56,8 @@ def checkout(folder: Path, says: dict[str, Any]) -> Path:
 
 def compare(tmp_path: Path, new: dict[str, Any], reasons: str = "") -> tuple[int, str, str]:
     """Return exit code, differences and complaints of NEW, which says something else, beside SAYS."""
-    (tmp_path / "results" / "one").mkdir(parents=True)
+    for name in ("one", "environments"):
+        (tmp_path / "results" / name).mkdir(parents=True)
     (tmp_path / "logs").mkdir()
     (tmp_path / "reasons").write_text(reasons)
     both = [checkout(tmp_path / "old", SAYS), checkout(tmp_path / "new", SAYS | new)]
