@@ -24,7 +24,7 @@ LIST = ROOT / "tests" / "mutants.json"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 1 when fewer mutants are caught than were."""
+    """Run one command; 1 when fewer mutants are caught than were, a tenth has gone, or some were not tried."""
     parser = argparse.ArgumentParser(prog="scripts/mutants")
     parser.add_argument("command", choices=["list", "map", "run", "table", "keep"])
     parser.add_argument("results", nargs="?", type=Path, help="a line for each mutant")
@@ -126,8 +126,12 @@ def _tell(mutants: list[Mutant], results: dict[str, dict[str, Any]], before: dic
     if before:
         print(f"\nof {len(standing)} that stand, {caught} are caught; {was} were")
     # A module that moved takes its mutants with it: the list is to be made anew then.
-    went = sum(outcome == "gone" != before.get(mutant.id, "gone") for mutant, outcome in there)
+    went = sum(
+        outcome == "gone" and before.get(mutant.id, "gone") != "gone" for mutant, outcome in there
+    )
     many_gone = went > len(there) / 10
     if many_gone:
         print("more than a tenth of the mutants have gone: list them anew")
-    return int(caught < was or many_gone)
+    if untried := len(mutants) - len(there):
+        print(f"{untried} of {len(mutants)} have no result: run them")
+    return int(caught < was or many_gone or untried > 0)

@@ -102,11 +102,12 @@ class Faults:
         return "timeout"
 
     def power_cut(self, folder: Path) -> str:
+        """The node does not come back: what was to run on it runs elsewhere."""
         node = self.node(folder)
         self.cluster.kill_node(node)
         assert self.cluster.node_run(node, "true", check=False).returncode == 3
         eventually(lambda: "down" in self.cluster.node_state(node), what=f"{node} down")
-        self.cluster.start_node(node)
+        self.dead = node
         return "node-failure"
 
 
@@ -138,6 +139,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
         folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
     text = run.ends()
+    cluster.start_node(faults.dead)
     found = causes(checkout, name)
     assert {cell: found[cell] for cell in expected} == expected, text
     # Two blocks, and one submission more for each fault that ended a job: no retry inside another

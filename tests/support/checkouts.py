@@ -161,9 +161,9 @@ class Checkout(Place):
             timeout=timeout,
         )
 
-    def summary(self, *config: str) -> set[str]:
-        """Return the outputs that Snakemake's own summary says would be made again."""
-        run = self.snakemake("--summary", "--config", *config)
+    def summary(self, *config: str, target: str = "all") -> set[str]:
+        """Return the outputs that Snakemake's own summary says would be made again, of a target's and all before it."""
+        run = self.snakemake(target, "--summary", "--config", *config)
         assert run.returncode == 0, run.stderr
         rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
         assert rows, run.stdout

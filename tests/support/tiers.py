@@ -154,6 +154,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
     """Note which fixtures start a process; what one starts for all tests of this process is not one test's."""
     before = len(_watch.started)
+    # Of a parametrized one each is another.
+    _watch.by_fixtures.pop(fixturedef, None)
     made = yield
     if fixturedef.scope == "session" or fixturedef.argname in _FOR_ALL:
         del _watch.started[before:]

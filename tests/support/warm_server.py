@@ -120,8 +120,10 @@ def leave(code: int) -> None:
     """End as Python does, without taking apart what was loaded: that would copy every page of it first."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # The program may have closed it.
+        with contextlib.suppress(ValueError):
+            stream.flush()
     os._exit(code & 0xFF)
 
 

@@ -173,5 +173,16 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     subprocess.run([*command[:2], "keep", str(results), *options], check=True)
     kept = json.loads((tmp_path / "list.json").read_text())
     assert [entry["was"] for entry in kept] == ["caught", "survived", "uncovered", "caught", "gone"]
-    again = subprocess.run([*command[:2], "table", str(results), *options], capture_output=True)
-    assert again.returncode == 0
+    table = [*command[:2], "table", str(results), *options]
+    assert subprocess.run(table, capture_output=True).returncode == 0
+    (tmp_path / "list.json").write_text(
+        json.dumps([entry | {"was": "caught"} for entry in kept[-1:]])
+    )
+    went = subprocess.run(table, capture_output=True, text=True)
+    assert went.returncode == 1 and "more than a tenth" in went.stdout
+    # What a killed run left tells nothing of the others.
+    (tmp_path / "list.json").write_text(json.dumps(kept))
+    first = results.read_text().partition("\n")[0]
+    results.write_text(f"{first}\n")
+    part = subprocess.run(table, capture_output=True, text=True)
+    assert part.returncode == 1 and "4 of 5 have no result" in part.stdout

@@ -22,6 +22,9 @@ says = json.loads((pathlib.Path(__file__).parents[2] / "says.json").read_text())
 command, *given = sys.argv[1:]
 if command in says.get("crashes", ()):
     sys.exit("no")
+if command == "check" and says.get("refuses"):
+    print("transect: the system file cannot be used", file=sys.stderr)
+    sys.exit(2)
 if command == "report":
     folder = pathlib.Path(given[given.index("--results") + 1]) / given[0]
     (folder / "report.json").write_text(json.dumps({"sections": says["sections"]}))
@@ -40,7 +43,8 @@ SAYS: dict[str, Any] = {
     "check": {"cells": [{"cell": "c", "skip": None}]},
     "report": {"findings": [{"id": "f", "text": "torch is 3 % faster than numpy", "sureness": "firm"}]},
     "status": {"ok": 1}, "ingest": [{"source": "a.log", "status": "ok"}],
-    "sections": [{"key": "speed", "rows": [["torch", "1.5"], ["numpy", "1.6"]]}], "records": [RECORD],
+    "sections": [{"key": "speed", "rows": [["torch", "1.5"], ["numpy", "1.6"]], "verdict": {"text": "as fast", "tone": "plain"}}],
+    "records": [RECORD],
 }  # fmt: skip
 
 
@@ -54,13 +58,15 @@ def checkout(folder: Path, says: dict[str, Any]) -> Path:
     return folder
 
 
-def compare(tmp_path: Path, new: dict[str, Any], reasons: str = "") -> tuple[int, str, str]:
-    """Return exit code, differences and complaints of NEW, which says something else, beside SAYS."""
+def compare(
+    tmp_path: Path, new: dict[str, Any], reasons: str = "", old: dict[str, Any] | None = None
+) -> tuple[int, str, str]:
+    """Return exit code, differences and complaints of two that say something else than SAYS."""
     for name in ("one", "environments"):
         (tmp_path / "results" / name).mkdir(parents=True)
     (tmp_path / "logs").mkdir()
     (tmp_path / "reasons").write_text(reasons)
-    both = [checkout(tmp_path / "old", SAYS), checkout(tmp_path / "new", SAYS | new)]
+    both = [checkout(tmp_path / "old", SAYS | (old or {})), checkout(tmp_path / "new", SAYS | new)]
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "same-results", *both, "--results", tmp_path / "results",
          "--logs", tmp_path / "logs", "--reasons", tmp_path / "reasons", "--python", sys.executable],
@@ -108,6 +114,25 @@ def test_one_word_is_a_value_and_no_sentence(tmp_path: Path, text: str | None) -
     assert code == 1 and "findings/f/text" in said
 
 
+def test_a_verdict_in_a_table_is_a_value_and_no_sentence(tmp_path: Path) -> None:
+    (speed,) = SAYS["sections"]
+    other = speed | {"verdict": {"text": "no gain", "tone": "plain"}}
+    code, said, _ = compare(tmp_path, {"sections": [other]})
+    assert code == 1 and "'as fast' -> 'no gain'" in said
+
+
+def test_a_study_that_both_refuse_was_not_compared(tmp_path: Path) -> None:
+    code, said, complaints = compare(tmp_path, {"refuses": True}, old={"refuses": True})
+    assert (
+        code == 2 and "no plan was compared: one" in said and "no study was planned" in complaints
+    )
+
+
+def test_two_reasons_for_one_pattern_are_refused(tmp_path: Path) -> None:
+    code, _, complaints = compare(tmp_path, {}, "record/*\tlost: old\nrecord/*\tanother form\n")
+    assert code == 2 and "reasons:2" in complaints
+
+
 def test_a_reason_covers_a_change_and_no_loss(tmp_path: Path) -> None:
     code, said, _ = compare(tmp_path, {"records": []}, "record/*\tthe table has another form\n")
     assert code == 1 and "-> '-'" in said
@@ -120,12 +145,13 @@ def test_a_reason_for_a_loss_covers_no_change(tmp_path: Path) -> None:
 
 
 def test_nothing_to_compare_is_not_the_same(tmp_path: Path) -> None:
-    SAYS["ingest"], read = [], SAYS["ingest"]
-    try:
-        code, _, complaints = compare(tmp_path, {})
-    finally:
-        SAYS["ingest"] = read
-    assert code == 2 and "no log" in complaints
+    empty: dict[str, Any] = {"ingest": [], "records": []}
+    code, _, complaints = compare(tmp_path, empty, old=empty)
+    assert (
+        code == 2
+        and "no log" in complaints
+        and "results/one: the old checkout reads no record" in complaints
+    )
     (tmp_path / "results" / "one").rmdir()
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "same-results", tmp_path / "old", tmp_path / "new",
@@ -137,9 +163,6 @@ def test_nothing_to_compare_is_not_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["check", "status"])
 def test_what_crashes_on_both_sides_is_not_the_same(tmp_path: Path, command: str) -> None:
-    SAYS["crashes"] = [command]
-    try:
-        code, _, complaints = compare(tmp_path, {"crashes": [command]})
-    finally:
-        del SAYS["crashes"]
+    crash = {"crashes": [command]}
+    code, _, complaints = compare(tmp_path, crash, old=crash)
     assert code == 2 and command in complaints

@@ -46,7 +46,7 @@ ENDS = {
         "crash", ["rank 1", "panic", "main.(*faulty).fail.func1()"]
     ),
     "go-killed": ("killed", ["rank 1", "SIGKILL"]),
-    "go-out-of-addresses": ("out-of-memory", []),
+    "go-out-of-addresses": ("out-of-memory", ["out of memory"]),
 }  # fmt: skip
 # The limits of a cell end these.
 HANGS = {"go-hangs": ("timeout", ["60 s"])}

@@ -20,12 +20,12 @@ STUDY = """
 name: long
 workloads: {iris-mlp-ce: {epochs: 2}}
 train:
-  repeats: 7
+  repeats: 12
   grids:
     - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2]}
 """
 CONFIG = "study=long.yaml"
-CELLS = 7
+CELLS = 12
 # Against hanging, on a machine however busy.
 BOUND_S = 600
 

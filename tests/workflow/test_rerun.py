@@ -97,6 +97,12 @@ def test_learning_rate_reruns_its_workload_but_not_its_data(done):
     with edited(done.folder / FILE, "epochs: 3", "epochs: 3, learning_rate: 0.01"):
         told = check(done, "reference/iris", "train/iris", "export/", "infer/", snakemake=True)
         dry = done.make(FILE, dry=True)
+        # Who asks Snakemake for one block gets it by the same fingerprints.
+        infers = done.stamps("small", cells(done, "infer/"))
+        (export,) = done.stamps("small", cells(done, "export/")) - infers
+        one = done.summary(CONFIG, target=export)
+        stale = done.stamps("small", told) - infers
+        assert {export, "results/small/blocks/train/iris-mlp-ce.n1.json"} <= one < stale
     (name,) = cells(done, "train/iris-mlp-ce.torch")
     changed = [text for kind, text in told[name] if kind == "parameter"]
     assert len(changed) == 1 and changed[0].startswith("parameters.learning_rate: ")
@@ -236,15 +242,19 @@ def ran(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {name for name in before if before[name] != after[name]}
 
 
-def test_really_a_parser_and_a_maker_of_data_run_their_own_cells_again(done):
+def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_change(done):
     before = started(done)
     for file in ("hpc/parsers/message_sweep.py", "stages/data/worker.py"):
         path = done.folder / SRC / file
         path.write_text(path.read_text().replace(*COMMENT, 1))
+    path = done.folder / FILE
+    path.write_text(path.read_text().replace("epochs: 3}", "epochs: 3, learning_rate: 0.01}", 1))
     run = done.snakemake("--config", CONFIG)
     assert run.returncode == 0, run.stderr
-    # The data came out equal: nothing that takes it ran, although all of it was asked.
-    wanted = cells(done, "ingest/", "bench/message-sweep", "data/")
+    # The data came out equal: what takes nothing else of what changed did not run, although all of it was asked.
+    # The other rate gives another model, which an inference knows by its content alone.
+    trained = ("reference/iris", "train/iris", "export/", "infer/")
+    wanted = cells(done, "ingest/", "bench/message-sweep", "data/", *trained)
     assert ran(before, started(done)) == wanted
     check(done, report=False)
 

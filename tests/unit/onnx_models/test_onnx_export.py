@@ -18,7 +18,7 @@ from transect.training.operations import prediction_operations
 from transect.training.workloads import WORKLOADS, model_of
 
 
-@pytest.mark.parametrize("workload", ["digits-cnn", "iris-mlp-ce", "images-resnet20"])
+@pytest.mark.parametrize("workload", ["digits-cnn", "iris-mlp", "iris-mlp-ce", "images-resnet20"])
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
 def test_export_equals_the_framework(
     torch_python: str, tmp_path: Path, workload: str, exporter: str
