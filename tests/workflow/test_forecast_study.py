@@ -85,3 +85,11 @@ def test_a_chosen_training_has_its_prediction_made_first(done):
     assert run.returncode == 0, run.stderr
     (told,) = of(done, "forecast")
     assert all(one["started"] >= told["ended"] for one in of(done, "train"))
+
+
+def test_snakemake_looks_at_what_a_chosen_run_made_and_runs_nothing_again(done):
+    before = done.records("told")
+    run = done.snakemake("--config", f"study={FILE}")
+    assert run.returncode == 0, run.stderr
+    assert done.records("told") == before
+    assert done.summary(f"study={FILE}") == set()

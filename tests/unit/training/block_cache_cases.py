@@ -86,7 +86,7 @@ def many() -> None:
     for thread in threads:
         thread.join()
     assert not faults, faults
-    assert blocks().told()[0] == before
+    assert (left := blocks().told()[0]) == before, f"{left - before} bytes more than {before}"
 
 
 def again() -> None:
