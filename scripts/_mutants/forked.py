@@ -7,6 +7,7 @@ becomes of the process, the next one begins as this one did.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import importlib.abc
@@ -16,7 +17,6 @@ import math
 import os
 import resource
 import select
-import shutil
 import signal
 import sys
 import tempfile
@@ -38,6 +38,7 @@ _HEAVY = (
 _STARTS_PROCESSES = {"programs_asked", "drawn"}
 _PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
 _MEMORY = 16 * 2**30
+_PR_SET_PDEATHSIG = 1
 
 
 def prepare() -> None:
@@ -51,9 +52,15 @@ def prepare() -> None:
 
 def in_child(work: Callable[[], Any], seconds: float) -> tuple[str, Any]:
     """Return ("done", what `work` returned), ("timeout", None), or ("died", how)."""
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        return _in_child(work, seconds, folder)
+
+
+def _in_child(work: Callable[[], Any], seconds: float, folder: str) -> tuple[str, Any]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        tempfile.tempdir = folder
         _be_child(work, reading, writing)
     os.close(writing)
     parts, deadline, end = [], time.monotonic() + seconds, "done"
@@ -97,11 +104,19 @@ def share(items: list[Any], jobs: int, work: Callable[[Any], None]) -> None:
             children.pop(0)
     finally:
         for child in children:
-            with contextlib.suppress(ProcessLookupError):
+            # Waited for: else the end of this process cuts its clean-up off.
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(child, signal.SIGTERM)
+                os.waitpid(child, 0)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when its parent ends, however that does: a mutant may be an endless loop."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _be_worker(work: Callable[[], None]) -> NoReturn:
+    _end_with_parent()
     code = 1
     try:
         work()
@@ -121,6 +136,7 @@ def append(path: Path, entry: dict[str, Any]) -> None:
 def _be_child(work: Callable[[], Any], reading: int, writing: int) -> None:
     try:
         os.setsid()
+        _end_with_parent()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.close(reading)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -259,24 +275,15 @@ def pytest_here(
         sys.meta_path.insert(0, _Served(*served))
     pytest.hookimpl(wrapper=True)(Run.pytest_fixture_setup)
     run = Run(chosen, stop=stop, entered=entered, end=time.monotonic() + seconds)
-    with _folder() as folder:
-        configuration.set_hypothesis_home_dir(folder / "hypothesis")
-        options = [
-            "-q", "-c", str(checkout / "pyproject.toml"), "--rootdir", str(checkout), "-p", "no:cacheprovider",
-            "-p", "no:run_log", "-p", "no:faulthandler", "--hypothesis-seed=0", f"--timeout={each}",
-            f"--basetemp={folder / 'tests'}",
-        ]  # fmt: skip
-        pytest.main([*files, *options], plugins=[run])
+    folder = Path(tempfile.gettempdir())  # This child's own.
+    configuration.set_hypothesis_home_dir(folder / "hypothesis")
+    options = [
+        "-q", "-c", str(checkout / "pyproject.toml"), "--rootdir", str(checkout), "-p", "no:cacheprovider",
+        "-p", "no:run_log", "-p", "no:faulthandler", "--hypothesis-seed=0", f"--timeout={each}",
+        f"--basetemp={folder / 'tests'}",
+    ]  # fmt: skip
+    pytest.main([*files, *options], plugins=[run])
     return run
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Served(importlib.abc.MetaPathFinder):

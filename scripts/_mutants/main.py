@@ -14,7 +14,7 @@ from typing import Any
 from _mutants import forked
 from _mutants.areas import AREAS
 from _mutants.edits import Mutant, draw
-from _mutants.tests_of import make_map, read_map
+from _mutants.tests_of import make_map, read_map, state_of
 from _mutants.trial import OUTCOMES, Trial
 
 __all__ = ["main"]
@@ -40,25 +40,43 @@ def main(arguments: list[str] | None = None) -> int:
     checkout = asked.checkout.resolve()
     made = checkout / "build" / "mutants"
     results = asked.results or made / "results.jsonl"
+    listed = json.loads(asked.list.read_text()) if asked.list.exists() else []
+    before = {Mutant(**entry).id: was for entry in listed if (was := entry.pop("was", None))}
     if asked.command == "list":
         drawn = draw(checkout / "src", seed=asked.seed, count=asked.count)
-        asked.list.write_text(_listed([dataclasses.asdict(mutant) for mutant in drawn]))
+        if not len(drawn) == asked.count > 0:
+            sys.exit(
+                f"mutants: {checkout}: {len(drawn)} edits can be made, asked for {asked.count}"
+            )
+        entries = [
+            dataclasses.asdict(mutant) | ({"was": before[mutant.id]} if mutant.id in before else {})
+            for mutant in drawn
+        ]
+        asked.list.write_text(_listed(entries))
         return 0
-    listed = json.loads(asked.list.read_text())
-    before = {Mutant(**entry).id: was for entry in listed if (was := entry.pop("was", None))}
     mutants = [Mutant(**entry) for entry in listed]
+    if not mutants:
+        sys.exit(f"mutants: {asked.list}: no mutant in it")
     if asked.command in ("map", "run"):
         # Ends by an exception, so that what was forked ends too.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: sys.exit("ended by a signal"))
         made.mkdir(parents=True, exist_ok=True)
         forked.prepare()
         make_map(mutants, checkout, made / "map.jsonl", asked.jobs)
     mutants = [mutant for mutant in mutants if asked.only in (None, mutant.area)]
     if asked.command == "run":
-        if not asked.resume:
-            results.unlink(missing_ok=True)
+        state = state_of(made / "map.jsonl")
+        again = set() if asked.resume else {mutant.id for mutant in mutants}
+        # Of other tests or sources is what is known of other areas too.
+        left = [
+            one
+            for key, one in _read(results).items()
+            if key not in again and one.get("state") == state
+        ]
+        results.write_text("".join(json.dumps(one) + "\n" for one in left))
         trial = Trial(checkout, read_map(made / "map.jsonl"), asked.seconds)
-        _run(mutants, trial, results, asked.jobs)
+        _run(mutants, trial, results, asked.jobs, state)
     if asked.command in ("keep", "table") and not results.exists():
         sys.exit(f"mutants: {results}: no such file")
     if asked.command == "keep":
@@ -78,12 +96,18 @@ def _read(results: Path) -> dict[str, dict[str, Any]]:
     return {entry["id"]: entry for entry in map(json.loads, lines)}
 
 
-def _run(mutants: list[Mutant], trial: Trial, results: Path, jobs: int) -> None:
+def _run(mutants: list[Mutant], trial: Trial, results: Path, jobs: int, state: str) -> None:
     """Try what has no result yet; each result is a line as soon as it is there."""
     known = _read(results)
 
     def work(mutant: Mutant) -> None:
-        told = {"id": mutant.id, "area": mutant.area, **trial.of(mutant), "name": mutant.name}
+        told = {
+            "id": mutant.id,
+            "area": mutant.area,
+            **trial.of(mutant),
+            "name": mutant.name,
+            "state": state,
+        }
         forked.append(results, told)
         print(told["outcome"], told["seconds"], mutant.name[:120], flush=True)
 
@@ -123,8 +147,8 @@ def _tell(mutants: list[Mutant], results: dict[str, dict[str, Any]], before: dic
     standing = [(mutant, outcome) for mutant, outcome in there if outcome != "gone"]
     was = sum(before.get(mutant.id) == "caught" for mutant, _ in standing)
     caught = sum(outcome == "caught" for _, outcome in standing)
-    if before:
-        print(f"\nof {len(standing)} that stand, {caught} are caught; {was} were")
+    held_to = f"{was} were" if before else "the list does not say how many were (keep)"
+    print(f"\nof {len(standing)} that stand, {caught} are caught; {held_to}")
     # A module that moved takes its mutants with it: the list is to be made anew then.
     went = sum(
         outcome == "gone" and before.get(mutant.id, "gone") != "gone" for mutant, outcome in there

@@ -12,7 +12,7 @@ from typing import Any
 from _mutants.edits import Mutant, find
 from _mutants.forked import append, in_child, pytest_here, share
 
-__all__ = ["TestFile", "make_map", "read_map"]
+__all__ = ["TestFile", "make_map", "read_map", "state_of"]
 
 _FOLDERS = ("tests/unit", "tests/report")
 # A test that takes longer is not run against mutants, nor are those after this time in one file.
@@ -36,6 +36,13 @@ def read_map(path: Path) -> dict[str, TestFile]:
         entry["path"]: TestFile(path=entry["path"], seconds=entry["seconds"], met=entry["met"])
         for entry in entries
     }
+
+
+def state_of(path: Path) -> str:
+    """Return what tells a map of these tests and sources from any other."""
+    entries = (json.loads(line) for line in path.read_text().splitlines())
+    states = sorted((entry["path"], entry["state"]) for entry in entries)
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
 
 
 def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> None:
@@ -73,9 +80,11 @@ def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> No
         name, key = file
         end, told = in_child(lambda: _measure(checkout, name, lines), 2 * _LONGEST_FILE_S)
         told = told if end == "done" else {"seconds": {}, "met": {}, "end": [end, told]}
-        # What did not end is measured again by the next run.
-        append(path, {"path": name, "state": key if end == "done" else "", **told})
-        print(f"{name}: {len(told['seconds'])} tests, {len(told['met'])} mutants", end, flush=True)
+        # What did not end, could not be read or failed is measured again by the next run.
+        bad = {what: told[what] for what in ("end", "uncollected", "failed") if told.get(what)}
+        append(path, {"path": name, "state": "" if bad else key, **told})
+        said = f"{name}: {len(told['seconds'])} tests, {len(told['met'])} mutants {end}"
+        print(said, *(f"{what}: {one}" for what, one in bad.items()), flush=True)
 
     share(todo, jobs, work)
 

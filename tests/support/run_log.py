@@ -41,7 +41,7 @@ class RunLog:
         line[report.when] = round(report.duration, 3)
         line["worker"] = getattr(report, "worker_id", "")
         line["tier"] = dict(report.user_properties).get("tier", line.get("tier", ""))
-        if report.outcome != "passed":
+        if report.failed or (report.skipped and line["outcome"] == "passed"):
             line["outcome"] = report.outcome if report.when == "call" or report.skipped else "error"
             if report.failed:
                 line["why"] = report.longreprtext[-4000:]
@@ -58,7 +58,7 @@ class RunLog:
         config = session.config
         names = (
             "keyword", "markexpr", "maxfail", "exhaustive", "lf", "deselect", "ignore", "ignore_glob", "stepwise",
-            "setuponly", "setupplan",
+            "setuponly", "setupplan", "override_ini",
         )  # fmt: skip
         chosen = any(getattr(config.option, name, None) for name in names)
         self._collected = session.testscollected
@@ -73,7 +73,8 @@ class RunLog:
         last = {"whole": whole, "missed": missed, "unread": self._unread}
         self._file.write(json.dumps(last) + "\n")
         self._file.close()
-        self._written.replace(self._path)
+        if self._written.exists():  # No test of this run took the folder away.
+            self._written.replace(self._path)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -21,14 +21,10 @@ WHOLE = ("python", "c")
 FEW = {"browser": 5}
 
 # Workers inherit it, so that all agree on a run that crosses midnight.
-THIRD = (
-    int(
-        os.environ.setdefault(
-            "TRANSECT_TEST_THIRD", str(datetime.datetime.now(datetime.UTC).toordinal() % 3)
-        )
-    )
-    % 3
-)
+_TODAY = str(datetime.datetime.now(datetime.UTC).toordinal() % 3)
+if (_given := os.environ.setdefault("TRANSECT_TEST_THIRD", _TODAY)) not in ("0", "1", "2"):
+    raise pytest.UsageError(f"TRANSECT_TEST_THIRD={_given}: expected 0, 1 or 2")
+THIRD = int(_given)
 
 
 def pytest_report_header() -> str:

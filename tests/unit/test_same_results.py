@@ -17,7 +17,6 @@ pytestmark = pytest.mark.env
 # Stands for transect's command line: prints what the test wrote down, and makes a report of it.
 PROGRAM = """
 import json, pathlib, sys
-import pandas
 says = json.loads((pathlib.Path(__file__).parents[2] / "says.json").read_text())
 command, *given = sys.argv[1:]
 if command in says.get("crashes", ()):
@@ -26,6 +25,7 @@ if command == "check" and says.get("refuses"):
     print("transect: the system file cannot be used", file=sys.stderr)
     sys.exit(2)
 if command == "report":
+    import pandas
     folder = pathlib.Path(given[given.index("--results") + 1]) / given[0]
     (folder / "report.json").write_text(json.dumps({"sections": says["sections"]}))
     pandas.DataFrame(says["records"]).to_parquet(folder / "records.parquet")
@@ -96,7 +96,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     changed = {line.split(": ")[0]: line.partition(": ")[2] for line in said.splitlines()}
     record = "record/one/train/c/accuracy/"
     for key, told in {
-        "plan/one/cells/c/skip": "-> '-'", f"{record}/status": "failed", f"{record}#2/value": "NaN",
+        "plan/one/cells/c/skip": "-> -", f"{record}/status": "failed", f"{record}#2/value": "NaN",
         "summary/one/findings/f/sureness": "open", "summary/one/findings/f/text": "4 %",
         "report/one/speed/rows/order": "numpy~1.6 | torch~1.5", "logs/0-logs/a.log/status": "truncated",
     }.items():  # fmt: skip
@@ -108,17 +108,36 @@ def test_words_may_change_and_what_has_a_reason(tmp_path: Path) -> None:
     assert compare(tmp_path, told)[0] == 0
 
 
-@pytest.mark.parametrize("text", ["faster", "", None])
-def test_one_word_is_a_value_and_no_sentence(tmp_path: Path, text: str | None) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["faster", "", None, "torch is 3 min faster than numpy", "torch is >3 % faster than numpy"],
+)
+def test_a_word_a_unit_and_a_sign_are_more_than_words(tmp_path: Path, text: str | None) -> None:
     code, said, _ = compare(tmp_path, {"report": {"findings": [FINDING | {"text": text}]}})
     assert code == 1 and "findings/f/text" in said
+
+
+def test_a_number_and_its_text_are_two_things(tmp_path: Path) -> None:
+    code, said, _ = compare(tmp_path, {"status": {"ok": "1"}})
+    assert code == 1 and 'status/one/ok: 1 -> "1"' in said
+
+
+@pytest.mark.parametrize("new", ["old", "results"])
+def test_one_checkout_and_none_are_refused(tmp_path: Path, new: str) -> None:
+    compare(tmp_path, {})
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "same-results", tmp_path / "old", tmp_path / new,
+         "--results", tmp_path / "results", "--python", sys.executable],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2 and str(tmp_path / new) in done.stderr and not done.stdout
 
 
 def test_a_verdict_in_a_table_is_a_value_and_no_sentence(tmp_path: Path) -> None:
     (speed,) = SAYS["sections"]
     other = speed | {"verdict": {"text": "no gain", "tone": "plain"}}
     code, said, _ = compare(tmp_path, {"sections": [other]})
-    assert code == 1 and "'as fast' -> 'no gain'" in said
+    assert code == 1 and '"as fast" -> "no gain"' in said
 
 
 def test_a_study_that_both_refuse_was_not_compared(tmp_path: Path) -> None:
@@ -135,7 +154,7 @@ def test_two_reasons_for_one_pattern_are_refused(tmp_path: Path) -> None:
 
 def test_a_reason_covers_a_change_and_no_loss(tmp_path: Path) -> None:
     code, said, _ = compare(tmp_path, {"records": []}, "record/*\tthe table has another form\n")
-    assert code == 1 and "-> '-'" in said
+    assert code == 1 and "-> -" in said
 
 
 def test_a_reason_for_a_loss_covers_no_change(tmp_path: Path) -> None:
