@@ -77,14 +77,14 @@ def test_snakemake_says_nothing_besides(checkout, place):
     assert not (checkout.folder / "results" / "bad").exists()
 
 
-def test_missing_study_is_named(place):
-    run = place.make("nosuch")
+def test_missing_study_is_named(checkout):
+    run = checkout.snakemake("--config", "study=nosuch")
     assert run.returncode == 2
     assert "nosuch.yaml: no such file" in run.stderr
 
 
-def test_unknown_config_key_is_named(place):
-    run = place.make("quick", studdy="quick")
+def test_unknown_config_key_is_named(checkout):
+    run = checkout.snakemake("--config", "studdy=quick")
     assert run.returncode == 2
     assert "unknown key 'studdy'" in run.stderr
 
