@@ -117,6 +117,8 @@ def _end_with_parent() -> None:
 
 def _be_worker(work: Callable[[], None]) -> NoReturn:
     _end_with_parent()
+    # Ctrl-C reaches all: the parent tells when to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     code = 1
     try:
         work()
@@ -138,6 +140,7 @@ def _be_child(work: Callable[[], Any], reading: int, writing: int) -> None:
         os.setsid()
         _end_with_parent()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.close(reading)
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.environ.get("MUTANTS_LOG")

@@ -74,13 +74,14 @@ def main(arguments: list[str] | None = None) -> int:
             for key, one in _read(results).items()
             if key not in again and one.get("state") == state
         ]
+        print(f"{len(left)} results are of these tests and sources and stay")
         results.write_text("".join(json.dumps(one) + "\n" for one in left))
         trial = Trial(checkout, read_map(made / "map.jsonl"), asked.seconds)
         _run(mutants, trial, results, asked.jobs, state)
     if asked.command in ("keep", "table") and not results.exists():
         sys.exit(f"mutants: {results}: no such file")
     if asked.command == "keep":
-        asked.list.write_text(_listed(_keep(listed, _read(results))))
+        asked.list.write_text(_listed(_keep(listed, _read(results), before)))
     if asked.command in ("run", "table"):
         return _tell(mutants, _read(results), before)
     return 0
@@ -116,13 +117,15 @@ def _run(mutants: list[Mutant], trial: Trial, results: Path, jobs: int, state: s
     forked.share(sorted(left, key=lambda mutant: mutant.id), jobs, work)
 
 
-def _keep(listed: list[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _keep(
+    listed: list[dict[str, Any]], results: dict[str, dict[str, Any]], before: dict[str, str]
+) -> list[dict[str, Any]]:
     """Return the list with what became of each mutant: later runs are held to it."""
+    became = before | {mutant: told["outcome"] for mutant, told in results.items()}
+    ids = [Mutant(**entry).id for entry in listed]
     return [
-        entry | {"was": results[mutant]["outcome"]}
-        if (mutant := Mutant(**entry).id) in results
-        else entry
-        for entry in listed
+        entry | ({"was": became[mutant]} if mutant in became else {})
+        for entry, mutant in zip(listed, ids, strict=True)
     ]
 
 

@@ -44,22 +44,24 @@ class Trial:
         for part in (files[:_FIRST], files[_FIRST:]):
             left = {file: chosen[file] for file in part}
             while left:
-                how, by = self._run(left, served)
+                how, by, ran = self._run(left, served)
                 if by is None:
                     break
-                # Alone without the edit, and in the company in which it failed.
-                if how == "failed" and (not self._passes(by) or self._run(left, None)[1] == by):
-                    file = by.split("::", 1)[0]
-                    left[file] = [test for test in left[file] if test != by]
-                    continue
-                # A test file that cannot be read, or ends in no time, may do so without the edit too.
-                if how != "failed" and self._run(left, None)[1] is not None:
+                # Who fails without the edit too, alone or after the tests that ran before, tells nothing of it.
+                spoilt: str | None = by
+                if how != "failed" or self._passes(by):
+                    company = {file: [test for test in left[file] if test in ran] for file in left}
+                    spoilt = self._run({f: tests for f, tests in company.items() if tests}, None)[1]
+                if spoilt is None:
+                    return {"outcome": "caught", "how": how, "by": by, "tests": count}
+                file = spoilt.split("::", 1)[0]
+                if spoilt not in left.get(file, ()):
                     return {"outcome": "not tried", "how": how, "by": by, "tests": count}
-                return {"outcome": "caught", "how": how, "by": by, "tests": count}
+                left[file] = [test for test in left[file] if test != spoilt]
         return {"outcome": "survived" if chosen else "uncovered", "tests": count}
 
-    def _run(self, chosen: dict[str, list[str]], served: Any) -> tuple[str, str | None]:
-        """Return how a mutant was caught, and by which test (or file); None when it was not."""
+    def _run(self, chosen: dict[str, list[str]], served: Any) -> tuple[str, str | None, set[str]]:
+        """Return how a mutant was caught, by which test (or file; None when it was not), and what ran by then."""
         recorded = sum(self._tests[file].seconds[test] for file in chosen for test in chosen[file])
         tests = {test for names in chosen.values() for test in names}
 
@@ -68,10 +70,12 @@ class Trial:
 
         end, told = in_child(work, self._seconds_at_least + 10 * recorded)
         if end != "done":
-            return end, next(iter(chosen))
+            return end, next(iter(chosen)), tests
         if told["uncollected"]:
-            return "import", told["uncollected"][0]
-        return "failed", told["failed"][0] if told["failed"] else None
+            return "import", told["uncollected"][0], tests
+        return (
+            "failed", told["failed"][0] if told["failed"] else None, {*told["seconds"], *told["failed"]},
+        )  # fmt: skip
 
     def _passes(self, test: str) -> bool:
         if test not in self._sound:

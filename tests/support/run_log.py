@@ -58,7 +58,7 @@ class RunLog:
         config = session.config
         names = (
             "keyword", "markexpr", "maxfail", "exhaustive", "lf", "deselect", "ignore", "ignore_glob", "stepwise",
-            "setuponly", "setupplan", "override_ini",
+            "setuponly", "setupplan",
         )  # fmt: skip
         chosen = any(getattr(config.option, name, None) for name in names)
         self._collected = session.testscollected

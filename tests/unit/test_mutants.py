@@ -131,12 +131,22 @@ def test_of_a_process():
 """
 
 
+# The second fails after the first, with an edit and without.
+QUIET = "import os\nfrom transect.planning.plan import quiet\n"
+DISTURBED = {
+    "test_a": "def test_first():\n    os.environ['DISTURBED'] = '1'\n    assert quiet(0) == 0\n",
+    "test_b": "def test_second():\n    assert quiet(0) == 0 and 'DISTURBED' not in os.environ\n",
+}
+
+
 @pytest.mark.env
 def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> None:
     text = DECIDES + "\ndef unused(a):\n    return a\n"
     text += "\ndef endless(a):\n    while a:\n        a -= 1\n    return True\n"
+    text += "\ndef quiet(a):\n    return a * 2\n"
     chosen = {
         "size < LIMIT": "caught", "max(sizes[:-1])": "survived", "return a": "uncovered", "a -= 1": "caught",
+        "a * 2": "survived",
     }  # fmt: skip
     mutants = {c.mutant.before: c.mutant for c in candidates(tmp_path, text)}
     listed = [dataclasses.asdict(mutants[before]) | {"was": "caught"} for before in chosen]
@@ -145,6 +155,8 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     (tmp_path / "list.json").write_text(json.dumps(listed))
     (tmp_path / "tests" / "unit").mkdir(parents=True)
     (tmp_path / "tests" / "unit" / "test_plan.py").write_text(TESTS)
+    for name, test in DISTURBED.items():
+        (tmp_path / "tests" / "unit" / f"{name}.py").write_text(QUIET + test)
     for package in ("transect", "transect/planning"):
         (tmp_path / "src" / package / "__init__.py").touch()
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
@@ -169,10 +181,10 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     assert told["a -= 1"]["how"] == "timeout"
     assert told["size < LIMIT"]["by"] == "tests/unit/test_plan.py::test_fits"
     assert done.returncode == 1, done.stderr
-    assert "of 4 that stand, 2 are caught; 4 were" in done.stdout
+    assert "of 5 that stand, 2 are caught; 5 were" in done.stdout
     subprocess.run([*command[:2], "keep", str(results), *options], check=True)
     kept = json.loads((tmp_path / "list.json").read_text())
-    assert [entry["was"] for entry in kept] == ["caught", "survived", "uncovered", "caught", "gone"]
+    assert [entry["was"] for entry in kept] == [*chosen.values(), "gone"]
     table = [*command[:2], "table", str(results), *options]
     assert subprocess.run(table, capture_output=True).returncode == 0
     (tmp_path / "list.json").write_text(
@@ -185,4 +197,13 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     first = results.read_text().partition("\n")[0]
     results.write_text(f"{first}\n")
     part = subprocess.run(table, capture_output=True, text=True)
-    assert part.returncode == 1 and "4 of 5 have no result" in part.stdout
+    assert part.returncode == 1 and "5 of 6 have no result" in part.stdout
+    # What is kept of a part forgets nothing of the rest.
+    subprocess.run([*command[:2], "keep", str(results), *options], check=True)
+    assert json.loads((tmp_path / "list.json").read_text()) == kept
+    few = subprocess.run([*command[:2], "list", *options, "--count", "300"], capture_output=True)
+    assert few.returncode == 1 and json.loads((tmp_path / "list.json").read_text()) == kept
+    # Results of other tests are none.
+    (tmp_path / "tests" / "unit" / "test_plan.py").write_text("def test_nothing(): pass\n")
+    again = subprocess.run([*command, "--resume", *options], capture_output=True, text=True)
+    assert again.returncode == 1 and "of 5 that stand, 0 are caught; 2 were" in again.stdout

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.env
 
 CONFTEST = "pytest_plugins = ['tiers', 'run_log']\n"
 MARKS = ["fast", "env", "study", "cluster", "browser", "exhaustive"]
-INI = "[pytest]\ntestpaths = .\nmarkers =\n" + "".join(f"    {mark}\n" for mark in MARKS)
+INI = "[pytest]\ntestpaths = .\naddopts = --strict-markers\nmarkers =\n" + "".join(
+    f"    {mark}\n" for mark in MARKS
+)
 FILE = """
 import os, subprocess, sys
 import pytest
