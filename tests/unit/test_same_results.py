@@ -112,7 +112,7 @@ def test_words_may_change_and_what_has_a_reason(tmp_path: Path) -> None:
     "text",
     ["faster", "", None, "torch is >3 % faster than numpy"],
 )
-def test_a_word_a_unit_and_a_sign_are_more_than_words(tmp_path: Path, text: str | None) -> None:
+def test_one_word_and_a_sign_are_more_than_prose(tmp_path: Path, text: str | None) -> None:
     code, said, _ = compare(tmp_path, {"report": {"findings": [FINDING | {"text": text}]}})
     assert code == 1 and "findings/f/text" in said
 
