@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from learning_logs import OLD, T0, mllog, mlperf, normalised, one, printed
+from learning_logs import OLD, T0, mll, mllog, mlperf, normalised, one, printed
 from log_scan import scan
 
 
@@ -73,6 +73,49 @@ def test_mlperf_0_6_and_a_deferred_value() -> None:
     assert one(late).status == "invalid"
     settled = late + f":::MLPv0.5.0 [{uuid}][1541632790.1][25.5]\n"
     assert printed(one(settled), "eval_accuracy") == "25.5"
+
+
+def test_mlperf_0_6_without_a_number_in_its_lines() -> None:
+    run = one(mll("gnmt", (21.5, 24.25)))
+    assert (run.benchmark, run.variant, run.version, run.status) == (
+        "mlperf-training", "gnmt", "0.6", "ok",
+    )  # fmt: skip
+    assert float(printed(run, "time_to_train")) == 200.625 and run.parameters["evaluations"] == 2
+    assert printed(run, "eval_accuracy") == "24.25" and run.parameters["global_batch_size"] == 128
+    assert run.parameters["run_status"] == "success" and run.parameters["last_epoch_num"] == "1"
+    labelled = "".join(f"{i % 4}: {x}" for i, x in enumerate(mll().splitlines(keepends=True)))
+    assert one(labelled).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ([0.2, 0.19], [0.378, 0.341]),
+        ({"BBOX": 0.2, "SEGM": 0.19}, {"BBOX": 0.378, "SEGM": 0.341}),
+        ({"accuracy": {"BBOX": 0.2, "SEGM": 0.19}}, {"accuracy": {"BBOX": 0.378, "SEGM": 0.341}}),
+    ],
+)
+def test_mlperf_0_6_two_accuracies_of_one_evaluation(values: tuple[object, ...]) -> None:
+    run = one(mll("mask", values))
+    assert (printed(run, "eval_accuracy", "BBOX"), printed(run, "eval_accuracy", "SEGM")) == (
+        "0.378",
+        "0.341",
+    )
+    assert run.status == "ok" and run.parameters["evaluations"] == 4
+
+
+def test_several_accuracies_without_names_are_told_apart_by_their_place() -> None:
+    other = one(mll("other", ([0.2, 0.19],)))
+    assert (printed(other, "eval_accuracy", "1"), printed(other, "eval_accuracy", "2")) == (
+        "0.2",
+        "0.19",
+    )
+
+
+def test_a_submission_without_a_time_is_of_the_run_that_it_precedes() -> None:
+    runs = scan(mll("gnmt", (24.5,)) + mll("ssd", (0.24,), start=1_559_000_000.0))
+    assert [(r.variant, r.status) for r in runs] == [("gnmt", "ok"), ("ssd", "ok")]
+    assert [printed(r, "eval_accuracy") for r in runs] == ["24.5", "0.24"]
 
 
 def test_mlperf_ranks_repeat_lines_and_make_one_run() -> None:

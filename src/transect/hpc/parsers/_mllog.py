@@ -1,7 +1,8 @@
 """The lines of MLPerf's training logs, all versions, as events.
 
-0.5 and 0.6 (mlperf_compliance): `:::MLPv0.5.0 BENCHMARK SECONDS (FILE:LINE) KEY[: JSON]`, and
-`:::MLPv0.5.0 [UUID][SECONDS][VALUE]` for a value that was deferred. 0.7 and later (mlperf_logging):
+0.5 (mlperf_compliance): `:::MLPv0.5.0 BENCHMARK SECONDS (FILE:LINE) KEY[: JSON]`, and
+`:::MLPv0.5.0 [UUID][SECONDS][VALUE]` for a value that was deferred. 0.6: the same with its number, or
+`:::MLL SECONDS KEY: {"value": ..., "metadata": {...}}`. 0.7 and later (mlperf_logging):
 `:::MLLOG {"time_ms": ..., "key": ..., "value": ..., "metadata": {...}}`.
 """
 
@@ -19,7 +20,7 @@ from transect.hpc.text import Line
 __all__ = ["MARK", "STARTS", "WANTS", "Event", "events", "seconds"]
 
 _LABEL = r"(?:[\w.\-]{1,64}+:[ \t]|[A-Z]{1,20}_RAW_)?"
-_TAG = r":::ML(?:LOG \{|Pv\d{1,3}\.\d)"
+_TAG = r":::ML(?:LOG \{|L \d{1,15}\.\d|Pv\d{1,3}\.\d)"
 STARTS = (rf"{LOGGED}{_LABEL}{_TAG}",)
 # Inside a run, other output may stand before the tag on the same line.
 WANTS = (
@@ -30,14 +31,16 @@ WANTS = (
 MARK = ":::ML"
 
 _OLD = re.compile(
-    r":::MLPv(?P<version>\d{1,3}(?:\.\d{1,4}){1,3})[ \t]+"
+    r":::ML(?:Pv(?P<version>\d{1,3}(?:\.\d{1,4}){1,3})|L)[ \t]+"
     r"(?:\[(?P<uuid>[0-9a-fA-F\-]{8,40})\]\[(?P<then>[\d.]{1,40})\]\[(?P<late>[^\]\n]{0,400})\]"
-    r"|(?P<benchmark>[\w\-.]{1,60})[ \t]+(?P<time>\d[\d.eE+]{0,39})[ \t]+"
-    r"\((?P<site>[^)\n]{0,300})\)[ \t]+(?P<key>[A-Za-z_][\w.\-]{0,99})(?::[ \t]*(?P<value>.*))?$)"
+    r"|(?:(?P<benchmark>[\w\-.]{1,60})[ \t]+)?(?P<time>\d[\d.eE+]{0,39})[ \t]+"
+    r"(?:\([^)\n]{0,300}\)[ \t]+)?(?P<key>[A-Za-z_][\w.\-]{0,99})(?::[ \t]*(?P<value>.*))?$)"
 )
 _BROKEN_KEY = re.compile(r'"key":[ ]?"([A-Za-z_][\w.\-]{0,99})"')
 _BROKEN_TIME = re.compile(r'"time_ms":[ ]?"?(\d{1,20})')
 _MOST_ON_A_LINE = 16
+# Lines of 0.6 name no version, and no other version has such lines.
+_UNNUMBERED = "0.6"
 
 
 @dataclass(slots=True)
@@ -114,12 +117,12 @@ def _old(number: int, part: str) -> Event | None:
         late = match["late"].strip()
         return Event(
             line=number, key="deferred", value=Digits(late), settles=match["uuid"],
-            time=seconds(match["then"]) or None, version=match["version"],
+            time=seconds(match["then"]) or None, version=match["version"] or _UNNUMBERED,
         )  # fmt: skip
     time_s = seconds(match["time"])
     event = Event(
         line=number, key=match["key"], time=time_s or None, zero_time=time_s == 0,
-        benchmark=match["benchmark"], version=match["version"],
+        benchmark=match["benchmark"] or "", version=match["version"] or _UNNUMBERED,
     )  # fmt: skip
     text = (match["value"] or "").strip()
     if text.startswith("{"):
@@ -127,7 +130,8 @@ def _old(number: int, part: str) -> Event | None:
         if not objects:
             event.broken = True
         else:
-            event.metadata = objects[0]
+            inner = objects[0].get("metadata")
+            event.metadata = inner if isinstance(inner, dict) else objects[0]
             event.value = objects[0].get("value")
     elif text.startswith(('"', "'")):
         event.value = text.strip("\"'")

@@ -88,7 +88,9 @@ class RunState:
         if not (self.stopped or self.progressed):
             return self._died_in_setup(event)
         if event.zero_time:
-            return False  # without a time it stands anywhere: the run it is in has it
+            # Without a time it stands anywhere, and the run it is in has it; what a run that is over has
+            # been told already is the next one's.
+            return self.stopped and event.key == "submission_benchmark" and bool(self.benchmark)
         if self.stopped:
             if event.key == "submission_benchmark" and not self.benchmark:
                 return False
@@ -172,8 +174,7 @@ def _evaluate(state: RunState, event: Event) -> None:
         if isinstance(event.metadata.get(name), Digits):
             epoch = str(event.metadata[name])[:40]
             break
-    values = event.value if isinstance(event.value, dict) else {"": event.value}
-    for part, value in list(values.items())[:16]:
+    for part, value in list(_parts(state, event.value).items())[:16]:
         label = part or str(event.metadata.get("metric") or "")
         settled = isinstance(value, Digits)
         if not settled and not event.settles:
@@ -196,6 +197,20 @@ def _evaluate(state: RunState, event: Event) -> None:
             state.evaluations[-1] = one
         else:
             state.evaluations.append(one)
+
+
+def _parts(state: RunState, value: object) -> dict[str, object]:
+    """Return the values of one evaluation by their names, "" for the only one."""
+    if isinstance(value, dict):
+        inner = list(value.values())
+        # Mask R-CNN of 0.6 in PyTorch: {"accuracy": {"BBOX": ..., "SEGM": ...}}.
+        return inner[0] if len(inner) == 1 and isinstance(inner[0], dict) else value
+    if isinstance(value, list):
+        # Mask R-CNN of 0.6 in TensorFlow: its two accuracies without the names that PyTorch's gives them.
+        mask = state.benchmark.startswith("mask") and len(value) == 2
+        names = ("BBOX", "SEGM") if mask else [str(place) for place in range(1, len(value) + 1)]
+        return dict(zip(names, value, strict=True))
+    return {"": value}
 
 
 def _rate(state: RunState, event: Event) -> None:

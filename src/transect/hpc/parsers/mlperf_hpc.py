@@ -26,7 +26,7 @@ class MlperfHpc(Parser):
     benchmark = "mlperf-hpc"
     description = "MLPerf HPC 0.7 to 3.0: CosmoFlow, DeepCAM, Open Catalyst, OpenFold"
     proof = Proof(
-        identity="a line `:::MLLOG` or `:::MLPv0.…`, of which the first names one of its benchmarks or staging; else as `mlperf-training` until the name comes",
+        identity="a line `:::MLLOG`, `:::MLL` or `:::MLPv0.…`, of which the first names one of its benchmarks or staging; else as `mlperf-training` until the name comes",
         success="`run_start` and `run_stop` with success; the last evaluation in time reaches the logged target",
         failure="a target that is missed by more than a rounding, no time between start and stop, a script that took less; another status is `failed`",
     )

@@ -1,4 +1,4 @@
-"""MLPerf Training, versions 0.5 to today: the lines `:::MLPv0.5.0`, `:::MLPv0.6.0`, `:::MLLOG`."""
+"""MLPerf Training, versions 0.5 to today: the lines `:::MLPv0.5.0`, `:::MLPv0.6.0`, `:::MLL`, `:::MLLOG`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MlperfTraining(Parser):
     benchmark = "mlperf-training"
     description = "MLPerf Training 0.5 to 5.x: time to train, quality, throughput"
     proof = Proof(
-        identity="a line `:::MLLOG` or `:::MLPv0.…`",
+        identity="a line `:::MLLOG`, `:::MLL` or `:::MLPv0.…`",
         success="`run_start` and `run_stop` with success; the last evaluation in time reaches the logged target",
         failure="a target that is missed by more than a rounding, no time between start and stop, a script that took less; another status is `failed`",
     )
