@@ -104,6 +104,11 @@ def test_mlperf_0_6_two_accuracies_of_one_evaluation(values: tuple[object, ...])
     assert run.status == "ok" and run.parameters["evaluations"] == 4
 
 
+def test_a_quoted_accuracy_is_a_number() -> None:
+    run = one(mll("transformer", ("21.5", "25.125")))
+    assert printed(run, "eval_accuracy") == "25.125" and run.parameters["evaluations"] == 2
+
+
 def test_several_accuracies_without_names_are_told_apart_by_their_place() -> None:
     other = one(mll("other", ([0.2, 0.19],)))
     assert (printed(other, "eval_accuracy", "1"), printed(other, "eval_accuracy", "2")) == (

@@ -222,6 +222,22 @@ def test_a_heading_that_looks_like_imb_is_not_taken() -> None:
     assert first("# Benchmarking Results\n1 2 3\n").benchmark == "unknown"
 
 
+@pytest.mark.parametrize("old", [False, True])
+def test_graph500_without_validation_is_a_result_and_says_so(old: bool) -> None:
+    skipped = re.sub(r"((?:min|max|mean|median|\w+quartile)_validate:\s*)\S+", r"\g<1>-1", GRAPH500)
+    skipped = re.sub(r"(stddev_validate:\s*)\S+", r"\g<1>0", skipped)
+    assert skipped != GRAPH500
+    (run,) = scan(skipped.replace("bfs  ", "") if old else skipped)
+    assert (run.status, [s.split(":")[0] for s in run.suspicions]) == (
+        "ok",
+        ["validation was skipped"],
+    )
+    assert not [m for m in run.metrics if "validate" in m.name]
+    # -1 for some of them is no way to skip it.
+    (mixed,) = scan(re.sub(r"(min_validate:\s*)", r"\1-", GRAPH500))
+    assert mixed.status == "invalid"
+
+
 def test_graph500_old_keys_both_kernels_and_several_runs() -> None:
     old = GRAPH500.replace("bfs  ", "").replace("!  ", "")
     runs = scan(GRAPH500 + old)

@@ -176,7 +176,10 @@ def _evaluate(state: RunState, event: Event) -> None:
             break
     for part, value in list(_parts(state, event.value).items())[:16]:
         label = part or str(event.metadata.get("metric") or "")
-        settled = isinstance(value, Digits)
+        # The transformer of 0.6 quotes its numbers.
+        settled = isinstance(value, Digits) or (
+            isinstance(value, str) and number(value) is not None
+        )
         if not settled and not event.settles:
             continue
         printed = str(value)[:60] if settled else ""

@@ -165,6 +165,8 @@ def _close(block: Block, summary: _Summary) -> Iterator[Run]:
         draft.ends(f"after {roots} lines on search keys" if roots else "within the summary")
     if draft.ok and not any(key[2] == "validate" for key in summary.values):
         draft.warnings.append("the log has no validation times: was validation skipped?")
+    if any(_not_validated(summary, kernel) for kernel in ("", *summary.kernels())):
+        draft.suspicions.append("validation was skipped: its times are -1 s")
     draft.tell_stops("after the result")
     yield draft.run()
 
@@ -191,11 +193,18 @@ def _missing(summary: _Summary, kernel: str) -> str:
     return next((one for one in wanted if tuple(one.rsplit("_", 1)) not in keys), "")
 
 
+def _not_validated(summary: _Summary, kernel: str) -> bool:
+    """Tell whether validation was skipped: the program prints -1 s for each then."""
+    return number(summary.values.get((kernel, "max", "validate"), "")) == -1
+
+
 def _problem(summary: _Summary, metrics: list[LogMetric]) -> str:
     """Fill `metrics` and say what is wrong with the first wrong value."""
     problem = ""
     for (kernel, statistic, what), printed in summary.values.items():
         if not printed or (statistic, what) == ("stddev", "validate"):
+            continue
+        if what == "validate" and _not_validated(summary, kernel):
             continue
         column = _column(statistic, what)
         phase = kernel or ("bfs" if what in ("time", "TEPS", "validate") else None)
