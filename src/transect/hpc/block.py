@@ -53,6 +53,8 @@ class Block:
     ) -> None:
         self.file = file
         self.first = first
+        # What a launcher's line before it has started: the program and its arguments.
+        self.command = ""
         self.pushed_back: Line | None = None
         self._reader = reader
         self._ends = ends

@@ -132,8 +132,10 @@ class Scanner:
                 continue
             if launch is not None and launch.words and launch.benchmark != parser.benchmark:
                 yield launch.run(file, "")
-            understood, launch = True, None
             block = self._block(parser, file, reader, line)
+            if launch is not None and launch.benchmark == parser.benchmark:
+                block.command = launch.command
+            understood, launch = True, None
             yield from map(_DOUBTS.judged, _parse(parser, block))
             pushed = block.pushed_back
         if launch is not None:

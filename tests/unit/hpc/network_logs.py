@@ -112,6 +112,18 @@ IMB_ALLREDUCE = (
 )
 
 
+def imb_p2p(rows: list[tuple[int, float]], processes: int = 4, slowest: float = 1.004) -> str:
+    """PingPong of IMB-P2P: sizes and mean times in microseconds, and the rates of all pairs by the slowest process."""
+    text = f"#-----\n# Benchmarking PingPong\n# #processes = {processes}\n#-----\n"
+    text += (
+        f" {'#bytes':>12} {'#repetitions':>12} {'t[usec]':>12} {'Mbytes/sec':>12} {'Msg/sec':>12}\n"
+    )
+    for size, time in rows:
+        rate = processes / 2 / (time * slowest * 1e-6)
+        text += f" {size:>12} {1000:>12} {time:>12.2f} {size * rate / 1e6:>12.2f} {rate:>12.0f}\n"
+    return text
+
+
 IMB_END = "\n\n# All processes entering MPI_Finalize\n\n"
 
 

@@ -21,6 +21,7 @@ from network_logs import (
     OSU_LATENCY,
     OSU_MBW_MR,
     first,
+    imb_p2p,
     imb_rows,
     nccl,
     table,
@@ -220,6 +221,27 @@ def test_imb_overlap_message_rate_and_io() -> None:
 
 def test_a_heading_that_looks_like_imb_is_not_taken() -> None:
     assert first("# Benchmarking Results\n1 2 3\n").benchmark == "unknown"
+
+
+@pytest.mark.parametrize("processes", [2, 4, 6, 64])
+def test_imb_p2p_rates_are_those_of_all_pairs(processes: int) -> None:
+    rows = [(0, 1.5), (1, 1.51), (4096, 20.25), (4194304, 741.5)]
+    run = first(imb_p2p(rows, processes))
+    assert (run.status, run.parameters["processes"]) == ("ok", processes)
+    bandwidth = next(m for m in run.metrics if m.name == "bandwidth" and m.size == 4096)
+    assert bandwidth.unit == "MB/s"
+    # A pair more than there are, and a bandwidth that is not that of its messages.
+    fast = imb_p2p(rows, processes, slowest=0.98 * processes / (processes + 2))
+    assert "processes that take 1.50 us" in first(fast).reason
+    halved = re.sub(r"(?m)^( +4096 .* )(\S+)( +\S+)$", r"\g<1>9.99\g<3>", imb_p2p(rows, processes))
+    assert "but its messages are" in first(halved).reason
+
+
+def test_imb_p2p_is_whole_at_the_lengths_that_its_command_line_names() -> None:
+    text = imb_p2p([(1, 1.5), (65536, 40.25)])
+    assert first(text).status == "truncated"
+    assert first("$ mpirun -np 4 ./IMB-P2P -msglen list PingPong\n" + text).status == "ok"
+    assert first("$ mpirun -np 4 ./IMB-P2P PingPong\n" + text).status == "truncated"
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -78,15 +78,19 @@ def column(name: str, test: str, part: str, unit: str) -> Column | None:
 
 
 def bandwidth_unit(
-    test: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+    test: str, columns: Sequence[str], rows: Sequence[Sequence[str]], processes: int = 0
 ) -> tuple[str, str]:
-    """Tell MB/s from MiB/s by size over time, and what contradicts both."""
+    """Tell MB/s from MiB/s by size over time, and what contradicts both. `processes`: 0 where they are not known."""
     rate = next((i for i, name in enumerate(columns) if name.lower() == "mbytes/sec"), None)
     time = next((i for i, name in enumerate(columns) if name in ("t[usec]", "t_max[usec]")), None)
     if rate is None or time is None or "#bytes" not in columns:
         return "MB/s", ""
-    scale = _SCALE.get(test.lower())
     place = columns.index("#bytes")
+    if "Msg/sec" in columns:
+        cells = (place, time, rate, columns.index("Msg/sec"))
+        found = (_of_pairs(test, *(row[cell] for cell in cells), processes) for row in rows)
+        return "MB/s", next(filter(None, found), "")
+    scale = _SCALE.get(test.lower())
     votes = {"MB/s": 0, "MiB/s": 0}
     wrong = ""
     for row in rows:
@@ -111,6 +115,29 @@ def bandwidth_unit(
                 f"over {row[time]} us is {implied:.6g} MB/s"
             )
     return ("MiB/s" if votes["MiB/s"] > votes["MB/s"] else "MB/s"), wrong
+
+
+def _of_pairs(
+    test: str, size: str, time: str, bandwidth: str, messages: str, processes: int
+) -> str:
+    """Say what contradicts itself in a row of IMB-P2P, whose rates are those of all pairs together.
+
+    They come of the slowest process, the time is the mean of all (imb_p2p_pingpong.c).
+    """
+    low, high = last_digit(messages)
+    if not agree(bandwidth, int(size) * low / 1e6, int(size) * high / 1e6):
+        implied = int(size) * (number(messages) or 0.0) / 1e6
+        return f"size {size}: the log prints {bandwidth} Mbytes/sec, but its messages are {implied:.6g} MB/s"
+    shortest, longest = last_digit(time)
+    if test.lower() != "pingpong" or not processes or shortest <= 0:
+        return ""
+    if not agree(messages, 0.5e6 / longest, processes / 2 * 1e6 / shortest):
+        most = processes / 2 * 1e6 / (number(time) or 1.0)
+        return (
+            f"size {size}: the log prints {messages} messages per second, but {processes} processes "
+            f"that take {time} us for each send {most:.6g} at most"
+        )
+    return ""
 
 
 def contradiction(row: dict[str, str]) -> str:

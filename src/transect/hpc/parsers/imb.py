@@ -40,6 +40,7 @@ _FACT = re.compile(
     r"|MPI_Datatype for reductions)\s*:\s*(\S.*)"
 )
 _LISTED = re.compile(r"#\s+(?:\(Multi-\))?([A-Z]\w{1,60})\s*$")
+_LENGTHS = re.compile(r"[ \t]-msg(?:len|log|sz)[ \t]")
 _SKIPPED = re.compile(
     r"(\d{1,15})?\s*(time-out\.|out-of-mem\.|int-overflow\.)|(\d{1,9})\s+(\d{1,15})\s*time-out\."
 )
@@ -79,10 +80,17 @@ class Imb(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table."""
         return per_rank(
-            block, lambda line: Output(Suite(line=line)), stops=stop_of,
+            block, lambda line: Output(_suite(block, line)), stops=stop_of,
             read=lambda output, line, text: _read_line(block, output, line, text),
             close=lambda output, _: _finish(block, output),
         )  # fmt: skip
+
+
+def _suite(block: Block, line: int) -> Suite:
+    suite = Suite(line=line)
+    if _LENGTHS.search(block.command):  # IMB-P2P does not print it
+        suite.facts["lengths"] = "user defined"
+    return suite
 
 
 def _read_line(block: Block, output: Output, line: Line, text: str) -> Iterator[Run]:
@@ -207,7 +215,8 @@ def _close(block: Block, output: Output, *, over: bool) -> Run:
     """Make the run of a table. `over`: something follows it, so that nothing of it can miss."""
     suite, table = output.suite, output.table
     assert table is not None
-    unit, problem = names.bandwidth_unit(table.test, table.columns, table.rows)
+    processes = int(str(table.facts.get("processes", 0)))
+    unit, problem = names.bandwidth_unit(table.test, table.columns, table.rows, processes)
     name = f"Multi-{table.test}" if table.multi else table.test
     table.stops = [*table.stops, *filter(None, [block.take_trouble()])]
     draft = Draft(
