@@ -32,16 +32,18 @@ _SOFT = b"\n\0"
 _TIME = r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+\-]\d\d:?\d\d)?[ \t]+(?=\S))?+"
 
 # `srun -l`: "3: ". Open MPI --tag-output: "[1,3]<stdout>:", of PRRTE "[prterun-host-17@1,3]<stdout>: ", with time
-# stamps "Mon Nov 23 10:00:00 2026[1,3]<stdout>:". Intel MPI: "[3] ". torchrun --tee: "[default3]:".
+# stamps "Mon Nov 23 10:00:00 2026[1,3]<stdout>:"; indented where a page quotes them. Intel MPI: "[3] ". torchrun --tee: "[default3]:".
 _LABEL = (
     r"(?:[ \t]*+\d{1,7}:[ \t]"
-    r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
+    r"|[ \t]*+(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
     r"(?:\[(?:[\w.\-]{1,120}@)?\d{1,9},\d{1,7}\](?:\[[\w.\-]{1,120}:\d{1,9}\])?(?:<std(?:out|err|diag)>)?"
     r"|<std(?:out|err|diag)>):[ \t]?"
     r"|\[\d{1,7}\]:?[ \t]|\[default\d{1,7}\]:)?+"
 )
 _LABELS = rf"{_LABEL}(?:{MARK}{HOST}{_LABEL})?+"
 _NEW_HOST = re.compile(rf"{_LABEL}({HOST}){_LABEL}".encode())
+# mpirun writes it once more where a program flushes within a line.
+_TAG = re.compile(rb"\[(?:[\w.\-]{1,120}@)?\d{1,9},\d{1,7}\]<std(?:out|err|diag)>:")
 _RANK = re.compile(rb"\[(?:default)?(?:[^\],]*,)?(\d+)\]|(?<![\w.\-])(\d+):[ \t]\Z")
 
 
@@ -147,6 +149,8 @@ class Reader:
             if begin > match.start(1):
                 new = _NEW_HOST.fullmatch(match[1])
                 rank, host = (_rank(match[1]), b"") if new is None else (None, new[1])
+                if (again := _TAG.search(match[1])) is not None:
+                    text = text.replace(again[0].decode(), "")
             found_by = (match.lastindex or 1) - 1
             return Line(self._number, text, rank, last and self._cut, found_by, host)
 

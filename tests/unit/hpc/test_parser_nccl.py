@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from log_scan import scan
 from network_logs import (
     NCCL,
@@ -87,3 +88,61 @@ def test_nccl_several_types_are_told_apart_by_phase() -> None:
     assert phases == {
         f"{w}-place {t} sum -1" for w in ("in", "out-of") for t in ("float", "double")
     }
+
+
+INFO = "node1:64:70 [1] NCCL INFO AllReduce: opCount 3f sendbuff 0x72 count 262144 datatype 7 op 0 root 0\n"
+ROW = re.compile(r"(?m)^( +\d{7} +\d+ +float +sum +-1)(( +[\d.]+){4})(( +[\d.]+){4})$")
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        INFO,
+        INFO * 3 + "[2026-01-31 12:00:00] node1:64:70 [0] NCCL WARN something else\n",
+        "[1,3]<stdout>:" + INFO,
+    ],
+)
+def test_nccl_rows_cut_by_what_nccl_itself_says(info: str) -> None:
+    whole = first(NCCL)
+    for cut in (rf"\1{info}\2{info}\4", rf"\1{info}\2\4", rf"\1\2{info}\4"):
+        text = ROW.sub(cut, NCCL)
+        assert text.count("NCCL INFO") >= 4
+        run = first(text)
+        assert (run.status, run.warnings, run.metrics) == ("ok", [], whole.metrics), run.reason
+
+
+def test_a_nccl_row_of_which_a_piece_is_missing_is_no_row() -> None:
+    text = ROW.sub(rf"\1{INFO}\2{INFO}\4", NCCL)
+    halves = [
+        line
+        for line in text.splitlines(keepends=True)
+        if re.match(r" +[\d.]+ +[\d.]+ +[\d.]+ +0\n", line)
+    ]
+    run = first(text.replace(halves[1], "", 1))
+    assert {m.size for m in run.metrics if m.size} == {1048576, 4194304, 8388608}
+    assert any("1 lines of the table" in warning for warning in run.warnings)
+    # Two halves with nothing before them are nobody's, and the cut end of a file is no row.
+    stray = NCCL.replace("# Out of bounds", halves[0] * 2 + "# Out of bounds")
+    assert len(first(stray).metrics) == len(first(NCCL).metrics)
+    assert first(text[: text.index(halves[-1]) + 20]).status == "truncated"
+
+
+def test_labels_of_ranks_within_a_nccl_row() -> None:
+    label = "[1,0]<stdout>:"
+    text = "".join(
+        label + line for line in ROW.sub(rf"\1{label}\2{label}\4", NCCL).splitlines(keepends=True)
+    )
+    run = first(text)
+    assert (run.status, run.metrics) == ("ok", first(NCCL).metrics), run.reason
+    # Indented, as a page quotes it.
+    assert first("".join(f"   {line}" for line in text.splitlines(keepends=True))).status == "ok"
+
+
+def test_nccl_tables_of_two_machines_on_one_page_are_two_runs() -> None:
+    table = NCCL[NCCL.index("#       size") :]
+    cut = table[: table.index("# Out of bounds")]
+    runs = scan(
+        f"On one machine:\n```\n{cut}```\nOn the other:\n```\n{cut}```\nOn a third:\n{table}"
+    )
+    assert [r.status for r in runs] == ["truncated", "truncated", "ok"]
+    assert len({tuple(m.printed for m in r.metrics if m.name == "busbw") for r in runs}) == 1

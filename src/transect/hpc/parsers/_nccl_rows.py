@@ -20,6 +20,11 @@ _HEADER = re.compile(r"#\s+(?:size|bytes)(?:\(B\))?\s+(?:count|N)\b")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 _TEXT = ("type", "redop", "op", "root")
 _TIMES = ("time", "cputime")
+# A line of NCCL itself. It may begin right behind a number: no host's name begins with one here.
+_INFO = re.compile(
+    r"(?:\[[\w.\-@,]{1,120}\](?:<\w{6}>)?:|\[\d{4}-\d\d-\d\d [^\]]{1,30}\] )?"
+    r"[A-Za-z][\w.\-]{0,79}:\d{1,9}:\d{1,9} \[\d{1,5}\] [NR]CCL [A-Z]"
+)
 _WRONG = ("#wrong", "error", "res")
 # Bus over algorithm bandwidth, of n ranks (nccl-tests, doc/PERFORMANCE.md).
 _SHARE = (
@@ -69,6 +74,7 @@ class Test:
     width: int = 0
     rows: list[Row] = field(default_factory=list)
     count: int = 0
+    piece: str = ""  # of a row that other output has cut: what of it has come
     lost: int = 0
     bounds: tuple[str, str] | None = None
     mean: str = ""
@@ -88,6 +94,30 @@ class Test:
     def just_started(self) -> bool:
         """Tell whether it may still be waiting for the list of its devices."""
         return self.started() and not (self.ranks or self.columns or self.failures or self.stops)
+
+    def pieced(self, text: str) -> Row | None:
+        """Take in a piece of a row, which ends where NCCL's own output begins; return the row when it is whole.
+
+        The program prints what it measures, then each half, and NCCL (NCCL_DEBUG=INFO) writes lines of its own between.
+        """
+        said = _INFO.search(text)
+        text = text[: said.start()] if said else text
+        cells = text.split(None, 40)
+        if len(cells) >= 3 and not is_number(cells[2]):
+            self.lost += bool(self.piece) or not said
+            self.piece = text if said else ""
+            return None
+        half = sum(name != "timestamp" for name in self.columns[_first(self.columns) :])
+        half //= max(1, sum(name in _TIMES for name in self.columns))
+        if not self.piece or len(cells) % half:
+            self.lost += 1
+            self.piece = ""
+            return None
+        self.piece = f"{self.piece} {text}"
+        whole = row(self.piece, self.columns)
+        if whole is not None:
+            self.piece = ""
+        return whole
 
     def ended(self) -> bool:
         """Tell whether the summary under the table has come."""
@@ -133,6 +163,10 @@ def units(text: str) -> dict[str, str]:
     return {"time": time, "bw": rate}
 
 
+def _first(columns: list[str]) -> int:
+    return next(i for i, name in enumerate(columns) if name in _TIMES)
+
+
 def row(text: str, columns: list[str]) -> Row | None:
     """Read a row; None when it is not one.
 
@@ -140,7 +174,7 @@ def row(text: str, columns: list[str]) -> Row | None:
     """
     cells = _STAMP.sub("", text[:600]).split(None, 40)[:40]
     columns = [name for name in columns if name != "timestamp"]
-    first = next(i for i, name in enumerate(columns) if name in _TIMES)
+    first = _first(columns)
     stats = columns[first:]
     if len(cells) < len(stats) + 3:
         return None

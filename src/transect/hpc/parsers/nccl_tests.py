@@ -25,7 +25,7 @@ from transect.hpc.parsers._network import (
 )
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import impossible, number
+from transect.hpc.values import NUMBER, impossible, number
 
 __all__ = ["NcclTests"]
 
@@ -80,6 +80,7 @@ class NcclTests(Parser):
     wants = (
         r"#",
         r"\d{1,19}[ \t]+\d{1,19}[ \t]+[a-z]",
+        rf"{NUMBER}[ \t]+{NUMBER}[ \t]+{NUMBER}",  # half of a row, after other output
         r"n?rccl-tests:",
         r"[RN]CCL version",
         r"(?:Out of bounds values|Avg bus bandwidth)",
@@ -126,7 +127,9 @@ def _starts(tests: list[Test], text: str) -> bool:
         return bool(last.op or last.settings or last.rows)
     if _SETTINGS.match(text):
         return bool(last.settings or last.rows)
-    return bool(rows.header(text)) and all(t.rows and t.ended() for t in tests)
+    # A program prints one head. A page may have cut the first table's end away.
+    headed = all(t.columns or t.failures for t in tests) and any(t.rows for t in tests)
+    return headed and bool(rows.header(text))
 
 
 def _read(block: Block, tests: list[Test], line: Line, text: str) -> None:
@@ -196,7 +199,12 @@ def _read_result(block: Block, tests: list[Test], line: Line, text: str) -> None
         test.stops = [*test.stops[:4], stop]
     elif test.columns and text[:1].isdecimal():
         row = rows.row(text, test.columns)
-        if row is None or not whole(line, test.width):
+        pieces = row is None
+        if row is None and not line.cut:
+            row = test.pieced(text)
+            if row is None:
+                return
+        if row is None or not (pieces or whole(line, test.width)):
             test.cut = test.cut or line.cut
             test.lost += not line.cut
             return
@@ -206,7 +214,7 @@ def _read_result(block: Block, tests: list[Test], line: Line, text: str) -> None
         if len(test.rows) < MOST_ROWS:
             test.rows.append(row)
         test.count += 1
-        test.width = len(line.text.rstrip())
+        test.width = test.width if pieces else len(line.text.rstrip())
 
 
 def _close(block: Block, test: Test) -> Run:
@@ -222,6 +230,7 @@ def _close(block: Block, test: Test) -> Run:
         if test.ended() and not draft.stop:
             draft.empty("the test concluded without a row")
         draft.ends(after)
+    test.lost += bool(test.piece)
     parameters = draft.parameters
     if test.op:
         parameters["op"] = test.op.removesuffix("_mpi").removesuffix("_perf")
