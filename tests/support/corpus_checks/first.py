@@ -72,7 +72,7 @@ def _stream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
                 (r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None
             )
             facts.append((f"value {key}", one is not None and one.printed == said))
-    for kernel in ("copy", "scale", "add", "triad"):
+    for kernel in ("copy", "scale", "add", "triad", "read", "write"):
         expected = truth.get(f"{kernel}_MBs") or truth.get(kernel)
         found = run.metric(kernel)
         if expected:

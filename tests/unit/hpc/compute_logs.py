@@ -90,6 +90,24 @@ BABEL_AFTER_5 = (
 
 
 # These versions print 2^20 bytes as a MB of size: 32 MB are 33.55e6 bytes.
+# Microsoft's STREAM: a rate and five numbers that nothing names.
+STREAM_MICROSOFT = """\
+Read and write vector size is 64.0 MB
+Scale and Copy vector size is 128.0 MB
+Triad and Add vector size is 192.0 MB
+Test executed with 2 cores
+Number of threads is 4
+Loops are using SSE instructions
+Number of Iterations is 6
+Function    Best Rate MB/s
+Read:      244    241    240    213    210    214
+Copy:      377    372    365    217    215    220
+Scale:     375    370    368    218    217    219
+Add:       519    512    507    215    214    216
+Triad:     515    511    505    216    214    216
+Write:     228    226    224    227    225    229
+"""
+
 GPU_STREAM = """\
 GPU-STREAM
 Version: 1.0

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from compute_logs import STREAM_MICROSOFT
 from hpc_logs import HPCC, HPL, LOGS, MATRIX, MEMORY, STREAM
 from log_scan import results, scan
 
@@ -197,6 +198,25 @@ def test_stream_in_binary_units() -> None:
     copy = run.metric("copy")
     assert run.status == "ok" and copy is not None and copy.normalised is not None
     assert copy.normalised.value == pytest.approx(2e10, rel=1e-4)
+
+
+def test_stream_of_microsoft_has_rates_and_no_times() -> None:
+    (run,) = scan(STREAM_MICROSOFT)
+    assert (run.status, run.variant, run.line) == ("ok", "microsoft", 8), run.reason
+    assert [(m.name, m.printed) for m in run.metrics] == [
+        ("read", "244"), ("copy", "377"), ("scale", "375"), ("add", "519"), ("triad", "515"), ("write", "228"),
+    ]  # fmt: skip
+    assert run.parameters == {"cores": 2, "threads_requested": 4, "repetitions": 6}
+    (cut,) = scan(STREAM_MICROSOFT[: STREAM_MICROSOFT.index("Write:")])
+    assert (cut.status, "no row for write" in cut.reason) == ("truncated", True)
+    assert [r.status for r in scan(STREAM_MICROSOFT * 2)] == ["ok", "ok"]
+
+
+def test_stream_rows_whose_columns_are_no_times_are_no_result() -> None:
+    (run,) = scan(
+        STREAM.replace("0.008100     0.008000     0.009000", "19000 18000 15000 14000 12000")
+    )
+    assert run.status == "invalid" and "is not between" in run.reason
 
 
 def test_stream_of_mpi_counts_the_arrays_of_all_ranks() -> None:

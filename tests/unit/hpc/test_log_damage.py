@@ -127,7 +127,7 @@ ENDS_IN_A_NUMBER = {"io500 bash", "babelstream mojo", "osu"}
 # What an unfinished run of these has measured so far is not what it says in the end.
 SO_FAR = CHANGES | {
     "stream", "ior 3.0.1", "ior 3.2.1", "ior 3.3.0", "ior 4.1.0", "ior json", "babelstream mojo", "mlperf",
-    "mlperf 0.5", "mlperf hpc", "tf-cnn-benchmarks", "dllogger", "dllogger units", "dllogger json",
+    "mlperf 0.5", "mlperf 0.6", "mlperf hpc", "tf-cnn-benchmarks", "dllogger", "dllogger units", "dllogger json",
     "neuron", "tensorflow", "nvidia-bert-tensorflow", "fairseq", "megatron",
 }  # fmt: skip
 

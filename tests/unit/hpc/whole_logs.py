@@ -57,6 +57,7 @@ LOGS = {
     **{
         name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()
     },
+    "stream microsoft": Log(compute.STREAM_MICROSOFT, "stream"),
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),
     "nccl-tests": Log(network.NCCL, "nccl-tests"),
@@ -64,6 +65,7 @@ LOGS = {
     "npb": Log(network.NPB, "npb"),
     "mlperf": Log(learning.mlperf(), "mlperf-training"),
     "mlperf 0.5": Log(learning.OLD, "mlperf-training"),
+    "mlperf 0.6": Log(learning.mll(), "mlperf-training"),
     "mlperf hpc": Log(learning.mlperf("cosmoflow", "eval_error", (0.2, 0.1)), "mlperf-hpc"),
     "tf-cnn-benchmarks": Log(learning.TF, "tf-cnn-benchmarks"),
     "horovod": Log(learning.HOROVOD, "horovod"),

@@ -1,4 +1,4 @@
-"""STREAM: McCalpin's C and Fortran versions, NVIDIA-STREAM and the CUDA port.
+"""STREAM: McCalpin's C and Fortran versions, NVIDIA-STREAM, the CUDA port and Microsoft's.
 
 The rate is recomputed as the program counts it: copy and scale move two arrays, add and triad
 three (https://www.cs.virginia.edu/stream/ref.html, "counting bytes and FLOPS").
@@ -14,6 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.parsers._network import between
 from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
@@ -27,7 +28,13 @@ _ROW = re.compile(
     rf"({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})",
     re.IGNORECASE,
 )
-_TABLE = re.compile(r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?", re.IGNORECASE)
+_TABLE = re.compile(
+    r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE
+)
+# Under a head without times: what stands behind the rate has no name.
+_RATE = re.compile(
+    rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE
+)
 _VERSION = re.compile(r"(?:STREAM version \$Revision:\s*|NVIDIA-STREAM\s+v?)([\w.]{1,20})")
 _BYTES = re.compile(r"This system uses\s+(\d{1,4}) bytes per")
 _SIZE = re.compile(r"(?:Total Aggregate )?Array size\s*(?:\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
@@ -36,8 +43,12 @@ _MEGABYTES = re.compile(
 )
 _THREADS = re.compile(r"Number of Threads (requested|counted)\s*=\s*(\d{1,9})")
 _TIMES = re.compile(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
+_MICROSOFT = re.compile(
+    r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))"
+)
 _TESTS = re.compile(r"STREAM tests:\s*([A-Z ]{4,60})")
-_HEADS = ("STREAM version", "NVIDIA-STREAM", "STREAM Benchmark implementation")
+_OF_MICROSOFT = "Read and write vector size is"
+_HEADS = ("STREAM version", "NVIDIA-STREAM", "STREAM Benchmark implementation", _OF_MICROSOFT)
 _MOST_OPEN = 4096
 
 
@@ -45,6 +56,7 @@ _MOST_OPEN = 4096
 class _Table:
     line: int
     unit: str
+    timed: bool = True  # whether times stand behind the rates
     rows: dict[str, tuple[str, str, str, str]] = field(default_factory=dict)
     verdict: str = ""
     reason: str = ""
@@ -65,7 +77,7 @@ class _Output:
     def expected(self) -> list[str]:
         tests = self.facts.get("tests")
         named = [one for one in str(tests).lower().split() if one in _ARRAYS] if tests else []
-        return named or list(_ARRAYS)
+        return named or [*_ARRAYS, *(("read", "write") if self.variant == "microsoft" else ())]
 
 
 @PARSERS.register("stream")
@@ -73,11 +85,11 @@ class Stream(Parser):
     """Reads tables of rates and their verdicts."""
 
     benchmark = "stream"
-    description = "STREAM: McCalpin's C version, NVIDIA-STREAM, the CUDA port"
+    description = "STREAM: McCalpin's C version, NVIDIA-STREAM, the CUDA port, Microsoft's"
     proof = Proof(
-        identity="`STREAM version $Revision`, NVIDIA-STREAM, the CUDA port's title, the head of its table",
+        identity="`STREAM version $Revision`, NVIDIA-STREAM, the CUDA port's title, `Read and write vector size is 64.0 MB`, the head of its table",
         success="a row for each kernel and `Solution Validates`; variants that print no verdict need none; rate and time agree with the bytes",
-        failure="`Failed Validation`, a rate that is no number or that array size and time refute",
+        failure="`Failed Validation`, a rate that is no number or that array size and time refute, a mean time outside of least and most",
     )
     programs = (
         r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?",
@@ -87,12 +99,13 @@ class Stream(Parser):
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",
         r"STREAM Benchmark implementation in",
+        rf"{_OF_MICROSOFT} \d",
         r"This system uses[ \t]+\d+ bytes per (?:array element|DOUBLE PRECISION|SINGLE PRECISION)",
         r"Function[ \t]+(?:Best )?Rate[ \t]*\(?[kKMGT]i?B/s",
     )
     wants = (
         *starts,
-        *searched(_ROW, _SIZE, _MEGABYTES, _THREADS, _TESTS),
+        *searched(_ROW, _RATE, _SIZE, _MEGABYTES, _THREADS, _TESTS, _MICROSOFT),
         r"Each (?:kernel|test)",
         r"Solution Validates",
         r"Failed Validation",
@@ -145,7 +158,10 @@ def _read(output: _Output, line: Line, text: str) -> None:
     if _heads(output, text):
         output.heads += 1
         output.headed = True
-    if (match := _ROW.match(text)) is not None:
+    timed = not output.tables or output.tables[-1].timed
+    if (match := (_ROW if timed else _RATE).match(text)) is not None:
+        if line.cut and text.endswith(match[2]):
+            return  # the rate may have lost digits
         kernel = match[1].lower()
         table = next((t for t in output.tables if kernel not in t.rows), None)
         if table is None:
@@ -153,11 +169,16 @@ def _read(output: _Output, line: Line, text: str) -> None:
                 line=line.number, unit=output.tables[0].unit if output.tables else "MB/s"
             )
             output.tables.append(table)
-        table.rows[kernel] = (match[2], match[3], match[4], match[5])
+        table.rows[kernel] = (
+            (match[2], match[3], match[4], match[5]) if timed else (match[2], "", "", "")
+        )
+        if kernel in ("read", "write"):
+            output.variant = "microsoft"
     elif (match := _TABLE.match(text)) is not None:
         unit = match[1].replace("mb/s", "MB/s").replace("KB/s", "kB/s")
         output.headed = False
-        output.tables.append(_Table(line=line.number, unit=unit if unit in UNITS else "MB/s"))
+        unit = unit if unit in UNITS else "MB/s"
+        output.tables.append(_Table(line=line.number, unit=unit, timed=match[2] is not None))
     elif text.startswith(("Solution Validates", "Failed Validation")):
         _read_verdict(output, text)
     else:
@@ -178,7 +199,12 @@ def _read_verdict(output: _Output, text: str) -> None:
 
 def _read_fact(output: _Output, text: str) -> None:
     facts = output.facts
-    if (match := _VERSION.match(text)) is not None:
+    if text.startswith(_OF_MICROSOFT):
+        output.variant = "microsoft"
+    elif (match := _MICROSOFT.match(text)) is not None:
+        key = {"threads": "threads_requested", "Iterations": "repetitions", None: "cores"}[match[2]]
+        facts[key] = int(match[1] or match[3])
+    elif (match := _VERSION.match(text)) is not None:
         output.version = match[1]
         if text.startswith("NVIDIA"):
             output.variant = "nvidia"
@@ -224,6 +250,8 @@ def _result(block: Block, output: _Output, table: _Table) -> Run:
         )
     if not table.verdict and draft.ok:
         draft.warnings.append("this variant prints no validation of its result")
+    if not table.timed:
+        draft.warnings.append("the columns behind the rates have no head and are not read")
     return draft.run()
 
 
@@ -233,9 +261,13 @@ def _judge(draft: Draft, output: _Output, table: _Table) -> None:
     if missing := [kernel for kernel in output.expected() if kernel not in table.rows]:
         draft.lacks(f"no row for {', '.join(missing)}")
     present = {metric.phase for metric in draft.metrics if metric.name == metric.phase}
-    for kernel, (rate, *_) in table.rows.items():
+    for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
         if kernel not in present:
             draft.refuse(f"{kernel}: the rate is {rate}")
+        if not between(min_s, mean_s, max_s):
+            draft.refuse(
+                f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s"
+            )
     for metric in draft.metrics:
         draft.refuse_impossible([metric])
         if draft.ok and metric.name == metric.phase:
