@@ -77,6 +77,48 @@ TF_CASES = [
 ]
 
 
+def doubled(text: str) -> str:
+    """Two workers that print the same lines, the second one a little slower."""
+    slower = text.replace("600.1", "599.1").replace("601.2", "598.2").replace("602.3", "597.3")
+    pairs = zip(text.splitlines(keepends=True), slower.splitlines(keepends=True), strict=True)
+    return "".join(one + other for one, other in pairs)
+
+
+def test_two_workers_of_horovod_without_labels_are_two_runs() -> None:
+    text = doubled(TF.replace("replicated", "horovod"))
+    runs = scan(text)
+    assert [(r.status, r.parameters["steps"], printed(r, "total")) for r in runs] == [
+        ("ok", 20, "601.95")
+    ] * 2
+    assert [r.samples["images_per_second"].values for r in runs] == [
+        [600.1, 601.2, 602.3], [599.1, 598.2, 597.3],
+    ]  # fmt: skip
+    assert all(any("interleave" in w for w in r.warnings) for r in runs)
+    # One is a step behind; one prints no steps; the head is lost; nothing tells the second total.
+    lines = text.splitlines(keepends=True)
+    steps = [i for i, line in enumerate(lines) if "jitter" in line]
+    lines[steps[1]], lines[steps[2]] = lines[steps[2]], lines[steps[1]]
+    assert [r.status for r in scan("".join(lines))] == ["ok", "ok"]
+    silent = "".join(
+        line for line in text.splitlines(keepends=True) if not re.search(r"59\d\.\d \+", line)
+    )
+    assert [r.status for r in scan(silent.replace("total images/sec: 601.95\n", "", 1))] == ["ok"]
+    assert [r.status for r in scan(text[text.index("1\timages") :])] == ["ok", "ok"]
+    assert [r.status for r in scan(text.replace("total images/sec: 601.95\n", "", 1))] == [
+        "ok",
+        "truncated",
+    ]
+
+
+def test_a_run_that_died_before_its_first_step_does_not_lend_its_settings() -> None:
+    died = TF[: TF.index("Step\t")].replace("resnet50", "vgg16")
+    runs = scan(died + TF)
+    assert [(r.status, r.parameters["model"]) for r in runs] == [
+        ("truncated", "vgg16"),
+        ("ok", "resnet50"),
+    ]
+
+
 @pytest.mark.parametrize(("change", "status", "reason"), TF_CASES)
 def test_tf_cnn_status(change: Callable[[str], str], status: str, reason: str) -> None:
     run = one(change(TF))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.parsers._tf_cnn_tables import Output, Table
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, log_metric, number
@@ -41,28 +42,8 @@ _KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Tas
 # The total covers what the running mean covers: nothing but noise lies between the two.
 _AGREEMENT = 0.2
 _MOST_RANKS = 1024
-
-
-@dataclass(slots=True)
-class _Output:
-    """What one worker has printed so far."""
-
-    line: int
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    columns: list[str] = field(default_factory=list)
-    steps: int = 0
-    last_step: int = 0
-    rates: Samples = field(
-        default_factory=lambda: Samples("images/sec", Direction.HIGHER, limit=1000)
-    )
-    jitter: str = ""
-    uncertainty: str = ""
-    extra: dict[str, Samples] = field(default_factory=dict)
-    accuracy: tuple[str, str] | None = None
-    errors: list[str] = field(default_factory=list)
-
-    def begun(self) -> bool:
-        return bool(self.columns or self.steps or self.accuracy)
+# Settings in which the workers of one run do not differ.
+_TELLING = ("tensorflow", "model", "dataset", "mode", "batch_size_global")
 
 
 @PARSERS.register("tf-cnn-benchmarks")
@@ -98,7 +79,7 @@ class TfCnnBenchmarks(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per total, and one for what breaks off before it. Ranks are kept apart."""
-        outputs: dict[int | None, _Output] = {}
+        outputs: dict[int | None, Output] = {}
         for line in block:
             text = without_prefix(line.text)
             if line.rank not in outputs and len(outputs) >= _MOST_RANKS:
@@ -106,48 +87,61 @@ class TfCnnBenchmarks(Parser):
             output = outputs.get(line.rank)
             if output is None or _begins(output, text):
                 if output is not None:
-                    yield _finish(block, output, None)
-                output = outputs[line.rank] = _Output(line=line.number)
+                    yield from _rest(block, output)
+                output = outputs[line.rank] = Output(line=line.number)
             total = _TOTAL.match(text)
             if total is not None and not line.cut:
-                del outputs[line.rank]
-                yield _finish(block, output, total)
+                table = output.table(line.number)
+                table.total = total
+                yield _finish(block, output, table)
+                if not output.rest():
+                    del outputs[line.rank]
                 if not outputs:
                     return  # the rest of the file may belong to anything
                 continue
             _read(output, line, text)
         for output in outputs.values():
-            if output.begun() or output.parameters:
-                yield _finish(block, output, None)
+            yield from _rest(block, output)
 
 
-def _begins(output: _Output, text: str) -> bool:
+def _rest(block: Block, output: Output) -> Iterator[Run]:
+    return (_finish(block, output, table) for table in output.rest())
+
+
+def _begins(output: Output, text: str) -> bool:
     """Tell whether a header or a first step follows a table that has had no total."""
-    if not output.begun():
-        return False
+    if (match := _HEADER.match(text)) is not None:
+        # What died before its first step, and the next one with other settings.
+        settings: dict[str, Parameter] = {}
+        _read_header(settings, match[1], match[2].strip())
+        name, value = next(iter(settings.items()))
+        other = name in _TELLING and output.parameters.get(name, value) != value
+        return other or (bool(output.tables) and text.startswith(("TensorFlow:", "Model: ")))
+    if text.startswith("Step\t"):
+        return any(table.steps > 1 or table.accuracy for table in output.tables)
     match = _STEP.match(text)
-    if match is not None:
-        return int(match[1]) <= output.last_step
-    return text.startswith(("TensorFlow:", "Model: ", "Step\t"))
+    return (
+        match is not None
+        and bool(output.open())
+        and all(int(match[1]) < table.last_step for table in output.open())
+    )
 
 
-def _read(output: _Output, line: Line, text: str) -> None:
+def _read(output: Output, line: Line, text: str) -> None:
     if line.cut:
         return  # a number may have lost digits
-    if (match := _STEP.match(text)) is not None:
-        output.steps += 1
-        output.last_step = int(match[1])
-        output.rates.add(match[2])
-        output.uncertainty, output.jitter = match[3], match[4]
-        _read_columns(output, match[5])
-    elif (match := _EVAL_STEP.match(text)) is not None:
-        output.steps += 1
-        output.rates.add(match[2])
+    if (match := _STEP.match(text) or _EVAL_STEP.match(text)) is not None:
+        table = output.table_of_step(int(match[1]), line.number)
+        if table is not None:
+            _read_step(table, match)
     elif text.startswith("Step") and "Img/sec" in text:
         names = [one.strip() for one in text.split("\t")[2:12]]
-        output.columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
+        columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
+        place = line.number if output.tables else output.line
+        if len(output.tables) < _MOST_RANKS:
+            output.tables.append(Table(line=place, columns=columns))
     elif (match := _ACCURACY.match(text)) is not None:
-        output.accuracy = (match[1], match[2])
+        output.table(line.number).accuracy = (match[1], match[2])
     elif (match := _HEADER.match(text)) is not None:
         _read_header(output.parameters, match[1], match[2].strip())
     elif (match := _PER_DEVICE.match(text)) is not None:
@@ -156,14 +150,23 @@ def _read(output: _Output, line: Line, text: str) -> None:
         output.errors.append(excerpt(text))
 
 
-def _read_columns(output: _Output, text: str) -> None:
+def _read_step(table: Table, match: re.Match[str]) -> None:
+    table.steps += 1
+    table.rates.add(match[2])
+    if match.re is _STEP:
+        table.last_step = int(match[1])
+        table.uncertainty, table.jitter = match[3], match[4]
+        _read_columns(table, match[5])
+
+
+def _read_columns(table: Table, text: str) -> None:
     cells = text.split()
     if cells and _TIME_STAMP.match(cells[-1]):
         cells.pop()  # some copies of the program append the time
-    for name, cell in zip(output.columns, cells, strict=False):
+    for name, cell in zip(table.columns, cells, strict=False):
         higher = "accuracy" in name
         direction = Direction.HIGHER if higher else Direction.LOWER
-        output.extra.setdefault(name, Samples("1", direction, limit=1000)).add(cell)
+        table.extra.setdefault(name, Samples("1", direction, limit=1000)).add(cell)
 
 
 def _read_header(parameters: dict[str, Parameter], key: str, value: str) -> None:
@@ -180,7 +183,8 @@ def _read_header(parameters: dict[str, Parameter], key: str, value: str) -> None
         parameters.setdefault(name, excerpt(value))
 
 
-def _metrics(output: _Output, total: re.Match[str] | None) -> list[LogMetric]:
+def _metrics(output: Output, table: Table) -> list[LogMetric]:
+    total = table.total
     out: list[LogMetric | None] = []
     if total is not None:
         # Without a backward pass it is no rate of training.
@@ -189,73 +193,79 @@ def _metrics(output: _Output, total: re.Match[str] | None) -> list[LogMetric]:
         metric = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
         if metric is not None:
             out.append(replace(metric, unit=f"{total[1]}/sec"))
-    if output.rates.count:
+    if table.rates.count:
         out.append(
             log_metric(
-                "images_per_second", output.rates.last, "images/sec", Direction.HIGHER,
-                size=output.last_step or None, phase="last step",
+                "images_per_second", table.rates.last, "images/sec", Direction.HIGHER,
+                size=table.last_step or None, phase="last step",
             )
         )  # fmt: skip
         lower = Direction.LOWER
-        out.append(log_metric("uncertainty", output.uncertainty, "images/sec", lower))
-        out.append(log_metric("jitter", output.jitter, "images/sec", lower))
-    for name, samples in output.extra.items():
+        out.append(log_metric("uncertainty", table.uncertainty, "images/sec", lower))
+        out.append(log_metric("jitter", table.jitter, "images/sec", lower))
+    for name, samples in table.extra.items():
         out.append(log_metric(name, samples.last, "1", samples.direction, phase="last step"))
-    if output.accuracy is not None:
+    if table.accuracy is not None:
         for name, printed, key in (
-            ("accuracy_at_1", output.accuracy[0], "accuracy"),
-            ("accuracy_at_5", output.accuracy[1], None),
+            ("accuracy_at_1", table.accuracy[0], "accuracy"),
+            ("accuracy_at_5", table.accuracy[1], None),
         ):
             out.append(log_metric(name, printed, "1", Direction.HIGHER, registered=key))
     return [one for one in out if one is not None]
 
 
-def _finish(block: Block, output: _Output, total: re.Match[str] | None) -> Run:
+def _finish(block: Block, output: Output, table: Table) -> Run:
     mode = str(output.parameters.get("mode", "")).lower().replace("benchmarkmode.", "")
     draft = Draft(
-        block=block, benchmark="tf-cnn-benchmarks", line=output.line, variant=mode,
-        version=str(output.parameters.get("tensorflow", "")), metrics=_metrics(output, total),
-        parameters={**output.parameters, "steps": output.last_step or output.steps},
-        warnings=output.rates.warnings("images/sec"), stops=[block.take_trouble(), *output.errors],
+        block=block, benchmark="tf-cnn-benchmarks", line=table.line, variant=mode,
+        version=str(output.parameters.get("tensorflow", "")), metrics=_metrics(output, table),
+        parameters={**output.parameters, "steps": table.last_step or table.steps},
+        warnings=table.rates.warnings("images/sec"), stops=[block.take_trouble(), *output.errors],
     )  # fmt: skip
-    if output.steps:
+    if table.steps:
         draft.warnings.append(
             "images/sec of a step line is the running mean, not the rate of one step"
         )
-    if output.rates.count:
-        draft.samples["images_per_second"] = output.rates.series()
-    draft.samples |= {name: one.series() for name, one in output.extra.items()}
-    _judge(draft, output, total)
+    if table.rates.count:
+        draft.samples["images_per_second"] = table.rates.series()
+    draft.samples |= {name: one.series() for name, one in table.extra.items()}
+    if sum(one.steps > 0 for one in output.tables) > 1:
+        draft.warnings.append(
+            "tables without rank labels interleave: steps and totals are matched in their order"
+        )
+    _judge(draft, output, table)
     return draft.run()
 
 
-def _judge(draft: Draft, output: _Output, total: re.Match[str] | None) -> None:
-    if total is None and output.accuracy is None:
-        where = f"after step {output.last_step}" if output.steps else "before the first step"
+def _judge(draft: Draft, output: Output, table: Table) -> None:
+    total = table.total
+    if total is None and table.accuracy is None:
+        where = f"after step {table.last_step}" if table.steps else "before the first step"
         draft.ends(where, lacks=", without a total")
     if total is not None and number(total[2]) is None:
         draft.refuse(f"the total is {total[2]}")
     if total is not None and number(total[2]) == 0:
         draft.refuse("the total is 0: no step was measured")
-    loss = next((s for n, s in output.extra.items() if "loss" in n), None)
-    for what, samples in (("images/sec", output.rates), ("loss", loss)):
+    loss = next((s for n, s in table.extra.items() if "loss" in n), None)
+    for what, samples in (("images/sec", table.rates), ("loss", loss)):
         if samples is not None and samples.broken:
             draft.refuse(f"{what} is {samples.broken} in a step")
     draft.refuse_impossible(one for one in draft.metrics if "loss" not in one.name)
-    draft.refuse(_compare(output, total))
+    draft.refuse(_compare(output, table))
 
 
-def _compare(output: _Output, total: re.Match[str] | None) -> str:
+def _compare(output: Output, table: Table) -> str:
+    total = table.total
     planned = output.parameters.get("num_batches")
-    if total is None or not output.rates.count:
+    if total is None or not table.rates.count:
         return ""
-    mean, printed = number(output.rates.last), number(total[2])
-    whole = isinstance(planned, int) and output.last_step == planned
+    mean, printed = number(table.rates.last), number(total[2])
+    whole = isinstance(planned, int) and table.last_step == planned
     workers = output.parameters.get("variables", "")
     if whole and mean and printed and workers not in ("horovod", "distributed_replicated"):
         if abs(mean - printed) > _AGREEMENT * max(mean, printed):
-            last = output.rates.last
+            last = table.rates.last
             return f"the total is {total[2]}, but the mean of all {planned} steps {last}"
-    elif isinstance(planned, int) and output.last_step > planned:
-        return f"step {output.last_step} of {planned} batches"
+    elif isinstance(planned, int) and table.last_step > planned:
+        return f"step {table.last_step} of {planned} batches"
     return ""
