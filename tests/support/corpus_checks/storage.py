@@ -68,8 +68,10 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         m.name == "time" and m.phase and m.phase.endswith("-write") and m.value < 300
         for m in run.metrics
     )
-    expected_status = "invalid" if short or "ERROR INVALID" in text else "ok"
+    expected_status = "invalid" if "ERROR INVALID" in text else "ok"
     facts.append(("status", len(runs) == 1 and run.status == expected_status))
+    if short and expected_status == "ok":
+        facts.append(("status doubted", any("300 s of writing" in one for one in run.suspicions)))
     return facts
 
 

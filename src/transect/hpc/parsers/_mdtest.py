@@ -75,8 +75,8 @@ def broken(printed: str) -> bool:
     return printed != "-" and number(printed) is None
 
 
-def wrong(table: Table, operation: str, row: tuple[str, ...]) -> str | None:
-    """Say what is wrong within one row, or return None."""
+def wrong(table: Table, operation: str, row: tuple[str, ...], tasks: int) -> str | None:
+    """Say what is wrong within one row, or return None. `tasks`: 0 where the log does not say."""
     label = f"{operation} ({table.kind})"
     for column, printed in zip(COLUMNS, row, strict=True):
         # One iteration has no deviation: some versions print nan.
@@ -94,8 +94,10 @@ def wrong(table: Table, operation: str, row: tuple[str, ...]) -> str | None:
     wide = most[1] - least[0]
     if deviation[0] > 0.7072 * wide + 1e-6 * most[1]:
         return f"{label}: Std Dev {row[3]} is more than max {row[0]} and min {row[1]} allow"
-    if number(row[3]) == 0 and most[0] - least[1] > 1e-6 * most[1] + 0.01:
-        return f"{label}: Std Dev {row[3]}, but max {row[0]} and min {row[1]} differ"
+    # The deviation of n values is at least their range over sqrt(2 n): 1.9 takes it over iterations and tasks.
+    values = 2 * table.iterations * tasks
+    if values and most[0] - least[1] > deviation[1] * values**0.5 + 1e-6 * most[1]:
+        return f"{label}: Std Dev {row[3]} is less than max {row[0]} and min {row[1]} of {values // 2} values allow"
     return None
 
 

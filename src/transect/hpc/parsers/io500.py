@@ -21,6 +21,7 @@ from transect.hpc.parsers._io500 import (
     Score,
     core,
     product_total,
+    short_writes,
     wrong,
 )  # fmt: skip
 from transect.hpc.prefilter import searched
@@ -39,7 +40,8 @@ _SCORE = re.compile(
     rf"\[(SCOREX?)[ ]?(-invalid)?\][ \t]+Bandwidth[ \t]+({NUMBER})[ \t]+([GM]i?B/s)[ \t]*:"
     rf"[ \t]*IOPS[ \t]+({NUMBER})[ \t]+(k?iops|kIOPS|IOPS)[ \t]*:[ \t]*TOTAL[ \t]+({NUMBER})(.*)"
 )
-_VERSION = re.compile(r"IO500 version[ \t]+(\S{1,80})(?:[ \t]+\((\w{1,20})\))?")
+# Built outside git it has no version to print.
+_VERSION = re.compile(r"IO500 version[ \t]+(?:([^\s(]\S{0,79})[ \t]*)?(?:\((\w{1,20})\))?")
 _SECTION = re.compile(rf"\[({_NAME}|run|SCOREX?)\]$")
 _PAIR = re.compile(r"([\w\-]{1,40})[ \t]+=[ \t]*(.*)")
 _PROCS = re.compile(r"procs\s*= ?(\d{1,10})$")
@@ -58,8 +60,8 @@ class Io500(Parser):
     description = "IO500: bandwidth and metadata scores of a file system, C and bash versions"
     proof = Proof(
         identity="`IO500 version`, lines `[RESULT]` and `[SCORE]`, the keys of result.txt, `[Starting] ior_easy_write`",
-        success="a whole `[SCORE]`, `[SCOREX]` too in extended mode; it is the geometric mean of the phases (in 2017 the product)",
-        failure="`-invalid`, `ERROR INVALID`, a write phase below 300 s, a score that the phases refute",
+        success="a whole `[SCORE]`, `[SCOREX]` too in extended mode; it is the geometric mean of the phases (in 2017 the product); a write phase below 300 s is `suspicious`",
+        failure="`-invalid`, `ERROR INVALID`, a score that the phases refute",
     )
     programs = (r"io500(?:\.sh)?",)
     contains = frozenset(("ior", "mdtest"))
@@ -117,7 +119,7 @@ def _read(outcome: Outcome, line: Line, text: str) -> None:
     elif (match := _SCORE.match(text)) is not None:
         _read_score(outcome, line, match)
     elif (match := _VERSION.match(text)) is not None:
-        outcome.headed, outcome.form, outcome.version = True, "C summary", match[1]
+        outcome.headed, outcome.form, outcome.version = True, "C summary", match[1] or ""
         if match[2]:
             outcome.facts["mode"] = match[2]
     elif (match := _SECTION.match(text)) is not None:
@@ -289,6 +291,7 @@ def _run(block: Block, outcome: Outcome) -> Run:
             replace(m, normalised=None) if m.name == "score" else m for m in draft.metrics
         ]
     if draft.ok:
+        draft.suspicions += short_writes(outcome)
         warnings += outcome.errors
         if len(outcome.found((*BANDWIDTH, *METADATA))) < len(BANDWIDTH) + len(METADATA):
             warnings.append("not all phases are in the log: the score cannot be recomputed")

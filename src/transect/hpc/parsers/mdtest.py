@@ -225,7 +225,7 @@ def _judge(draft: Draft, output: Output) -> None:
     for table in output.tables:
         for operation, row in table.rows.items():
             if draft.ok:
-                draft.refuse(wrong(table, operation, row))
+                draft.refuse(wrong(table, operation, row, int(str(output.facts.get("tasks", 0)))))
     if draft.ok:
         draft.refuse(contradicted(output))
     draft.refuse_impossible(_metrics(output.table("rate"), output))
