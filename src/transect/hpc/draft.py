@@ -114,6 +114,8 @@ class Draft:
 
     def run(self) -> Run:
         """Return what has become of it."""
+        if not self.metrics:
+            self.empty("no number of a result is in it")
         return Run(
             file=self.block.file, line=self.line, benchmark=self.benchmark, variant=self.variant,
             version=self.version, status=self.status, reason=self.reason, parameters=self.parameters,

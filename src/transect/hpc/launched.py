@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from transect.hpc.base import Parser, Run, RunStatus
 from transect.hpc.block import TROUBLE
 from transect.hpc.text import Line, excerpt
 
-__all__ = ["Launch", "launch_pattern"]
+__all__ = ["Launch", "is_source", "launch_pattern"]
 
 # `+ ` is what a shell prints before a command under `set -x`; words before the program are options, a
 # container, a wrapper.
@@ -39,6 +40,27 @@ _VALUE_NEXT = re.compile(
 )
 _LINES = 400
 _KEPT = 3
+# What stands in a script and in no log of it: variables, redirections, a command that goes on in the next line.
+_SCRIPTED = re.compile(r"\\$|\$[\w({@]|(?<![-=<])>|\|\||&&")
+_SOURCE = re.compile(
+    rb"\A\s*#!|^[ \t]*(?:#(?:SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|```|~~~|\.\. code|apiVersion:)",
+    re.MULTILINE,
+)
+# fmt: off
+_SOURCES = frozenset((
+    ".md", ".rst", ".html", ".htm", ".adoc", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh", ".bash", ".slurm",
+    ".sbatch", ".pbs", ".lsf", ".py", ".pl", ".lua", ".c", ".cc", ".cpp", ".h", ".hpp", ".cu", ".f90", ".go", ".rs", ".js",
+    ".j2", ".jinja", ".tmpl", ".template", ".mk", ".cmake",
+))
+# fmt: on
+_SOURCE_NAMES = frozenset(("makefile", "dockerfile", "jenkinsfile"))
+
+
+def is_source(file: str, head: bytes) -> bool:
+    """Tell whether a file is a script, a page or a program's source, where a launcher's line started nothing."""
+    path = PurePath(file)
+    named = path.suffix.lower() in _SOURCES or path.name.lower() in _SOURCE_NAMES
+    return named or _SOURCE.search(head) is not None
 
 
 def programs_of(parser: Parser) -> tuple[str, ...]:
@@ -71,6 +93,9 @@ class Launch:
     program: str
     command: str = ""
     rank: int | None = None
+    traced: bool = False  # the shell itself says that it runs it
+    scripted: bool = False
+    troubled: bool = False
     words: list[str] = field(default_factory=list)
     seen: int = 0
 
@@ -91,8 +116,13 @@ class Launch:
             return None
         return cls(
             line=line.number, benchmark=benchmark, program=program, command=line.text[start:].strip(),
-            rank=line.rank,
+            rank=line.rank, traced=line.text.lstrip().startswith("+"),
+            scripted=_SCRIPTED.search(line.text) is not None,
         )  # fmt: skip
+
+    def believed(self, *, source: bool) -> bool:
+        """Tell whether it took place: `source` where the file is a script or a page (`is_source`)."""
+        return self.traced or self.troubled or not (source or self.scripted)
 
     def repeats(self, before: Launch) -> bool:
         """Tell whether it is the launch before once more: shells, launchers and ranks say one command twice."""
@@ -112,7 +142,9 @@ class Launch:
         said = excerpt(text)
         if said in self.words or len(self.words) >= _KEPT or text.startswith(("+", "#")):
             return
-        if _TROUBLE.match(text) or _WORDS.search(text):
+        troubled = _TROUBLE.match(text) is not None
+        if troubled or _WORDS.search(text):
+            self.troubled = self.troubled or troubled
             self.words.append(said)
 
     def run(self, file: str, last_line: str) -> Run:

@@ -10,7 +10,7 @@ from transect.domain.errors import FAULTS
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
 from transect.hpc.block import STARTS, TROUBLE, Block
 from transect.hpc.hosts import MOST_HOSTS
-from transect.hpc.launched import Launch, launch_pattern
+from transect.hpc.launched import Launch, is_source, launch_pattern
 from transect.hpc.prefilter import LinePattern
 from transect.hpc.refusal import Refusal
 from transect.hpc.text import Line, Reader, excerpt, line_pattern
@@ -29,6 +29,11 @@ _MAGIC = {
     b"\x89HDF": "HDF5 data",
     b"SQLite format 3": "an SQLite database",
 }
+# What stands for a number, or for words, in a form that nobody has filled in.
+_PLACEHOLDER = re.compile(
+    r"\bX{1,6}\.X{1,6}\b|[\[<](?:(?:fill|insert|enter)[ _\-]?(?:in|here|value)?|TBD|TODO)[\]>]|<(?:value|number|result)>",
+    re.IGNORECASE,
+)
 # Finds what is suspicious, refuses nothing.
 _DOUBTS = Refusal()
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b\0")) + b"\x7f"
@@ -109,6 +114,10 @@ class Scanner:
         pushed: Line | None = None
         launch: Launch | None = None
         adopted: set[bytes] = set()
+
+        def believed(one: Launch) -> bool:
+            return one.believed(source=is_source(file, reader.head))
+
         while True:
             # After a launcher's line every line counts, for a while: a program may die with any words.
             reader.pattern = self._every if launch is not None and launch.open else self._idle
@@ -126,19 +135,26 @@ class Scanner:
             if parser is None:
                 pushed = None
                 found = self._launch(line, launch)
-                if launch is not None and found is not launch and launch.words:
+                if launch is not None and found is not launch and launch.words and believed(launch):
                     yield launch.run(file, "")
                 launch = found
                 continue
-            if launch is not None and launch.words and launch.benchmark != parser.benchmark:
+            if (
+                launch is not None
+                and launch.words
+                and launch.benchmark != parser.benchmark
+                and believed(launch)
+            ):
                 yield launch.run(file, "")
             block = self._block(parser, file, reader, line)
             if launch is not None and launch.benchmark == parser.benchmark:
                 block.command = launch.command
-            understood, launch = True, None
-            yield from map(_DOUBTS.judged, _parse(parser, block))
+            launch = None
+            for run in _unless_template(_parse(parser, block), block, reader):
+                understood = True
+                yield _DOUBTS.judged(run)
             pushed = block.pushed_back
-        if launch is not None:
+        if launch is not None and believed(launch):
             yield launch.run(file, reader.last_line())
         elif not understood and not again:
             yield self._nothing(reader, file)
@@ -149,6 +165,8 @@ class Scanner:
             found = Launch.of(line, self._parsers)
             if found is not None and (before is None or not found.repeats(before)):
                 return found
+            if found is not None and before is not None:
+                before.traced = before.traced or found.traced
         if before is not None:
             before.read(line)
         return before
@@ -190,6 +208,26 @@ class Scanner:
 def no_result(file: str, reason: str, benchmark: str = UNKNOWN) -> Run:
     """Make the run that stands for a file without one."""
     return Run(file=file, line=0, benchmark=benchmark, status=RunStatus.NO_RESULT, reason=reason)
+
+
+def _unless_template(runs: Iterator[Run], block: Block, reader: Reader) -> Iterator[Run]:
+    """Yield the runs of a block, and none where words stand in the place of all its numbers."""
+    held: list[Run] | None = []
+    for run in runs:
+        if held is not None and not run.metrics:
+            held.append(run)
+            continue
+        yield from held or ()
+        held = None
+        yield run
+    if held:
+        texts = (
+            block.first.text,
+            reader.head.decode("utf-8", "replace"),
+            *(run.reason for run in held),
+        )
+        if not any(map(_PLACEHOLDER.search, texts)):
+            yield from held
 
 
 def _parse(parser: Parser, block: Block) -> Iterator[Run]:

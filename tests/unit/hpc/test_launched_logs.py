@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 import pytest
-from log_scan import scan
+from log_scan import scan, scanner_of
+from whole_logs import LOGS as WHOLE
 
 IOR = "mpirun -n 4 ./ior -w\n"
 DIED = "{}: error while loading shared libraries: libmpi.so.40\n"
@@ -82,3 +86,56 @@ def test_a_program_as_an_options_value_is_no_launch(line: str) -> None:
     assert told(f"{line}\nfatal: gone\n") == [("unknown", "no-result", 0)]
     started = line.replace("./train.py", "--oversubscribe ./xhpl")
     assert told(f"{started}\nfatal: gone\n")[0][:2] == ("hpl", "failed")
+
+
+SCRIPT = "#!/bin/bash\n#SBATCH --nodes=2\nmodule load mpi\nsrun ./xhpl\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCRIPT,
+        SCRIPT + 'grep PASSED hpl.out || echo "error: it failed"\n',
+        "#PBS -l nodes=2\nmpirun ./xhpl\n",
+        "# How to\n\n```bash\nmpirun -np 4 ./xhpl\n```\n\nIf it cannot be found, build it.\n",
+        "apiVersion: v1\nspec:\n  command: |\n    mpirun -np 16 /opt/all_reduce_perf -b 8\n",
+        "mpirun -np $SLURM_NTASKS ./xhpl\n",
+        "mpirun -np 4 ./xhpl > hpl.out\n",
+        "mpirun -np 4 \\\n    --bind-to none \\\n    ./xhpl\nmpirun ./xhpl \\\n",
+        "srun ./xhpl || exit 1\n",
+    ],
+)
+def test_what_a_script_or_a_page_says_was_not_started(text: str) -> None:
+    assert told(text) == [("unknown", "no-result", 0)]
+
+
+def test_a_script_that_a_log_repeats_hides_no_failure() -> None:
+    assert told(SCRIPT + "srun: error: n1: task 0: Killed\n") == [("hpl", "failed", 4)]
+    assert told(SCRIPT + "+ srun ./xhpl\n") == [("hpl", "truncated", 4)]
+    assert told("srun ./xhpl\n") == [("hpl", "truncated", 1)]
+
+
+def test_the_name_of_a_file_tells_a_script_too() -> None:
+    scanned = scanner_of(None).scan(io.BytesIO(b"run: xhpl\n\tmpirun ./xhpl\n"), "bench/Makefile")
+    assert [run.benchmark for run in scanned] == ["unknown"]
+
+
+@pytest.mark.parametrize("words", ["XXX.XX", "[FILL IN]", "<value>"])
+def test_a_form_that_nobody_filled_in_is_no_log(words: str) -> None:
+    for name in (
+        "stream",
+        "hpl",
+        "io500 result.txt",
+        "horovod",
+        "hf-trainer",
+        "osu",
+        "npb",
+        "ior 3.3.0",
+    ):
+        form = re.sub(
+            r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])", words, WHOLE[name].text
+        )
+        assert told(form) == [("unknown", "no-result", 0)], name
+    # A number in it is a result, or why it is none.
+    stream = WHOLE["stream"].text
+    assert told(stream.replace("16000.0", words))[0][1] == "truncated"
