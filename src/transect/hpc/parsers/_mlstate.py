@@ -174,6 +174,7 @@ def _evaluate(state: RunState, event: Event) -> None:
         if isinstance(event.metadata.get(name), Digits):
             epoch = str(event.metadata[name])[:40]
             break
+    counted = False
     for part, value in list(_parts(state, event.value).items())[:16]:
         label = part or str(event.metadata.get("metric") or "")
         # The transformer of 0.6 quotes its numbers.
@@ -193,7 +194,8 @@ def _evaluate(state: RunState, event: Event) -> None:
             key=event.key, label=excerpt(label, 40), printed=printed,
             value=number(printed), epoch=epoch, time=event.time, late=state.stopped,
         )  # fmt: skip
-        state.evaluated += 1
+        state.evaluated += not counted  # one evaluation, however many qualities it has
+        counted = True
         if event.settles and not settled and len(state.deferred) < 64:
             state.deferred[event.settles] = one
         if len(state.evaluations) >= _MOST_EVALUATIONS:
