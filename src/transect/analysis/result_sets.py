@@ -7,13 +7,14 @@ under one identity, such as another learning rate, are refused with what they di
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.labels import axis_order
 from transect.analysis.load import Loaded
+from transect.analysis.log_runs import LogCell
 from transect.analysis.settings import SOURCES, Settings, Unlike, as_json, settings_of, unlike
 from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
@@ -21,7 +22,6 @@ from transect.domain.until import Aims
 
 __all__ = [
     "PENDING",
-    "READS",
     "Lone",
     "Pair",
     "Pairing",
@@ -33,8 +33,6 @@ __all__ = [
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
-# Cells of this stage measure nothing: they read logs that are there.
-READS = "ingest"
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300
 # Cells that differ in more axes are other cells.
@@ -49,6 +47,12 @@ class ResultSet:
     name: str
     loaded: Loaded
     aims: Aims = field(default_factory=Aims)
+
+    @cached_property
+    def only_logs(self) -> bool:
+        """Whether it holds nothing but runs that logs tell."""
+        records = self.loaded.records
+        return bool(records) and all(isinstance(record.cell, LogCell) for record in records)
 
     @cached_property
     def groups(self) -> dict[Cell, Group]:
@@ -75,7 +79,7 @@ class ResultSet:
     def span(self) -> tuple[str, str]:
         """When its first record started and its last ended; empty without any."""
         records = self.loaded.records
-        started = min((record.started for record in records), default="")
+        started = min((record.started for record in records if record.started), default="")
         return started, max((record.ended for record in records), default="")
 
     @cached_property
@@ -160,10 +164,10 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
         differing = unlike(base.settings(group), other.settings(pair.other))
         if differing:
             refused.append(Refused(pair=pair, unlike=differing))
-        elif _shared(pair):
+        elif (new := _measured_again(pair)) is None:
             copied.append(pair)
         else:
-            pairs.append(pair)
+            pairs.append(new)
     left = [group for cell, group in base.groups.items() if cell not in other.groups]
     right = [group for cell, group in other.groups.items() if cell not in base.groups]
     return Pairing(
@@ -172,19 +176,26 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
     )  # fmt: skip
 
 
-def _shared(pair: Pair) -> bool:
-    """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
-    if pair.base.cell.stage == READS:
-        mine, theirs = (
-            [measured(r)[2] for r in group.records] for group in (pair.base, pair.other)
-        )
-        return any(mine) and mine == theirs
+def _measured_again(pair: Pair) -> Pair | None:
+    """Return the pair without what both sides hold; None where a repeat is a copy and nothing was measured again.
+
+    An archive of logs that grows holds those of before too: only what is new stands beside them.
+    """
     known = {measured(record) for record in pair.base.records if record.started}
-    return any(measured(record) in known for record in pair.other.records)
+    left = tuple(record for record in pair.other.records if measured(record) not in known)
+    if len(left) == len(pair.other.records):
+        return pair
+    if not left or not isinstance(pair.base.cell, LogCell):
+        return None
+    kept = {id(record) for record in left}
+    ok = tuple(record for record in pair.other.ok if id(record) in kept)
+    return replace(pair, other=replace(pair.other, records=left, ok=ok))
 
 
 def measured(record: AnyRecord) -> tuple[Hashable, ...]:
     """Return what two records of a cell have in common when one is a copy of the other."""
+    if isinstance(record.cell, LogCell):
+        return (record.fingerprint,)
     values = tuple((number.name, number.label, number.value) for number in record.metrics)
     return record.started, record.ended, values
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.result_sets import READS, Pair, Pairing, ResultSet, pair_up
+from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
@@ -181,11 +181,6 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         side = "the other" if min(mine) <= 0 else "the base"
         said = f"{side}: no time or rate is zero or less"
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
-    if pair.base.cell.stage == READS and sorted(mine) == sorted(theirs):
-        # One log of several, read again: it says nothing of what was measured.
-        line = _made(pair, one, Outcome.SAME, Sureness.FIRM, "the same log's number, read again",
-                     compare(mine, theirs, direction=one.direction))  # fmt: skip
-        return replace(line, fact=True)
     told = None
     if one.seeded:
         told = compare_paired(
