@@ -21,7 +21,10 @@ from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import METRICS
 from transect.domain.record import Cause, MetricValue, Record, Status
 
-__all__ = ["DATED", "READS", "LogCell", "log_records", "settings_in_words", "systems_of", "with_log_runs"]
+__all__ = [
+    "DATED", "NOTHING_TOLD", "READS", "LogCell", "log_records", "settings_in_words", "systems_of", "untold",
+    "with_log_runs",
+]  # fmt: skip
 
 # The detail that says whether a run's date is its own.
 DATED = "dated"
@@ -61,6 +64,15 @@ class LogCell(Cell):
         tuple[tuple[str, str], ...],
         Axis(place=150, word=None, label=lambda pairs: settings_in_words(pairs)),
     ] = ()
+
+
+# Why a verdict on such logs is not firm.
+NOTHING_TOLD = "the logs tell no settings, which may be unlike"
+
+
+def untold(cell: Cell) -> bool:
+    """Whether it stands for logs that tell no settings: two of them may be unlike work."""
+    return isinstance(cell, LogCell) and not cell.settings
 
 
 def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
@@ -125,9 +137,7 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], *, named: bool)
     when = _when(first.parameters, [source, *parts])
     printed = [[one.name, one.series, one.size, one.printed, one.value] for one in values]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
-    machine = {
-        name: str(value) for name, value in first.parameters.items() if _MACHINE.match(name)
-    }
+    machine = {name: str(value) for name, value in first.parameters.items() if _MACHINE.match(name)}
     return Record(
         study=record.study, stage=READS, cell=cell, cell_id=cell.id,
         status=Status.OK if first.valid else Status.FAILED, cause=None if first.valid else bad,

@@ -29,6 +29,7 @@ __all__ = [
     "ResultSet",
     "measured",
     "pair_up",
+    "without_old_logs",
 ]
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
@@ -164,10 +165,10 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
         differing = unlike(base.settings(group), other.settings(pair.other))
         if differing:
             refused.append(Refused(pair=pair, unlike=differing))
-        elif (new := _measured_again(pair)) is None:
+        elif _shared(pair):
             copied.append(pair)
         else:
-            pairs.append(new)
+            pairs.append(pair)
     left = [group for cell, group in base.groups.items() if cell not in other.groups]
     right = [group for cell, group in other.groups.items() if cell not in base.groups]
     return Pairing(
@@ -176,20 +177,26 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
     )  # fmt: skip
 
 
-def _measured_again(pair: Pair) -> Pair | None:
-    """Return the pair without what both sides hold; None where a repeat is a copy and nothing was measured again.
-
-    An archive of logs that grows holds those of before too: only what is new stands beside them.
-    """
+def _shared(pair: Pair) -> bool:
+    """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
     known = {measured(record) for record in pair.base.records if record.started}
-    left = tuple(record for record in pair.other.records if measured(record) not in known)
-    if len(left) == len(pair.other.records):
-        return pair
-    if not left or not isinstance(pair.base.cell, LogCell):
-        return None
-    kept = {id(record) for record in left}
-    ok = tuple(record for record in pair.other.ok if id(record) in kept)
-    return replace(pair, other=replace(pair.other, records=left, ok=ok))
+    return any(measured(record) in known for record in pair.other.records)
+
+
+def without_old_logs(base: ResultSet, other: ResultSet) -> ResultSet:
+    """Return the other set without runs of logs that the base has too, where a cell has new ones beside them.
+
+    An archive of logs that grows holds those of before.
+    """
+    known = {measured(one) for one in base.loaded.records if isinstance(one.cell, LogCell)}
+    old: set[int] = set()
+    for group in other.groups.values() if known else ():
+        copies = {id(one) for one in group.records if measured(one) in known}
+        old |= copies if len(copies) < len(group.records) else set()
+    if not old:
+        return other
+    records = [one for one in other.loaded.records if id(one) not in old]
+    return replace(other, loaded=replace(other.loaded, records=records))
 
 
 def measured(record: AnyRecord) -> tuple[Hashable, ...]:

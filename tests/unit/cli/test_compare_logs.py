@@ -75,7 +75,9 @@ def test_of_an_archive_that_grew_only_what_is_new_is_held_beside_the_base(tmp_pa
     write_logs(tmp_path / "b", "logs", old | new, read=1)
     code, facts = compared()
     (line,) = facts["others"][0]["lines"]
-    assert code == 4 and line["other"]["runs"] == 4 and line["ratio"] == pytest.approx(0.8, rel=0.03)
+    assert (
+        code == 4 and line["other"]["runs"] == 4 and line["ratio"] == pytest.approx(0.8, rel=0.03)
+    )
 
 
 def test_refused_runs_are_failures_of_their_cell_and_no_numbers(tmp_path, compared):
@@ -113,7 +115,11 @@ def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_or
     for read, name in enumerate(("2026-10", "2026-08", "2026-09")):
         month(tmp_path / name, name, seed=read, read=read, alpha=1000)
     code, facts = followed(transect, tmp_path)
-    assert code == 0 and [one["at"][:7] for one in facts["runs"]] == ["2026-08", "2026-09", "2026-10"]
+    assert code == 0 and [one["at"][:7] for one in facts["runs"]] == [
+        "2026-08",
+        "2026-09",
+        "2026-10",
+    ]
     assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
 
 
