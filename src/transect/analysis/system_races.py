@@ -31,7 +31,7 @@ class SystemRace:
     def winner(self) -> str | None:
         """The system that is better than every other; None where one cannot be told from the best."""
         won = all(one.verdict is Verdict.BETTER for one in self.others.values())
-        return self.best.cell.system if won else None  # type: ignore[attr-defined,no-any-return]
+        return self.best.cell.system if won else None  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

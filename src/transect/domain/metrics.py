@@ -314,6 +314,13 @@ for _row in (
     ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),
     ("network_bandwidth", "B/s", _HIGHER, _RATE, "bandwidth between ranks"),
     ("network_latency", "s", _LOWER, _TIME, "latency between ranks"),
+    (
+        "link_bandwidth",
+        "B/s",
+        _HIGHER,
+        _RATE,
+        "copies between processors and devices of one node, all of a test together",
+    ),
     ("message_time", "s", _LOWER, _TIME, "half a round trip of a message between two ranks"),
     ("allreduce_time", "s", _LOWER, _TIME, "slowest rank's time of one all-reduce"),
     ("residual", "1", _LOWER, _TIME, "scaled residual of a linear solver"),
