@@ -37,7 +37,7 @@ _NO_SETTING = re.compile(
     r"(?:^|[_\W])(?:date|began|ended|started|time\d*|timestamp|hosts?|hostname|machine|node_?name|path|dir|file|files?name|"
     r"command|program|device|gpu|cpu|driver|build|compile\w*|version\w*|headers|library|platform|org|poc\w*|email|hash|seed|"
     r"label|last\w*|residual\w*|errors?\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
-    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|wtick|avail\w*|job_?id|"
+    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|wtick|avail\w*|job_?id|state|exit_code|"
     r"number of cg sets|iterations per set|optimized cg iterations per set|steps_this_run)(?:$|[_\W])",
     re.I,
 )  # fmt: skip

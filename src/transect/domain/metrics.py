@@ -68,6 +68,13 @@ _TIME, _RATE, _NONE = Mean.ARITHMETIC, Mean.HARMONIC, Mean.NONE
 for _row in (
     # training
     ("samples_per_second", "1/s", _HIGHER, _RATE, "global batch over the median step time"),
+    (
+        "tokens_per_second",
+        "1/s",
+        _HIGHER,
+        _RATE,
+        "tokens that one device trains on per second",
+    ),
     ("step_time", "s", _LOWER, _TIME, "median over steps of the slowest rank's step time"),
     ("compute_time", "s", _LOWER, _TIME, "median forward, backward and update time of a step"),
     (

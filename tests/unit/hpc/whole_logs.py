@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+import cluster_logs
 import compute_logs as compute
 import hpc_logs
 import learning_logs as learning
@@ -56,6 +57,10 @@ LOGS = {
     **{name: Log(text, name.split()[0]) for name, text in storage_logs.LOGS.items()},
     **{
         name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()
+    },
+    **{
+        name: Log(text, name.split()[0], runs, rate)
+        for name, (text, runs, rate) in cluster_logs.LOGS.items()
     },
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),

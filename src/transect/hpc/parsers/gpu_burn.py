@@ -24,7 +24,9 @@ _DEVICE = re.compile(
     r"(?:, using (FLOATS|DOUBLES)(, using Tensor Cores)?)?"
 )
 _BYTES = re.compile(r"Results are (\d{1,12}) bytes each")
-_REPORT = re.compile(rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$")
+_REPORT = re.compile(
+    rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$"
+)
 _DONE = re.compile(rf"(-?\d{{1,12}}) \( ?({NUMBER}) Gflop/s[^)]{{0,20}}\)")
 _WORD = re.compile(r"GPU (\d{1,4}): (OK|FAULTY)\s*$")
 # A rate is one of the moment, and the count lags behind it.
@@ -44,7 +46,12 @@ class GpuBurn(Parser):
     )
     programs = (r"gpu_burn", r"gpu-burn")
     starts = searched(_SECONDS, _DEVICE, re.compile(rf"{NUMBER}%\s+proc'd: "))
-    wants = (*starts, *searched(_BYTES, _WORD), r"Tested \d{1,4} GPUs", r"No clients are alive|Couldn't init")
+    wants = (
+        *starts,
+        *searched(_BYTES, _WORD),
+        r"Tested \d{1,4} GPUs",
+        r"No clients are alive|Couldn't init",
+    )
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per `Burning for`."""
@@ -57,7 +64,11 @@ class GpuBurn(Parser):
                 # `stdout` and what its children print come in any order: the banner may stand behind them.
                 if told:
                     yield _run(draft, report, told)
-                    draft, report, told = Draft(block=block, benchmark=self.benchmark, line=line.number), None, {}
+                    draft, report, told = (
+                        Draft(block=block, benchmark=self.benchmark, line=line.number),
+                        None,
+                        {},
+                    )
                 draft.parameters["seconds"] = int(seconds[1])
             elif (device := _DEVICE.match(text)) is not None:
                 if device[1]:
@@ -105,7 +116,9 @@ def _rate_refuted(draft: Draft, place: int, count: str, rate: str, percent: str)
     """Say why a rate cannot be: the products of the whole time are far from what it gives."""
     size, seconds = draft.parameters.get("result_bytes"), draft.parameters.get("seconds")
     share, printed = number(percent), number(rate)
-    if not (isinstance(size, int) and isinstance(seconds, int) and share and printed and int(count) > 0):
+    if not (
+        isinstance(size, int) and isinstance(seconds, int) and share and printed and int(count) > 0
+    ):
         return None
     order = (size / (8 if draft.parameters.get("precision") == "fp64" else 4)) ** 0.5
     mean = int(count) * 2 * order**3 / (seconds * share / 100) / 1e9

@@ -27,7 +27,9 @@ _SUM = re.compile(rf"SUM ({_CASE}) ({NUMBER})\s*$")
 _FACT = re.compile(
     r"(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): *(\S{1,40})|Device 0: ([^(\n]{2,80})"
 )
-_ERROR = re.compile(r"\[?(?:CUDA|NVML|ERROR)[\w_]*\]? ?[^\n]{0,40}(?:in expression|[Ee]rror)|ERROR:")
+_ERROR = re.compile(
+    r"\[?(?:CUDA|NVML|ERROR)[\w_]*\]? ?[^\n]{0,40}(?:in expression|[Ee]rror)|ERROR:"
+)
 
 
 @PARSERS.register("nvbandwidth")
@@ -109,7 +111,9 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
     printed = last_digit(total)
     if known and not (printed[1] >= low * 0.999 and printed[0] <= high * 1.001):
-        draft.refuse(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
+        draft.refuse(
+            f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}"
+        )
     draft.refuse_impossible()
     return draft.run()
 
@@ -123,13 +127,22 @@ def _json(block: Block) -> Iterator[Run]:
         draft.lacks("its JSON is not whole")
         yield draft.run()
         return
-    facts = {"CUDA Runtime Version": told.get("CUDA Runtime Version"), "Driver Version": told.get("Driver Version")}
+    facts = {
+        "CUDA Runtime Version": told.get("CUDA Runtime Version"),
+        "Driver Version": told.get("Driver Version"),
+    }
     for case in (one for one in cases if isinstance(one, dict) and one.get("status") != "Waived"):
-        draft = _draft(block, line, str(case.get("name")), {k: str(v) for k, v in facts.items() if v})
+        draft = _draft(
+            block, line, str(case.get("name")), {k: str(v) for k, v in facts.items() if v}
+        )
         draft.version = str(told.get("git_version") or "")
-        draft.parameters["unit"] = "ns" if "(ns)" in str(case.get("bandwidth_description")) else "GB/s"
+        draft.parameters["unit"] = (
+            "ns" if "(ns)" in str(case.get("bandwidth_description")) else "GB/s"
+        )
         if case.get("status") != "Passed":
-            draft.stops.append(f"status {case.get('status')}: {excerpt(str(case.get('error', '')))}")
+            draft.stops.append(
+                f"status {case.get('status')}: {excerpt(str(case.get('error', '')))}"
+            )
         matrix: Any = case.get("bandwidth_matrix")
         cells = [str(one) for row in matrix for one in row] if isinstance(matrix, list) else []
         total = case.get("sum") if case.get("status") == "Passed" else None

@@ -15,7 +15,7 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import MOST_ROWS, between
 from transect.hpc.prefilter import searched
-from transect.hpc.text import Line, excerpt
+from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
 
 __all__ = ["Perftest"]
@@ -46,7 +46,9 @@ class Perftest(Parser):
     """Reads a table of bandwidths or latencies per run."""
 
     benchmark = "perftest"
-    description = "perftest: ib_write_bw, ib_read_lat and their likes, bandwidth and latency of verbs"
+    description = (
+        "perftest: ib_write_bw, ib_read_lat and their likes, bandwidth and latency of verbs"
+    )
     proof = Proof(
         identity="`RDMA_Write BW Test` and its likes, the head of its table (`#bytes #iterations`)",
         success="rows up to the rule that ends the table",
@@ -103,7 +105,9 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
             draft.refuse(_rate_refuted(draft, size, printed, _UNITS[unit], cells))
         elif name == "BW peak" and number(printed):
             # It is not asked for where it is zero.
-            draft.reading("bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase)
+            draft.reading(
+                "bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase
+            )
         elif name == "MsgRate":
             draft.reading("message_rate", printed, "Mpps", Direction.HIGHER, registered="message_rate",
                           size=size, phase=phase)  # fmt: skip
@@ -116,7 +120,9 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
                           registered=known, size=size)  # fmt: skip
     order = [cells.get(f"t_{name}[usec]") for name in ("min", "typical", "max")]
     if all(order) and not between(*order):  # type: ignore[arg-type]
-        draft.refuse(f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order")
+        draft.refuse(
+            f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order"
+        )
 
 
 def _rate_refuted(
@@ -138,7 +144,9 @@ def _rate_refuted(
 
 def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
     sizes = [one.size for one in draft.metrics if one.size is not None]
-    smallest = next((one for one in draft.metrics if one.normalised and one.size == min(sizes)), None)
+    smallest = next(
+        (one for one in draft.metrics if one.normalised and one.size == min(sizes)), None
+    )
     if smallest is not None and smallest.normalised and smallest.normalised.name == "message_time":
         draft.reading("latency_smallest", smallest.printed, "us", Direction.LOWER,
                       registered="network_latency", size=smallest.size)  # fmt: skip
@@ -148,5 +156,7 @@ def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
     elif not closed and draft.stop:
         draft.ends(f"after {max(sizes)} bytes")
     elif not closed and draft.ok:
-        draft.suspicions.append("the rule that ends its table is not there: more sizes may have followed")
+        draft.suspicions.append(
+            "the rule that ends its table is not there: more sizes may have followed"
+        )
     return draft.run()
