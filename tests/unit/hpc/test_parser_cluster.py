@@ -23,14 +23,14 @@ VALUES = {
     "slurm-accounting": {"benchmark_time": 600},
     "slurm-accounting columns": {"benchmark_time": 86410},
     "slurm-accounting seff": {"benchmark_time": 600},
-    "dl-training torchtitan": {"tokens_per_second": 11500},
+    "dl-training torchtitan": {"tokens_per_second": 950},
     "dl-training fsdp": {"samples_per_second": 14.5},
 }
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_log_gives_its_numbers_in_their_units(name: str) -> None:
-    text, amount, _ = WHOLE[name]
+    text, amount = WHOLE[name]
     runs = scan(text)
     assert [(run.benchmark, str(run.status), run.reason) for run in runs] == [
         (name.split()[0], "ok", "")
@@ -93,6 +93,11 @@ def test_a_log_that_breaks_off_gives_no_result_that_is_ok(name: str) -> None:
         # A table of jobs or sizes has no end of its own, and LoadGen judges first: what is whole counts.
         whole = {metric.printed for run in scan(text) for metric in run.metrics}
         assert {metric.printed for run in scan(half) for metric in run.metrics} <= whole
+
+
+def test_thousands_are_parted_by_commas() -> None:
+    run = scan(logs.TITAN.replace("tps: 950", "tps: 11,500").replace("tps: 960", "tps: 11,600"))[0]
+    assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]
 
 
 def test_both_ways_are_one_variant_and_one_way_another() -> None:

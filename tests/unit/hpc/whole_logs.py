@@ -59,8 +59,7 @@ LOGS = {
         name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()
     },
     **{
-        name: Log(text, name.split()[0], runs, rate)
-        for name, (text, runs, rate) in cluster_logs.LOGS.items()
+        name: Log(text, name.split()[0], runs) for name, (text, runs) in cluster_logs.LOGS.items()
     },
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),

@@ -39,6 +39,8 @@ _IOPS = re.compile(
 )
 _ERROR = re.compile(r"fio: [^\n]{0,40}(?:error|failed|pid=\d{1,9}, err=\d)")
 _SIZES = re.compile(rf"\(([RW])\) ({_AMOUNT})-({_AMOUNT})")
+# More jobs of a group are counted in its totals alone.
+_MOST_JOBS = 64
 _SLACK = 0.02  # both are rounded to three digits or four
 
 
@@ -95,7 +97,15 @@ class Fio(Parser):
                 drafts.setdefault(group, _new(block, line.number, version))
             elif (match := _TOTAL.match(text)) is not None and not line.cut:
                 done = True
-                _total(drafts.setdefault(group, _new(block, line.number, version)), match)
+                draft = drafts.setdefault(group, _new(block, line.number, version))
+                if draft.metrics and any(
+                    one.name == "bandwidth" and one.phase == match[1].lower()
+                    for one in draft.metrics
+                ):
+                    # Totals alone, as mails quote them: another output.
+                    yield _run(drafts.pop(group))
+                    draft = drafts[group] = _new(block, line.number, version)
+                _total(draft, match)
             elif (match := _IOPS.match(text)) is not None and group in drafts:
                 _job_rate(drafts[group], match)
             elif _ERROR.match(text) and drafts:
@@ -140,7 +150,8 @@ def _job_rate(draft: Draft, match: re.Match[str]) -> None:
     one, other = _amount(binary), _amount(decimal)
     if one is not None and other is not None and apart(one, other, _SLACK):
         draft.refuse(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
-    draft.reading("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
+    if len(draft.metrics) < _MOST_JOBS:
+        draft.reading("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
     ends, kind = span(printed), way[0].upper()
     sizes = [
         low
