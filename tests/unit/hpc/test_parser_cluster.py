@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import cluster_logs as logs
 import pytest
 from log_scan import scan
@@ -129,3 +131,41 @@ def test_what_tensor_cores_compute_is_no_rate_of_fp32() -> None:
 )
 def test_what_only_mentions_them_is_nobodys(text: str) -> None:
     assert [run.benchmark for run in scan(text) if str(run.status) != "failed"] in (["unknown"], [])
+
+
+def superbench(node: str, extra: int = 0, **changes: object) -> str:
+    numbers: dict[str, object] = {
+        "gemm-flops/return_code:0": 0, "gemm-flops/fp64_flops:0": 9000.5, "gemm-flops/fp16_tc_flops:0": 250000.5,
+        "nccl-bw:nvlink/return_code:0": 0, "nccl-bw:nvlink/allreduce_1048576_busbw:0": 120.25,
+        "model-benchmarks:gpt/pytorch-gpt2/return_code:0": 0, "model-benchmarks:gpt/pytorch-gpt2/fp16_train_throughput:0": 80.5,
+        "ib-traffic/return_code": 0, "ib-traffic/odd_number": 3.5,
+        **{f"ib-traffic/filler_{n}:{n}": n for n in range(extra)}, **changes, "node": node,
+    }  # fmt: skip
+    return json.dumps(numbers) + "\n"
+
+
+def test_a_line_of_superbench_is_a_run_of_each_benchmark_of_a_node() -> None:
+    runs = scan(superbench("n1") + superbench("n2", extra=3000))
+    assert [run.parameters["host"] for run in runs] == ["n1"] * 4 + ["n2"] * 4
+    assert {str(run.status) for run in runs} == {"ok"}
+    assert [run.variant for run in runs[4:]] == [
+        "gemm-flops", "nccl-bw:nvlink", "model-benchmarks:gpt/pytorch-gpt2", "ib-traffic",
+    ]  # fmt: skip
+    found = {
+        one.normalised.name: (one.normalised.value, one.printed)
+        for run in runs[4:] for one in run.metrics if one.normalised is not None
+    }  # fmt: skip
+    assert found == {
+        "flops": (9000.5e9, "9000.5"), "collective_bandwidth": (120.25e9, "120.25"),
+        "samples_per_second": (80.5, "80.5"),
+    }  # fmt: skip
+    assert len(runs[-1].metrics) == 3001 and runs[-1].metrics[0].unit == ""
+
+
+def test_a_benchmark_of_superbench_that_failed_says_so_and_the_others_stand() -> None:
+    text = superbench("n1", **{"gemm-flops/return_code:0": 4})
+    first, *others = scan(text)
+    assert str(first.status) == "failed" and "return code 4" in first.reason
+    assert {str(run.status) for run in others} == {"ok"}
+    assert [str(run.status) for run in scan(text[:200])] == ["truncated"]
+    assert [run.benchmark for run in scan('{"a/b": 1, "node": "x"}\n')] == ["unknown"]
