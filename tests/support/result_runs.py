@@ -14,7 +14,9 @@ from factories import make_record, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Record
 
-__all__ = ["FRAMEWORKS", "START", "noisy", "rates", "run_record", "write_planned", "write_run"]
+__all__ = [
+    "FRAMEWORKS", "START", "noisy", "rates", "run_record", "stream_run", "write_logs", "write_planned", "write_run",
+]  # fmt: skip
 
 FRAMEWORKS = ("numpy", "torch", "keras", "tensorflow", "mxnet", "jax")
 START = datetime(2026, 3, 1, 4, 0, tzinfo=UTC)
@@ -78,3 +80,27 @@ def write_planned(folder: Path, cells: Sequence[Cell], fingerprint: str = "made-
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.json").write_text(json.dumps(facts))
+
+
+def stream_run(rate: float, **how: Any) -> dict[str, Any]:
+    """Return a run of STREAM as parsers tell it: the triad's rate in MB/s; `how` are parameters, or fields."""
+    fields = {key: how.pop(key) for key in ("status", "reason", "line", "benchmark") if key in how}
+    metric = {
+        "name": "triad", "value": rate, "printed": repr(rate), "unit": "MB/s", "direction": "higher",
+        "normalised": {"name": "memory_bandwidth", "value": rate * 1e6, "unit": "B/s"},
+    }  # fmt: skip
+    usual = {
+        "line": 1, "benchmark": "stream", "variant": "mccalpin", "version": "5.10", "status": "ok",
+        "parameters": {"array_size": 10**7, "threads": 8} | how, "metrics": [metric],
+    }  # fmt: skip
+    return usual | fields
+
+
+def write_logs(
+    folder: Path, source: str, runs: Mapping[str, dict[str, Any]], *, read: int = 0
+) -> Path:
+    """Write what reading logs below `source` on a day gave: runs by the log's path below it. Return `folder`."""
+    told = [{"file": f"/archive/{source}/{name}", **run} for name, run in runs.items()]
+    one = run_record(Cell.of(stage="ingest", source=source), {}, at=START + timedelta(days=read),
+                     details={"runs": told}, provenance={})  # fmt: skip
+    return write_records(folder, one)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from transect.analysis.change_points import ChangePoint, change_points
 from transect.analysis.comparisons import Comparison, Sureness, compare
 from transect.analysis.groups import grouped
+from transect.analysis.log_runs import LogCell
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
@@ -135,7 +136,7 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
         place: run.own[cell]
         for place, run in enumerate(runs)
         if cell in run.own and place not in refused and run.own[cell].ok
-        and not run.own[cell].wrong and not run.own[cell].over_subscribed
+        and (_many(cell) or not run.own[cell].wrong) and not run.own[cell].over_subscribed
     }  # fmt: skip
     found = []
     for each in asked:
@@ -149,6 +150,11 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
                 Series(stage=cell.stage, chosen=each, values=values, cell=cell, refused=refused)
             )
     return found
+
+
+def _many(cell: Cell) -> bool:
+    """Whether its repeats are runs of many jobs: that one went wrong says nothing of the others."""
+    return isinstance(cell, LogCell)
 
 
 def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
@@ -265,7 +271,7 @@ def _lost(cell: Cell, sets: Sequence[ResultSet]) -> Lost | None:
     """Say since when a cell has no usable result, if it had one before."""
     usable = [
         place for place, one in enumerate(sets)
-        if cell in one.groups and one.groups[cell].ok and not one.groups[cell].wrong
+        if cell in one.groups and one.groups[cell].ok and (_many(cell) or not one.groups[cell].wrong)
     ]  # fmt: skip
     if not usable or usable[-1] == len(sets) - 1:
         return None

@@ -7,13 +7,14 @@ under one identity, such as another learning rate, are refused with what they di
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.labels import axis_order
 from transect.analysis.load import Loaded
+from transect.analysis.log_runs import LogCell
 from transect.analysis.settings import SOURCES, Settings, Unlike, as_json, settings_of, unlike
 from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
@@ -21,7 +22,6 @@ from transect.domain.until import Aims
 
 __all__ = [
     "PENDING",
-    "READS",
     "Lone",
     "Pair",
     "Pairing",
@@ -29,12 +29,11 @@ __all__ = [
     "ResultSet",
     "measured",
     "pair_up",
+    "without_old_logs",
 ]
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
-# Cells of this stage measure nothing: they read logs that are there.
-READS = "ingest"
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300
 # Cells that differ in more axes are other cells.
@@ -49,6 +48,12 @@ class ResultSet:
     name: str
     loaded: Loaded
     aims: Aims = field(default_factory=Aims)
+
+    @cached_property
+    def only_logs(self) -> bool:
+        """Whether it holds nothing but runs that logs tell."""
+        records = self.loaded.records
+        return bool(records) and all(isinstance(record.cell, LogCell) for record in records)
 
     @cached_property
     def groups(self) -> dict[Cell, Group]:
@@ -75,7 +80,7 @@ class ResultSet:
     def span(self) -> tuple[str, str]:
         """When its first record started and its last ended; empty without any."""
         records = self.loaded.records
-        started = min((record.started for record in records), default="")
+        started = min((record.started for record in records if record.started), default="")
         return started, max((record.ended for record in records), default="")
 
     @cached_property
@@ -174,17 +179,30 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
 
 def _shared(pair: Pair) -> bool:
     """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
-    if pair.base.cell.stage == READS:
-        mine, theirs = (
-            [measured(r)[2] for r in group.records] for group in (pair.base, pair.other)
-        )
-        return any(mine) and mine == theirs
     known = {measured(record) for record in pair.base.records if record.started}
     return any(measured(record) in known for record in pair.other.records)
 
 
+def without_old_logs(base: ResultSet, other: ResultSet) -> ResultSet:
+    """Return the other set without runs of logs that the base has too, where a cell has new ones beside them.
+
+    An archive of logs that grows holds those of before.
+    """
+    known = {measured(one) for one in base.loaded.records if isinstance(one.cell, LogCell)}
+    old: set[int] = set()
+    for group in other.groups.values() if known else ():
+        copies = {id(one) for one in group.records if measured(one) in known}
+        old |= copies if len(copies) < len(group.records) else set()
+    if not old:
+        return other
+    records = [one for one in other.loaded.records if id(one) not in old]
+    return replace(other, loaded=replace(other.loaded, records=records))
+
+
 def measured(record: AnyRecord) -> tuple[Hashable, ...]:
     """Return what two records of a cell have in common when one is a copy of the other."""
+    if isinstance(record.cell, LogCell):
+        return (record.fingerprint,)
     values = tuple((number.name, number.label, number.value) for number in record.metrics)
     return record.started, record.ended, values
 

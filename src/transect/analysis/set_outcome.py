@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.result_sets import PENDING, READS
+from transect.analysis.log_runs import READS
+from transect.analysis.result_sets import PENDING
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell

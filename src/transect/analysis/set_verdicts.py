@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.result_sets import READS, Pair, Pairing, ResultSet, pair_up
+from transect.analysis.log_runs import NOTHING_TOLD, untold
+from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
@@ -41,6 +42,7 @@ def compare_sets(
     Raises BadInput for a metric that no record has.
     """
     margins = {Role.SPEED: margin, Role.QUALITY: quality_margin}
+    others = [without_old_logs(base, other) for other in others]
     pairings = [pair_up(base, other) for other in others]
     asked = chosen((base, *others), metrics)
     made: list[list[Line]] = []
@@ -181,11 +183,6 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         side = "the other" if min(mine) <= 0 else "the base"
         said = f"{side}: no time or rate is zero or less"
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
-    if pair.base.cell.stage == READS and sorted(mine) == sorted(theirs):
-        # One log of several, read again: it says nothing of what was measured.
-        line = _made(pair, one, Outcome.SAME, Sureness.FIRM, "the same log's number, read again",
-                     compare(mine, theirs, direction=one.direction))  # fmt: skip
-        return replace(line, fact=True)
     told = None
     if one.seeded:
         told = compare_paired(
@@ -222,6 +219,8 @@ def _as_sure(
         return Sureness.TENTATIVE, f"{told.reason}; not held beside the other comparisons"
     if disturbed:
         return told.sureness, f"{told.reason}; others were at work on the machine"
+    if untold(pair.base.cell) and told.sureness is Sureness.FIRM:
+        return Sureness.TENTATIVE, f"{told.reason}; {NOTHING_TOLD}"
     unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
     if not unsure or told.sureness is not Sureness.FIRM or outcome is Outcome.WORSE:
         return told.sureness, told.reason

@@ -7,7 +7,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from transect.analysis.groups import Group
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import Group, grouped
+from transect.analysis.log_runs import DATED, LogCell
 from transect.analysis.result_sets import ResultSet, measured
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.cell import Cell
@@ -50,13 +52,14 @@ class Timeline:
 def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline:
     """Order result sets by when their records started. `now`: what is later was dated by a wrong clock.
 
-    Left out are sets without a record that has a date, and those all of whose records stand in an earlier
-    one too: a copy is no further run.
+    A set of logs alone is a run for each day that they tell. Left out are sets without a record that has a
+    date, and those all of whose records stand in an earlier one too: a copy is no further run.
     """
     now = now or datetime.now(UTC)
     dated: list[tuple[datetime, int, ResultSet]] = []
-    left_out = []
-    for place, one in enumerate(sets):
+    left_out: list[LeftOut] = []
+    by_day = [day for one in sets for day in _by_day(one, left_out)]
+    for place, one in enumerate(by_day):
         starts = [moment for r in one.loaded.records if (moment := _moment(r.started)) is not None]
         if starts:
             middle = statistics.median_low(starts)
@@ -69,7 +72,7 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
     seen: set[Hashable] = set()
     for at, _, one in sorted(dated, key=lambda entry: entry[:2]):
         content = frozenset(
-            (r.stage, r.cell_id, r.started, r.ended, r.fingerprint) for r in one.loaded.records
+            (_place(r), r.started, r.ended, r.fingerprint) for r in one.loaded.records
         )
         twin = next((name for other, name in known.items() if content <= other), None)
         if twin is not None:
@@ -91,11 +94,33 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
     return Timeline(runs=runs, left_out=left_out)
 
 
+def _by_day(one: ResultSet, left_out: list[LeftOut]) -> list[ResultSet]:
+    """Part a set of logs by the days on which these ran, where they tell more than one; others are one run."""
+    if not one.only_logs:
+        return [one]
+    days = grouped(one.loaded.records, lambda r: r.started[:10] if r.details.get(DATED) else "")
+    undated = days.pop("", [])
+    if len(days) < 2:
+        return [one]
+    if undated:
+        why = f"{len(undated)} runs: neither their logs nor the names on their path tell the day"
+        left_out.append(LeftOut(name=one.name, why=why))
+    return [
+        replace(one, name=f"{one.name}, {day}", loaded=replace(one.loaded, records=records))
+        for day, records in days.items()
+    ]
+
+
+def _place(record: AnyRecord) -> Hashable:
+    # Which repeat a run of a log is depends on the others beside it.
+    return record.stage, "" if isinstance(record.cell, LogCell) else record.cell_id
+
+
 def _own(one: ResultSet, seen: set[Hashable]) -> dict[Cell, Group]:
     """Return a set's groups without what was `seen`, to which it adds theirs."""
     found = {}
     for cell, group in one.groups.items():
-        told = {id(r): (r.stage, r.cell_id, measured(r)) for r in group.records if r.started}
+        told = {id(r): (_place(r), measured(r)) for r in group.records if r.started}
         new = [record for record in group.records if told.get(id(record)) not in seen]
         seen.update(told.values())
         if len(new) == len(group.records):

@@ -43,7 +43,7 @@ def history(
 ) -> None:
     """Follow a study over its runs, by the dates of their records: what changed, when, and what else did then.
 
-    Exit code: 0 done, 5 fewer than two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
+    Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
     is firmly for the worse.
     Example: transect history archive/ --html history.html
     """
@@ -73,7 +73,9 @@ def history(
         write_history(html, made, line, study=name, margin=share)
     if markdown is not None:
         write_atomic(markdown, summary.encode("utf-8", "replace"))
-    code = NOTHING if len(line.runs) < 2 else WORSE if fail and _ends_worse(made) else 0
+    # Runs that share no cell are as good as one.
+    longest = max((len(one.places) for one in made.series), default=0)
+    code = NOTHING if longest < 2 else WORSE if fail and _ends_worse(made) else 0
     if output == "json":
         facts = history_facts(made, line, study=name, margin=share)
         print(json.dumps(facts | {"exit_code": code}, indent=1))

@@ -68,6 +68,13 @@ _TIME, _RATE, _NONE = Mean.ARITHMETIC, Mean.HARMONIC, Mean.NONE
 for _row in (
     # training
     ("samples_per_second", "1/s", _HIGHER, _RATE, "global batch over the median step time"),
+    (
+        "tokens_per_second",
+        "1/s",
+        _HIGHER,
+        _RATE,
+        "tokens that one device trains on per second",
+    ),
     ("step_time", "s", _LOWER, _TIME, "median over steps of the slowest rank's step time"),
     ("compute_time", "s", _LOWER, _TIME, "median forward, backward and update time of a step"),
     (
@@ -314,6 +321,13 @@ for _row in (
     ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),
     ("network_bandwidth", "B/s", _HIGHER, _RATE, "bandwidth between ranks"),
     ("network_latency", "s", _LOWER, _TIME, "latency between ranks"),
+    (
+        "link_bandwidth",
+        "B/s",
+        _HIGHER,
+        _RATE,
+        "copies between processors and devices of one node, all of a test together",
+    ),
     ("message_time", "s", _LOWER, _TIME, "half a round trip of a message between two ranks"),
     ("allreduce_time", "s", _LOWER, _TIME, "slowest rank's time of one all-reduce"),
     ("residual", "1", _LOWER, _TIME, "scaled residual of a linear solver"),

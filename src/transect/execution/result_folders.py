@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from transect.analysis.load import Problem, load_records
+from transect.analysis.log_runs import systems_of, with_log_runs
 from transect.analysis.result_sets import ResultSet
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
@@ -34,7 +35,8 @@ def read_sets(folders: Sequence[Path]) -> list[ResultSet]:
     """Read the folders of one study each, in their order.
 
     Records count as they do in the report: those of cells that the study no longer has, or has planned anew
-    since, do not. Raises BadInput for a folder that is none, that holds no records, or that was given before.
+    since, do not. Runs that logs tell are records of their own, of a system where a folder has logs of several.
+    Raises BadInput for a folder that is none, that holds no records, or that was given before.
     """
     seen: dict[Path, Path] = {}
     for folder in folders:
@@ -42,11 +44,17 @@ def read_sets(folders: Sequence[Path]) -> list[ResultSet]:
         if real in seen:
             raise BadInput(f"{folder}: is the same folder as {seen[real]}: expected another one")
         seen[real] = folder
-    return [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
+    sets = [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
+    named = any(len(systems_of(one.loaded.records)) > 1 for one in sets)
+    for one in sets:
+        one.loaded.records = with_log_runs(one.loaded.records, named=named)
+    return sets
 
 
 def study_of(results: ResultSet) -> str:
-    """Return the name of the study that a folder's records are of."""
+    """Return the name of the study that a folder's records are of; logs are of none, whichever read them."""
+    if results.only_logs:
+        return "logs"
     names = sorted({record.study for record in results.loaded.records})
     return " and ".join(names) if names else results.loaded.study
 

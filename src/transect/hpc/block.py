@@ -92,6 +92,10 @@ class Block:
         self._exhausted = True
         self._last = last
 
+    def whole_line(self) -> str:
+        """Return the line that was given last, however long: of others `Line.text` is all."""
+        return self._reader.whole_line()
+
     def take_trouble(self) -> str:
         """Return what stopped a program since the last call, or an empty string."""
         text, self._trouble = "; ".join(self._trouble), []

@@ -121,6 +121,7 @@ class Reader:
         self._counted = 0  # line ends before this place are in _number
         self._number = 0
         self._match_start = 0
+        self._begin = 0
         self._before = ""  # last line of earlier buffers that is not empty
         self._skipping = False
         self._cut = False
@@ -143,7 +144,7 @@ class Reader:
             stop = self._end if last else stop
             self._count(start + 1)
             self._match_start, self._position = start, stop
-            begin = match.end(1)
+            begin = self._begin = match.end(1)
             text = _text(self._buffer[begin : min(stop, begin + CLIP)])
             rank, host = None, b""
             if begin > match.start(1):
@@ -153,6 +154,11 @@ class Reader:
                     text = text.replace(again[0].decode(), "")
             found_by = (match.lastindex or 1) - 1
             return Line(self._number, text, rank, last and self._cut, found_by, host)
+
+    def whole_line(self) -> str:
+        """Return the present line beyond `CLIP`; of one longer than a megabyte, its beginning."""
+        raw = self._buffer[self._begin : self._position]
+        return raw.lstrip(b"\0" + MARK.encode()).rstrip().decode("utf-8", "replace")
 
     def adopt(self, host: bytes, *, joined: bool) -> None:
         """Take what stands in front of the line for a host's label, and read again from that line on."""

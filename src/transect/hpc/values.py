@@ -39,6 +39,9 @@ UNITS: dict[str, tuple[str, Decimal]] = {
         for p, e in (("K", 10), ("M", 20), ("G", 30), ("T", 40))
     },
     **{f"{p}s": ("s", Decimal(10) ** e) for p, e in (("", 0), ("m", -3), ("u", -6), ("n", -9))},
+    # Bits, as networks count them.
+    "Gb/s": ("B/s", Decimal(125_000_000)),
+    "Mpps": ("1/s", Decimal(10) ** 6),
     "GUP/s": ("1/s", Decimal(10) ** 9),
     "1/s": ("1/s", Decimal(1)),
     "kIOPS": ("1/s", Decimal(1000)),

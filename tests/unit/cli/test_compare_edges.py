@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from factories import train_cell, write_records
-from result_runs import START, noisy, run_record, write_planned, write_run
-from transect.domain.cell import Cell
+from result_runs import START, noisy, run_record, stream_run, write_logs, write_planned, write_run
 from transect.domain.record import Cause, Status
 
 
@@ -142,30 +141,15 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
     assert (told["outcome"], told["sureness"]) == ("worse", "tentative")
 
 
-def read_logs(folder: Path, day: int, **values: float) -> None:
-    """Write what reading two logs gave on a day."""
-    one = Cell.of(stage="ingest", source="logs")
-    at = START + timedelta(days=day)
-    write_records(folder, run_record(one, values, at=at))
-
-
 def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
     for day, name in enumerate(("a", "b")):
-        read_logs(tmp_path / name, day, memory_bandwidth=2e10, latency=1e-6)
+        write_logs(tmp_path / name, "logs", {"x/1.out": stream_run(100)}, read=day)
     code, facts = facts_of(compared)
     other = facts["others"][0]
     assert (code, other["lines"], len(other["same_measurement"])) == (5, [], 1)
     for day, name in enumerate(("a", "b")):
         write_run(tmp_path / name, {"torch": noisy(100 + 50 * day, day)}, day=day)
     assert facts_of(compared, "--complete")[0] == 0, "nothing that can be compared is missing"
-
-
-def test_of_logs_of_which_one_changed_the_others_are_the_same(tmp_path, compared):
-    read_logs(tmp_path / "a", 0, memory_bandwidth=2e10, latency=1e-6)
-    read_logs(tmp_path / "b", 1, memory_bandwidth=1e10, latency=1e-6)
-    code, facts = facts_of(compared)
-    told = {line["metric"]: line["outcome"] for line in facts["others"][0]["lines"]}
-    assert told == {"memory_bandwidth": "open", "latency": "same"} and code == 5
 
 
 @pytest.mark.env

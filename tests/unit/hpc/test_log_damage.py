@@ -18,7 +18,7 @@ NEEDS_ITS_LAST_END = {
     "babelstream after 5", "babelstream float", "babelstream gpu-stream", "babelstream csv",
     "minibude kernel", "horovod", "onnxruntime-perf-test", "dllogger", "dllogger units",
     "dllogger json", "neuron", "mxnet gluon", "tensorflow", "fairseq", "fairseq json", "megatron",
-    "deepspeed",
+    "deepspeed", "dl-training fsdp",
 }  # fmt: skip
 
 
@@ -90,12 +90,12 @@ ROWS_ALONE = "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
 GROWS = {
     "mdtest 3.3.0 times", "mdtest 4.1.0 times", "hpcg", "hpcg yaml", "minibude", "minibude csv",
     "minibude v1", "osu", "onnxruntime-perf-test", "mxnet gluon", "tensorflow",
-    "nvidia-bert-tensorflow",
+    "nvidia-bert-tensorflow", "perftest", "perftest latency", "nvbandwidth", "mlperf-inference",
 }  # fmt: skip
 # ... or a mean over fewer lines, a line of Intel's build with one digit more, a table that says nowhere that it ends.
 CHANGES = {"ior csv", "hpcg intel", "mxnet", "deepspeed", "hf-trainer"}
 # Another table or run begins behind a whole one.
-BEGINS_AGAIN = {"mdtest 3.3.0 times", "mdtest 4.1.0 times", "osu"}
+BEGINS_AGAIN = {"mdtest 3.3.0 times", "mdtest 4.1.0 times", "osu", "nvbandwidth"}
 
 
 def check_lines(name: str, some: int | None) -> None:
@@ -128,7 +128,8 @@ ENDS_IN_A_NUMBER = {"io500 bash", "babelstream mojo", "osu"}
 SO_FAR = CHANGES | {
     "stream", "ior 3.0.1", "ior 3.2.1", "ior 3.3.0", "ior 4.1.0", "ior json", "babelstream mojo", "mlperf",
     "mlperf 0.5", "mlperf 0.6", "mlperf hpc", "tf-cnn-benchmarks", "dllogger", "dllogger units", "dllogger json",
-    "neuron", "tensorflow", "nvidia-bert-tensorflow", "fairseq", "megatron",
+    "neuron", "tensorflow", "nvidia-bert-tensorflow", "fairseq", "megatron", "gpu-burn",
+    "dl-training torchtitan", "dl-training fsdp",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+import cluster_logs
 import compute_logs as compute
 import hpc_logs
 import learning_logs as learning
@@ -58,6 +59,9 @@ LOGS = {
         name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()
     },
     "stream microsoft": Log(compute.STREAM_MICROSOFT, "stream"),
+    **{
+        name: Log(text, name.split()[0], runs) for name, (text, runs) in cluster_logs.LOGS.items()
+    },
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),
     "nccl-tests": Log(network.NCCL, "nccl-tests"),

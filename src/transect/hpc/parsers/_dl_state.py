@@ -20,7 +20,7 @@ HIGHER, LOWER, NEUTRAL = Direction.HIGHER, Direction.LOWER, Direction.NEUTRAL
 # The first of these that appears in a log names its variant: the others print inside of it.
 _VARIANTS = (
     "megatron", "hf-trainer", "fairseq", "dllogger", "neuron", "nvidia-bert-tensorflow",
-    "mxnet", "deepspeed", "tensorflow",
+    "mxnet", "torchtitan", "fsdp-example", "deepspeed", "tensorflow",
 )  # fmt: skip
 _SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
 _OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")

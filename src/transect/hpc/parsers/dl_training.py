@@ -1,6 +1,6 @@
 """Training logs of common frameworks; `variant` says which one wrote the log.
 
-DLLogger (text and JSON), AWS Neuron, MXNet's Speedometer and Gluon, TensorFlow's estimators and
+DLLogger (text and JSON), torchtitan, AWS's FSDP example, AWS Neuron, MXNet's Speedometer and Gluon, TensorFlow's estimators and
 NVIDIA's BERT, fairseq, Megatron-LM, DeepSpeed, the Hugging Face Trainer. These are no benchmarks
 with a format of their own: a summary counts when there is one, else the median of the steps.
 """
@@ -20,6 +20,7 @@ from transect.hpc.parsers._dl_classic import (
 )
 from transect.hpc.parsers._dl_nvidia import read_dllogger, step_of
 from transect.hpc.parsers._dl_state import Training, finish
+from transect.hpc.parsers._dl_titan import TITAN, planned_steps, read_titan, titan_step
 from transect.hpc.parsers._dl_torch import (
     read_deepspeed,
     read_fairseq,
@@ -28,6 +29,7 @@ from transect.hpc.parsers._dl_torch import (
     torch_step,
 )
 from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 
 __all__ = ["DlTraining"]
@@ -41,6 +43,7 @@ _READERS = (
     read_deepspeed,
     read_huggingface,
     read_namespace,
+    read_titan,
 )
 _HEADER = re.compile(
     r"\*{5} Running training|DLL [\d\-: .]{10,40}- PARAMETER|(?:start with arguments )?Namespace\("
@@ -75,17 +78,20 @@ class DlTraining(Parser):
     """Reads rates, losses, qualities and times of one training per run."""
 
     benchmark = "dl-training"
-    description = "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, HF"
+    description = (
+        "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, torchtitan, HF"
+    )
     proof = Proof(
         identity="a progress line of a known framework behind the usual prefixes of loggers; printed arguments only where they name a known program",
         success="the summary that ends such a log, or as many steps as were planned",
         failure="a series that ends in nan, a rate or time below zero, a summary that its own count and time refute",
     )
-    starts = (LOGGED + _BODY,)
+    starts = (LOGGED + _BODY, *(LOGGED + one for one in searched(*TITAN[:2], *TITAN[3:])))
     # DeepSpeed's launcher: one host prints the settings, another one the iterations.
     joins_hosts = True
     wants = (
         LOGGED + _BODY,
+        *(LOGGED + one for one in searched(*TITAN)),
         rf"{LOGGED}(?:\| |Epoch ?\[\d|\[Epoch \d|validation loss at|\[after training is done\]"
         r"|Saving dict for global step|Finished training up to|Total (?:Training|Inference) Time"
         r"|Num GPUs \d|Per-GPU Batch Size|(?:train|eval)_[a-z_0-9]{1,60}[ \t]{0,60}=[ \t]"
@@ -105,8 +111,14 @@ class DlTraining(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per training. Ranks with labels are kept apart."""
         trainings: dict[int | None, Training] = {}
+        planned: int | None = None
         for line in block:
             text = without_prefix(line.text)
+            if (asked := planned_steps(text)) is not None:
+                # A job's script is no rank: what it asks for is meant for all that follow.
+                yield from (finish(block, one) for one in trainings.values() if one.begun())
+                trainings, planned = {}, asked
+                continue
             if line.rank not in trainings and len(trainings) >= _MOST_RANKS:
                 continue
             training = trainings.get(line.rank)
@@ -116,6 +128,7 @@ class DlTraining(Parser):
             if training is None:
                 training = trainings[line.rank] = Training(
                     line=line.number,
+                    planned=planned,
                     rank=line.rank,
                     room=min(10_000, _ROOM // len(trainings or "1")),
                 )
@@ -132,7 +145,7 @@ def _begins(training: Training, text: str) -> bool:
         return True
     if training.ended == "train_runtime" and text.startswith("{'loss': "):
         return True
-    step = step_of(text) or classic_step(text) or torch_step(text)
+    step = step_of(text) or classic_step(text) or torch_step(text) or titan_step(text)
     return step is not None and training.restarts(step)
 
 

@@ -2,6 +2,7 @@
 
 from transect.report.findings.docking import docking_findings
 from transect.report.findings.hardware import hardware_findings
+from transect.report.findings.systems import system_findings
 from transect.report.parts import DecisionColumn, FindingMaker, Section
 from transect.report.sections.docking import docking_body
 from transect.report.sections.hardware import hardware_body
@@ -18,6 +19,7 @@ FINDINGS = (
     FindingMaker(
         order=800, make=hardware_findings, section="hardware", sections={"limit": "roofline"}
     ),
+    FindingMaker(order=810, make=system_findings, section="hardware"),
 )
 
 DECISIONS = (DecisionColumn(key="dock", title="Dock on this machine", order=600, stage="bench"),)

@@ -1,0 +1,227 @@
+"""Runs that logs tell, as records: each a repeat of one benchmark under its settings on one system.
+
+An ingest record holds all runs below a path. Two of those say nothing of each other; their runs do, wherever
+the logs of each lie.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import grouped
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.domain.cell import Axis, Cell
+from transect.domain.files import canonical_json, digest
+from transect.domain.metrics import METRICS
+from transect.domain.record import Cause, MetricValue, Record, Status
+
+__all__ = [
+    "DATED", "NOTHING_TOLD", "READS", "LogCell", "log_records", "settings_in_words", "systems_of", "untold",
+    "with_log_runs",
+]  # fmt: skip
+
+# The detail that says whether a run's date is its own.
+DATED = "dated"
+# Cells of this stage measure nothing: they read logs that are there.
+READS = "ingest"
+
+# Parameters that say who measured, where, when and on what, or what came of it. All others are settings: one that
+# is taken for a setting by mistake keeps two runs apart and is named, one that is left out mixes unlike work.
+_NO_SETTING = re.compile(
+    r"(?:^|[_\W])(?:date|began|ended|started|time\d*|timestamp|hosts?|hostname|machine|node_?name|path|dir|file|files?name|"
+    r"command|program|device|gpu|cpu|driver|build|compile\w*|version\w*|headers|library|platform|org|poc\w*|email|hash|seed|"
+    r"label|last\w*|residual\w*|errors?\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
+    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|wtick|avail\w*|job_?id|state|exit_code|"
+    r"number of cg sets|iterations per set|optimized cg iterations per set|steps_this_run)(?:$|[_\W])",
+    re.I,
+)  # fmt: skip
+# Parameters that tell which machine a run was on.
+_MACHINE = re.compile(r"^(?:device|gpu|machine|platform|cpu)$", re.I)
+
+_DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
+_PRINTED = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S")
+_WHEN = re.compile(r"^(?:date|began|start(?:ed)?|timestamp)$", re.I)
+# What names of logs hold besides a system's: numbers of jobs and repeats, and what they are.
+_NO_SYSTEM = re.compile(
+    r"\d+|slurm|job|run|logs?|out|err|output|stdout|stderr|results?|bench(?:mark)?s?|tests?|txt|data|archive", re.I
+)  # fmt: skip
+
+
+class LogCell(Cell):
+    """One benchmark under one choice of settings, on one system: what runs that logs tell are repeats of."""
+
+    stage: Literal["ingest"] = "ingest"
+    system: Annotated[str, Axis(place=4, name=True)] = ""
+    benchmark: Annotated[str, Axis(place=5, name=True)]
+    variant: Annotated[str, Axis(place=6, name=True)] = ""
+    settings: Annotated[
+        tuple[tuple[str, str], ...],
+        Axis(place=150, word=None, label=lambda pairs: settings_in_words(pairs)),
+    ] = ()
+
+
+# Why a verdict on such logs is not firm.
+NOTHING_TOLD = "the logs tell no settings, which may be unlike"
+
+
+def untold(cell: Cell) -> bool:
+    """Whether it stands for logs that tell no settings: two of them may be unlike work."""
+    return isinstance(cell, LogCell) and not cell.settings
+
+
+def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
+    """Write settings as `N 1000, NB 192`."""
+    return ", ".join(f"{name} {value}" for name, value in settings)
+
+
+def with_log_runs(records: Sequence[AnyRecord], *, named: bool = True) -> list[AnyRecord]:
+    """Return the records with runs in the place of ingest records that hold any; `named` as in `log_records`."""
+    left = [one for one in records if not _holds_runs(one)]
+    return [*left, *log_records(records, named=named)]
+
+
+def _holds_runs(record: AnyRecord) -> bool:
+    return record.stage == READS and bool(record.details.get("runs"))
+
+
+def systems_of(records: Iterable[AnyRecord]) -> set[str]:
+    """Return the names of the systems whose logs were read; an empty one where nothing tells it."""
+    return {
+        str(one.provenance.get("system", {}).get("name", "")) for one in log_records(records)
+    }  # fmt: skip
+
+
+def log_records(records: Iterable[AnyRecord], *, named: bool = True) -> list[Record]:
+    """Return a record for each run of a known benchmark in ingest records, numbered as repeats of its cell.
+
+    `started` is when it ran, as the log or else its path tells (`DATED` in the details), or when it was read.
+    `fingerprint` tells a copy of the log. Runs that are not ok stand as failed, what is no run is left out. Without `named` a cell names no system: where each side is one system,
+    which it is is a difference between sides and not of cells.
+    """
+    made: dict[LogCell, int] = {}
+    found: dict[str, Record] = {}
+    for record in records:
+        if not _holds_runs(record):
+            continue
+        values = benchmark_values([record])
+        for members in grouped(values, lambda value: value.run).values():
+            if members[0].benchmark != "unknown" and members[0].status != "no-result":
+                one = _record(record, members, named=named)
+                # The same log below two paths is one.
+                found.setdefault(one.fingerprint, one)
+    numbered = []
+    for one in found.values():
+        repeat = made.get(one.cell, 0)  # type: ignore[call-overload]
+        made[one.cell] = repeat + 1  # type: ignore[index]
+        cell = one.cell.changed(repeat=repeat)
+        numbered.append(one.model_copy(update={"cell": cell, "cell_id": cell.id}))
+    return numbered
+
+
+def _record(record: AnyRecord, values: Sequence[BenchmarkValue], *, named: bool) -> Record:
+    first = values[0]
+    file, _, line = first.where.rpartition(":")
+    source = str(record.cell.get("source") or "")
+    parts = _parts_of(file, source)
+    system = _system(parts, source, first.benchmark)
+    cell = LogCell(
+        system=system if named else "", benchmark=first.benchmark, variant=first.variant,
+        settings=_settings(first.parameters),
+    )  # fmt: skip
+    when = _when(first.parameters, [source, *parts])
+    printed = [[one.name, one.series, one.size, one.printed, one.value] for one in values]
+    bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
+    machine = {name: str(value) for name, value in first.parameters.items() if _MACHINE.match(name)}
+    return Record(
+        study=record.study, stage=READS, cell=cell, cell_id=cell.id,
+        status=Status.OK if first.valid else Status.FAILED, cause=None if first.valid else bad,
+        message="" if first.valid else f"{first.status}: {first.reason}",
+        fingerprint=digest([canonical_json([parts[-1:], line, cell.benchmark, printed])]),
+        started=when or record.started, ended=when or record.ended, details={DATED: bool(when)},
+        metrics=_metrics(values) if first.valid else [],
+        provenance={
+            "system": {"name": system}, "gpus": machine, "libraries": {first.benchmark: first.version}
+            if first.version else {},
+        },
+    )  # fmt: skip
+
+
+def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
+    """Return what a run measured, in the registry's units; a number that it prints twice by its middle."""
+    named = [one for one in values if one.name in METRICS and one.value is not None]
+    series = grouped(
+        named, lambda one: (one.name, f"{one.series} {'' if one.size is None else one.size}".strip())
+    )  # fmt: skip
+    return [
+        MetricValue.of(name, statistics.median(one.value or 0.0 for one in members), label)
+        for (name, label), members in series.items()
+        if all(one.unit == METRICS[name].unit for one in members)
+    ]
+
+
+def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, canonical_json(value).strip('"'))
+        for name, value in sorted(parameters.items())
+        if not _NO_SETTING.search(name)
+    )
+
+
+def _parts_of(file: str, source: str) -> list[str]:
+    """Return the parts of a log's path below the path that was read, its own name last."""
+    parts = list(PurePosixPath(file).parts)
+    if source in parts[:-1]:
+        return parts[parts.index(source) + 1 :]
+    return parts[-1:] if file.startswith("/") else parts
+
+
+def _system(parts: Sequence[str], source: str, benchmark: str) -> str:
+    """Name a run's system: by a folder below the path that was read, else by the log's own name, else by the path.
+
+    Dates, numbers and words that any log may have name none.
+
+    >>> _system(["2026-08", "alpha", "stream-01.out"], "logs", "stream")
+    'alpha'
+    >>> _system(["stream-2026-08-01.out"], "beta", "stream")
+    'beta'
+    """
+    stem = re.sub(r"\.[A-Za-z]{1,4}$", "", parts[-1]) if parts else ""
+    for name in (*parts[:-1], stem, source):
+        words = re.split(r"[-_. ]+", name)
+        left = [one for one in words if one and not _NO_SYSTEM.fullmatch(one)]
+        told = "-".join(left)
+        own = re.sub(r"[^a-z0-9]", "", told.lower())
+        if told and own not in _names_of(benchmark):
+            return told
+    return ""
+
+
+def _names_of(benchmark: str) -> set[str]:
+    whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
+    return {whole, f"{whole}c", f"x{whole}"}
+
+
+def _when(parameters: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return when a run was, in UTC where the log tells no zone: as the log, else the names on its path tell."""
+    for name, value in parameters.items():
+        if _WHEN.match(name):
+            for form in _PRINTED:
+                try:
+                    moment = datetime.strptime(" ".join(str(value).split())[:24].strip(), form)
+                except ValueError:
+                    continue
+                return moment.replace(tzinfo=UTC).isoformat()
+    # The last name is the log's own, and the nearest.
+    for name in reversed(names):
+        for year, _, month, day in _DATE.findall(name):
+            try:
+                return f"{date(int(year), int(month), int(day or 1)).isoformat()}T00:00:00+00:00"
+            except ValueError:
+                continue
+    return ""

@@ -1,0 +1,38 @@
+"""A JSON document inside of a log, from the line on by which it is known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from transect.hpc.block import Block
+from transect.hpc.text import CLIP
+
+__all__ = ["read_object"]
+
+# Larger documents are no summaries.
+_MOST_LINES = 200_000
+
+
+def read_object(block: Block) -> dict[str, Any] | None:
+    """Return the object that the block's first line is in, from that line's first key on; None where it is not whole.
+
+    The block has to hand over every line. Braces in texts are counted too: the object ends where both their
+    number and JSON's rules say so.
+    """
+    text, depth = "", 0
+    for place, line in enumerate(block):
+        piece = line.text.strip()
+        if place == 0 and not piece.startswith("{"):
+            text, depth = "{", 1
+        if len(piece) >= CLIP or place > _MOST_LINES:
+            return None
+        text += piece + "\n"
+        depth += piece.count("{") - piece.count("}")
+        if depth <= 0 and "}" in piece:
+            try:
+                found, _ = json.JSONDecoder().raw_decode(text)
+            except ValueError:
+                continue
+            return found if isinstance(found, dict) else None
+    return None

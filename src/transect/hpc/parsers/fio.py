@@ -1,0 +1,224 @@
+"""fio 3: what its groups of jobs read and wrote, from its text (`Run status group`) or its JSON.
+
+Text prints a bandwidth twice, in MiB/s and in MB/s, beside the bytes and the time that it is made of. Before
+version 3 one letter stood for both, by an option (`kb_base`): such output is told from the present one, and left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, Parser, Proof, Run
+from transect.hpc.block import Block
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._json_block import read_object
+from transect.hpc.parsers._storage import Span, apart, bytes_of, span
+from transect.hpc.prefilter import searched
+from transect.hpc.text import excerpt
+
+__all__ = ["Fio"]
+
+_AMOUNT = r"[\d.]{1,20}[KMGTPEk]?i?B"
+_JOB = re.compile(
+    r"([^\s:][^\n:]{0,120}): \(g=(\d{1,6})\): rw=(\w{1,20}), bs=(\S[^\n]{1,120}?), ioengine=(\w{1,40}), iodepth=(\d{1,9})"
+)
+_VERSION = re.compile(r"(fio-[3-9]\.\d[\w.\-]{0,40})\s*$")
+_BEGUN = re.compile(
+    r"[^\s:][^\n:]{0,120}: \(groupid=(\d{1,6}), jobs=(\d{1,9})\): err=[ ]?(\d{1,6})"
+)
+_GROUP = re.compile(r"Run status group (\d{1,6}) \(all jobs\):")
+_TOTAL = re.compile(
+    rf"(READ|WRITE|TRIM): bw=({_AMOUNT})/s \(({_AMOUNT})/s\), [^\n]{{1,120}}?, io=({_AMOUNT}) \({_AMOUNT}\), run=(\d{{1,12}})-(\d{{1,12}})msec"
+)
+_IOPS = re.compile(
+    rf"(read|write|trim) ?: IOPS=([\d.]{{1,20}})([kMG]?), BW=({_AMOUNT})/s \(({_AMOUNT})/s\)"
+)
+_ERROR = re.compile(r"fio: [^\n]{0,40}(?:error|failed|pid=\d{1,9}, err=\d)")
+_SIZES = re.compile(rf"\(([RW])\) ({_AMOUNT})-({_AMOUNT})")
+# More jobs of a group are counted in its totals alone.
+_MOST_JOBS = 64
+_SLACK = 0.02  # both are rounded to three digits or four
+
+
+@PARSERS.register("fio")
+class Fio(Parser):
+    """Reads a run per group of jobs; of JSON one per job."""
+
+    benchmark = "fio"
+    description = "fio 3: reading and writing of files and devices, text and JSON"
+    proof = Proof(
+        identity="`NAME: (g=0): rw=…, ioengine=…`, `fio-3.…`, `Run status group 0 (all jobs):`, JSON that begins with `fio version`",
+        success="the totals of a group; a job of JSON without an error",
+        failure="a bandwidth that its bytes and time refute, or its own other unit",
+    )
+    programs = (r"fio",)
+    starts = (
+        *searched(_JOB, _GROUP, _BEGUN),
+        rf"(?:READ|WRITE|TRIM): bw={_AMOUNT}/s \(",
+        r'\{?[ \t]*"fio version"[ \t]?:[ \t]?"fio-[3-9]',
+    )
+    wants = None
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield the runs of a log, text and JSON."""
+        if '"fio version"' in block.first.text[:40]:
+            yield from _json(block)
+            return
+        drafts: dict[str, Draft] = {}
+        version, group, done = "", "", False
+        for line in block:
+            text = line.text.strip()
+            if (match := _JOB.match(text)) is not None or (match := _BEGUN.match(text)) is not None:
+                group = match[2] if match.re is _JOB else match[1]
+                if done:
+                    yield from (_run(draft) for draft in drafts.values())
+                    drafts, done = {}, False
+                draft = drafts.setdefault(group, _new(block, line.number, version))
+                if match.re is _JOB:
+                    draft.parameters.update(
+                        rw=match[3], bs=match[4], ioengine=match[5], iodepth=int(match[6])
+                    )
+                else:
+                    draft.parameters["jobs"] = int(str(draft.parameters.get("jobs", 0))) + int(
+                        match[2]
+                    )
+                    if match[3] != "0":
+                        draft.stops.append(f"err={match[3]}: {excerpt(text)}")
+            elif (match := _VERSION.match(text)) is not None:
+                version = match[1].removeprefix("fio-")
+                for draft in drafts.values():
+                    draft.version = version
+            elif (match := _GROUP.match(text)) is not None:
+                group, done = match[1], True
+                drafts.setdefault(group, _new(block, line.number, version))
+            elif (match := _TOTAL.match(text)) is not None and not line.cut:
+                done = True
+                draft = drafts.setdefault(group, _new(block, line.number, version))
+                if draft.metrics and any(
+                    one.name == "bandwidth" and one.phase == match[1].lower()
+                    for one in draft.metrics
+                ):
+                    # Totals alone, as mails quote them: another output.
+                    yield _run(drafts.pop(group))
+                    draft = drafts[group] = _new(block, line.number, version)
+                _total(draft, match)
+            elif (match := _IOPS.match(text)) is not None and group in drafts:
+                _job_rate(drafts[group], match)
+            elif _ERROR.match(text) and drafts:
+                next(reversed(drafts.values())).stops.append(excerpt(text))
+        yield from (_run(draft) for draft in drafts.values())
+
+
+def _new(block: Block, line: int, version: str) -> Draft:
+    return Draft(block=block, benchmark="fio", line=line, version=version)
+
+
+def _amount(text: str) -> Span | None:
+    """Return what `512MiB` or `537MB` may stand for, in bytes."""
+    number = text.rstrip("KMGTPEkiB")
+    unit = text[len(number) :].replace("k", "K")
+    return bytes_of(f"{number} {'bytes' if unit == 'B' else unit}")
+
+
+def _total(draft: Draft, match: re.Match[str]) -> None:
+    way, binary, decimal, moved, least, most = match.groups()
+    unit = binary.lstrip("0123456789.")
+    draft.reading("bandwidth", binary.removesuffix(unit), f"{unit}/s", Direction.HIGHER, phase=way.lower(),
+                  registered="storage_bandwidth")  # fmt: skip
+    one, other, data = _amount(binary), _amount(decimal), _amount(moved)
+    if one is None or other is None or data is None:
+        draft.refuse(f"{way}: {binary}/s ({decimal}/s) is no bandwidth")
+        return
+    if apart(one, other, _SLACK):
+        draft.refuse(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
+    seconds = int(most) / 1000, int(least) / 1000
+    if seconds[1] > 0:
+        # Jobs of a group may have run for less than the longest of them.
+        implied = data[0] / seconds[0], data[1] / seconds[1]
+        if apart(one, implied, _SLACK):
+            draft.refuse(
+                f"{way}: the log prints {binary}/s, but {moved} in {most} ms are {sum(data) / 2 / seconds[0] / 2**20:.5g} MiB/s"
+            )
+
+
+def _job_rate(draft: Draft, match: re.Match[str]) -> None:
+    way, printed, prefix, binary, decimal = match.groups()
+    one, other = _amount(binary), _amount(decimal)
+    if one is not None and other is not None and apart(one, other, _SLACK):
+        draft.refuse(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
+    if len(draft.metrics) < _MOST_JOBS:
+        draft.reading("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
+    ends, kind = span(printed), way[0].upper()
+    sizes = [
+        low
+        for own, low, high in _SIZES.findall(str(draft.parameters.get("bs")))
+        if own == kind and low == high
+    ]
+    each = _amount(sizes[0]) if sizes and way != "trim" else None
+    if each is None or ends is None or one is None:
+        return
+    factor = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
+    if apart(one, (ends[0] * factor * each[0], ends[1] * factor * each[1]), _SLACK):
+        draft.refuse(
+            f"{way}: {printed}{prefix} operations of {sizes[0]} a second are not {binary}/s"
+        )
+
+
+def _run(draft: Draft) -> Run:
+    draft.refuse_impossible()
+    totals = any(one.name == "bandwidth" for one in draft.metrics)
+    if draft.stops and draft.ok:
+        draft.lacks("a job ended with an error")
+    elif not totals:
+        draft.lacks("no totals of its group")
+    return draft.run()
+
+
+def _json(block: Block) -> Iterator[Run]:
+    line = block.first.number
+    told = read_object(block)
+    jobs = told.get("jobs") if told is not None else None
+    if told is None or not isinstance(jobs, list):
+        draft = _new(block, line, "")
+        draft.lacks("its JSON is not whole")
+        yield draft.run()
+        return
+    version = str(told.get("fio version", "")).removeprefix("fio-")
+    shared: Any = told.get("global options") or {}
+    for job in (one for one in jobs if isinstance(one, dict)):
+        draft = _new(block, line, version)
+        options = {**shared, **(job.get("job options") or {})}
+        # Names of files are where it ran, and nothing that it was told to do.
+        draft.parameters |= {
+            str(key): str(value) for key, value in options.items() if "/" not in str(value)
+        }
+        draft.parameters |= {"date": str(told.get("time", ""))}
+        for way in ("read", "write"):
+            _json_way(draft, way, job.get(way) or {})
+        if job.get("error"):
+            draft.stops.append(f"error {job['error']}")
+        if not draft.metrics and not draft.stops:
+            draft.empty("its job neither read nor wrote")
+        yield _run(draft)
+
+
+def _json_way(draft: Draft, way: str, told: dict[str, Any]) -> None:
+    moved, milliseconds = told.get("io_bytes") or 0, told.get("runtime") or 0
+    if not moved or not milliseconds:
+        return
+    exact = "bw_bytes" in told
+    printed = str(told["bw_bytes"] if exact else told.get("bw"))
+    draft.reading("bandwidth", printed, "B/s" if exact else "KiB/s", Direction.HIGHER, phase=way,
+                  registered="storage_bandwidth")  # fmt: skip
+    draft.reading("iops", str(told.get("iops")), "IOPS", Direction.HIGHER, phase=way)
+    rate = float(printed) * (1 if exact else 1024)
+    implied = moved / (milliseconds / 1000)
+    # Of a short run a millisecond is more than a digit.
+    if differ(rate, implied, 1e-3 + 1.5 / milliseconds, 1024):
+        draft.refuse(
+            f"{way}: the log prints {printed} {'B/s' if exact else 'KiB/s'}, but {moved} bytes in {milliseconds} ms are {implied:.6g} B/s"
+        )

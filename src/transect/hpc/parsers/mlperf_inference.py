@@ -1,0 +1,130 @@
+"""MLPerf Inference: the summary that LoadGen writes (mlperf_log_summary.txt, and the same on a terminal).
+
+LoadGen judges a run itself. Offline issues one query, so its samples over its longest latency are the rate; a single
+stream's rate is one over its mean latency.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, Parser, Proof, Run
+from transect.hpc.block import Block
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import disagree
+from transect.hpc.prefilter import searched
+from transect.hpc.values import NUMBER, number
+
+__all__ = ["MlperfInference"]
+
+_HEAD = re.compile(r"MLPerf Results Summary\s*$")
+_PAIR = re.compile(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
+# The name of a scenario's result, its unit, what it is in the registry, and which way is better.
+_RESULTS = {
+    "Samples per second": ("samples/s", "throughput"),
+    "Completed samples per second": ("samples/s", "throughput"),
+    "Scheduled samples per second": ("samples/s", None),
+    "Tokens per second": ("tokens/s", None),
+    "Completed tokens per second": ("tokens/s", None),
+    "Samples per query": ("1", None),
+}
+_LATENCY = re.compile(
+    r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)"
+)
+_SETTINGS = frozenset({
+    "samples_per_query", "target_qps", "min_duration (ms)", "min_query_count", "performance_sample_count",
+    "target_latency (ns)", "accuracy_log_probability",
+})  # fmt: skip
+
+
+@PARSERS.register("mlperf-inference")
+class MlperfInference(Parser):
+    """Reads a run per summary."""
+
+    benchmark = "mlperf-inference"
+    description = "MLPerf Inference: LoadGen's summary (mlperf_log_summary.txt)"
+    proof = Proof(
+        identity="`MLPerf Results Summary`",
+        success="`Result is : VALID`",
+        failure="`Result is : INVALID`, with what was not satisfied; a rate that its own latencies refute",
+    )
+    starts = searched(_HEAD)
+    wants = (*starts, *searched(_PAIR))
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per summary."""
+        draft: Draft | None = None
+        told: dict[str, str] = {}
+        for line in block:
+            text = line.text.strip()
+            if _HEAD.match(text):
+                if draft is not None:
+                    yield _run(draft, told)
+                draft, told = Draft(block=block, benchmark=self.benchmark, line=line.number), {}
+            elif (pair := _PAIR.match(text)) is not None and not line.cut:
+                told.setdefault(pair[1], pair[2].strip())
+        if draft is not None:
+            yield _run(draft, told)
+
+
+def _run(draft: Draft, told: dict[str, str]) -> Run:
+    draft.variant = told.get("Scenario", "").replace(" ", "")
+    draft.parameters |= {key: told[key] for key in ("SUT name", "Mode") if key in told}
+    draft.parameters |= {key: told[key] for key in _SETTINGS if key in told}
+    for key, (unit, registered) in _RESULTS.items():
+        if key in told:
+            shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
+            draft.reading(
+                key.lower().replace(" ", "_"),
+                told[key],
+                shown,
+                Direction.HIGHER,
+                registered=registered,
+            )
+    for key, printed in told.items():
+        if _LATENCY.fullmatch(key):
+            name = key.removesuffix(" (ns)").lower().replace(" ", "_")
+            stream = draft.variant == "SingleStream" and name == "mean_latency"
+            draft.reading(
+                name, printed, "ns", Direction.LOWER, registered="latency" if stream else None
+            )
+    verdict = told.get("Result is", "").split()
+    if verdict[:1] == ["INVALID"]:
+        unmet = [
+            key
+            for key, value in told.items()
+            if key.endswith("satisfied") and value.upper().startswith("NO")
+        ]
+        draft.refuse(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
+    draft.refuse(_refuted(draft.variant, told))
+    if told.get("Mode", "").startswith("Accuracy") and not draft.metrics:
+        draft.empty("a run for accuracy has no rate")
+    if not verdict:
+        draft.lacks("no verdict (Result is)")
+    draft.refuse_impossible()
+    return draft.run()
+
+
+def _refuted(scenario: str, told: dict[str, str]) -> str | None:
+    """Say why the rate of a scenario is not what its latencies give."""
+    if scenario == "Offline":
+        samples, longest = (
+            number(told.get("samples_per_query", "")),
+            number(told.get("Max latency (ns)", "")),
+        )
+        rate = told.get("Samples per second", "")
+        if samples and longest and re.fullmatch(NUMBER, rate):
+            return disagree("samples per second", rate, samples / longest * 1e9, 0.02, "1/s")
+    elif scenario == "SingleStream":
+        mean = number(told.get("Mean latency (ns)", ""))
+        if mean:
+            return disagree(
+                "QPS without LoadGen's own work",
+                told.get("QPS w/o loadgen overhead", ""),
+                1e9 / mean,
+                0.02,
+                "1/s",
+            )
+    return None

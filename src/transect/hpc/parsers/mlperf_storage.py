@@ -1,0 +1,73 @@
+"""MLPerf Storage: `summary.json` of DLIO, how well storage feeds simulated accelerators.
+
+`train_io_mean_MB_per_second` counts 2^20 bytes, whatever its name says (DLIO's statscounter.py divides by 1024 twice). Means
+are recomputed from the epochs that they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Any
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, Parser, Proof, Run, Series
+from transect.hpc.block import Block
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import disagree
+from transect.hpc.parsers._json_block import read_object
+
+__all__ = ["MlperfStorage"]
+
+
+@PARSERS.register("mlperf-storage")
+class MlperfStorage(Parser):
+    """Reads the metrics of a training that was simulated."""
+
+    benchmark = "mlperf-storage"
+    description = "MLPerf Storage: DLIO's summary.json of a simulated training"
+    proof = Proof(
+        identity="the key `train_au_percentage`, with which the metrics of its JSON begin",
+        success="`train_au_meet_expectation` says success, or nothing",
+        failure="the accelerators were used less than expected; a mean that its epochs refute",
+    )
+    starts = (r'"train_au_percentage": ?\[',)
+    wants = None
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run."""
+        draft = Draft(block=block, benchmark=self.benchmark, line=block.first.number)
+        told = read_object(block)
+        if told is None:
+            draft.lacks("its JSON is not whole")
+            yield draft.run()
+            return
+        _mean(draft, told, "train_au_percentage", "train_au_mean_percentage", "%", None)
+        _mean(draft, told, "train_throughput_samples_per_second", "train_throughput_mean_samples_per_second", "1/s",
+              "samples_per_second")  # fmt: skip
+        rate = told.get("train_io_mean_MB_per_second")
+        if isinstance(rate, (int, float)):
+            draft.reading(
+                "io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth"
+            )
+        verdict = told.get("train_au_meet_expectation")
+        if verdict not in (None, "", "success"):
+            used = told.get("train_au_mean_percentage", "?")
+            draft.refuse(f"the accelerators were used less than expected ({used} %): {verdict}")
+        draft.refuse_impossible()
+        if not draft.metrics:
+            draft.empty("no number of its training")
+        yield draft.run()
+
+
+def _mean(
+    draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str, registered: str | None
+) -> None:
+    values = [one for one in told.get(series) or () if isinstance(one, (int, float))]
+    if values:
+        draft.samples[series] = Series(unit=unit, values=[float(one) for one in values])
+    printed = told.get(mean)
+    if isinstance(printed, (int, float)):
+        draft.reading(mean, repr(printed), unit, Direction.HIGHER, registered=registered)
+        if values:
+            draft.refuse(disagree(mean, repr(printed), fmean(values), 1e-3, unit))

@@ -1,0 +1,149 @@
+"""nvbandwidth: copies between host and GPUs, a matrix for each test case; text, and JSON (`-j`).
+
+GB/s count 10^9 bytes. The sum of a matrix is printed beneath it, and recomputed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, Parser, Proof, Run, Series
+from transect.hpc.block import Block
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._json_block import read_object
+from transect.hpc.text import excerpt
+from transect.hpc.values import NUMBER, last_digit, number
+
+__all__ = ["Nvbandwidth"]
+
+_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm)"
+_RUNNING = re.compile(rf"Running ({_CASE})\.\s*$")
+_TITLE = re.compile(r"\S[^\n]{2,80}\((GB/s|ns)\)\s*$")
+_ROW = re.compile(rf"(\S{{1,40}})((?:\s+(?:{NUMBER}|N/A))+)\s*$")
+_SUM = re.compile(rf"SUM ({_CASE}) ({NUMBER})\s*$")
+_FACT = re.compile(
+    r"(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): *(\S{1,40})|Device 0: ([^(\n]{2,80})"
+)
+_ERROR = re.compile(
+    r"\[?(?:CUDA|NVML|ERROR)[\w_]*\]? ?[^\n]{0,40}(?:in expression|[Ee]rror)|ERROR:"
+)
+
+
+@PARSERS.register("nvbandwidth")
+class Nvbandwidth(Parser):
+    """Reads a run per test case; its result is the sum over its matrix."""
+
+    benchmark = "nvbandwidth"
+    description = "nvbandwidth: copies between host and GPUs, text and JSON"
+    proof = Proof(
+        identity="`nvbandwidth Version`, `Running host_to_device_memcpy_ce.`, JSON that begins with `nvbandwidth`",
+        success="the sum of a test case",
+        failure="a sum that its matrix refutes; a test case whose status is an error",
+    )
+    programs = (r"nvbandwidth",)
+    starts = (
+        r"nvbandwidth Version: ",
+        rf"Running {_CASE}\.[ \t\r]*(?:\n|\Z)",
+        r'\{?[ \t]*"nvbandwidth"[ \t]?:',
+    )
+    wants = None
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per test case that was not waived."""
+        if block.first.text.lstrip().startswith(("{", '"')):
+            yield from _json(block)
+            return
+        draft: Draft | None = None
+        facts: dict[str, str] = {}
+        cells: list[str] = []
+        for line in block:
+            text = line.text.strip()
+            if (running := _RUNNING.match(text)) is not None:
+                if draft is not None:
+                    yield _run(draft, cells, None)
+                draft, cells = _draft(block, line.number, running[1], facts), []
+            elif draft is None:
+                for name, value, device in _FACT.findall(text):
+                    facts[name or "device"] = (value or device).strip()
+            elif (total := _SUM.match(text)) is not None:
+                yield _run(draft, cells, total[2])
+                draft = None
+            elif (title := _TITLE.match(text)) is not None:
+                draft.parameters["unit"] = title[1]
+            elif (row := _ROW.match(text)) is not None and "unit" in draft.parameters:
+                # The first row names the columns.
+                cells = [*cells, *row[2].split()] if draft.parameters.get("columns") else cells
+                draft.parameters["columns"] = len(row[2].split()) + (not cells)
+            elif _ERROR.match(text):
+                draft.stops.append(excerpt(text))
+        if draft is not None:
+            yield _run(draft, cells, None)
+
+
+def _draft(block: Block, line: int, case: str, facts: dict[str, str]) -> Draft:
+    draft = Draft(block=block, benchmark="nvbandwidth", line=line, variant=case)
+    draft.version = facts.get("nvbandwidth Version", "").removeprefix("v")
+    draft.parameters |= {
+        key.lower().replace(" ", "_"): value
+        for key, value in facts.items()
+        if key != "nvbandwidth Version"
+    }
+    return draft
+
+
+def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
+    unit = str(draft.parameters.pop("unit", "GB/s"))
+    draft.parameters.pop("columns", None)
+    values = [number(one) for one in cells]
+    known = [one for one in values if one is not None]
+    if known:
+        draft.samples["matrix"] = Series(unit=unit, values=known)
+    if total is None:
+        draft.lacks("no sum of its matrix")
+        return draft.run()
+    higher = unit == "GB/s"
+    draft.reading("sum", total, unit, Direction.HIGHER if higher else Direction.LOWER,
+                  registered="link_bandwidth" if higher else None)  # fmt: skip
+    ends = [last_digit(one) for one in cells if number(one) is not None]
+    low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
+    printed = last_digit(total)
+    if known and not (printed[1] >= low * 0.999 and printed[0] <= high * 1.001):
+        draft.refuse(
+            f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}"
+        )
+    draft.refuse_impossible()
+    return draft.run()
+
+
+def _json(block: Block) -> Iterator[Run]:
+    line = block.first.number
+    told = (read_object(block) or {}).get("nvbandwidth")
+    cases = told.get("testcases") if isinstance(told, dict) else None
+    if not isinstance(cases, list):
+        draft = Draft(block=block, benchmark="nvbandwidth", line=line)
+        draft.lacks("its JSON is not whole")
+        yield draft.run()
+        return
+    facts = {
+        "CUDA Runtime Version": told.get("CUDA Runtime Version"),
+        "Driver Version": told.get("Driver Version"),
+    }
+    for case in (one for one in cases if isinstance(one, dict) and one.get("status") != "Waived"):
+        draft = _draft(
+            block, line, str(case.get("name")), {k: str(v) for k, v in facts.items() if v}
+        )
+        draft.version = str(told.get("git_version") or "")
+        draft.parameters["unit"] = (
+            "ns" if "(ns)" in str(case.get("bandwidth_description")) else "GB/s"
+        )
+        if case.get("status") != "Passed":
+            draft.stops.append(
+                f"status {case.get('status')}: {excerpt(str(case.get('error', '')))}"
+            )
+        matrix: Any = case.get("bandwidth_matrix")
+        cells = [str(one) for row in matrix for one in row] if isinstance(matrix, list) else []
+        total = case.get("sum") if case.get("status") == "Passed" else None
+        yield _run(draft, cells, None if total is None else repr(total))

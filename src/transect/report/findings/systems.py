@@ -1,0 +1,88 @@
+"""Findings on systems whose logs were read: which is faster, where they ran a benchmark alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.groups import grouped
+from transect.analysis.log_runs import NOTHING_TOLD, LogCell, settings_in_words, untold
+from transect.analysis.system_races import SystemRace, Unmatched, system_races
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, least_sure, names
+from transect.report.text import clean, clipped, count
+
+__all__ = ["system_findings"]
+
+_SHOWN = 3
+_CLIP = 160
+
+
+def system_findings(context: Context) -> list[Finding]:
+    """Say for each benchmark and choice of settings which system is faster, and what is not compared."""
+    races, unmatched = system_races(context.records, margin=context.aims.margin)
+    by_cell = grouped(races, lambda race: race.cell)
+    found = [finding for cell, own in by_cell.items() for finding in _of(cell, own)]
+    return [*found, *map(_unlike, unmatched)]
+
+
+def _named(cell: LogCell) -> str:
+    return clean(f"{cell.benchmark} {cell.variant}".strip())
+
+
+def _of(cell: LogCell, races: Sequence[SystemRace]) -> Iterator[Finding]:
+    systems = sorted(
+        {name for race in races for name in (race.best.cell.get("system"), *race.others)}
+    )
+    winners = {race.winner for race in races}
+    told = [one for race in races for one in race.others.values()]
+    factors = sorted(one.factor for one in told if one.verdict is Verdict.BETTER)
+    amount = count(len(races), "number")
+    sureness = least_sure(one.sureness for one in told)
+    if len(winners) == 1 and None not in winners:
+        best = str(next(iter(winners)))
+        others = [clean(one) for one in systems if one != best]
+        times = (
+            f"{factors[0]:.3g}" if len(factors) == 1 else f"{factors[0]:.3g} to {factors[-1]:.3g}"
+        )
+        claim = f"{clean(best)} is {times} times as fast as {names(others)} in {amount} of {_named(cell)}"
+    else:
+        # Some of it may be decided: what is not keeps the whole open.
+        each = grouped(races, lambda race: race.winner)
+        said = [
+            f"{clean(name)} in {len(own)}"
+            for name, own in sorted((str(k), v) for k, v in each.items() if k)
+        ]
+        left = len(each.get(None, ()))
+        said += [f"none is told from the best in {left}"] if left else []
+        claim = (
+            f"which of {names([clean(one) for one in systems])} is faster depends on the number of {_named(cell)}: {', '.join(said)}"
+            if len(said) > 1
+            else f"which of {names([clean(one) for one in systems])} is faster at {_named(cell)} is not known"
+        )
+        sureness = Sureness.OPEN
+    settings = clipped(settings_in_words(cell.settings), _CLIP)
+    evidence = joined(
+        f"runs that logs tell under the same settings ({settings})" if settings else NOTHING_TOLD,
+        *(
+            f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {one.reason}"
+            for race in races[:_SHOWN] for name, one in race.others.items()
+        ),
+        f"{len(races) - _SHOWN} more numbers" if len(races) > _SHOWN else "",
+        "what other days and nodes of a system would say is in no log",
+    )  # fmt: skip
+    if untold(cell) and sureness is Sureness.FIRM:
+        sureness = Sureness.TENTATIVE
+    yield Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness, kind="system",
+                  named=True, comparisons=tuple(told))  # fmt: skip
+
+
+def _unlike(one: Unmatched) -> Finding:
+    systems = names([clean(name) for name in one.systems])
+    named = clean(f"{one.benchmark} {one.variant}".strip())
+    differing = names([clean(name) for name in one.settings], 6)
+    return Finding(
+        subject="study", kind="system", sureness=Sureness.OPEN,
+        claim=f"{systems} ran {named} under no common settings: they are not compared.",
+        evidence=f"what differs: {differing or 'nothing that the logs tell'}; run it alike on each",
+    )  # fmt: skip

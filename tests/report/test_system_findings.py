@@ -1,0 +1,68 @@
+"""Which of two systems is faster, by logs that were read: said where they ran alike, and as sure as the runs are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from said_of_records import findings
+
+from factories import make_record
+from result_runs import noisy, stream_run
+from transect.analysis.comparisons import Sureness
+from transect.domain.cell import Cell
+from transect.report.findings.finding import Finding
+
+
+def said(runs: dict[str, dict[str, Any]]) -> list[Finding]:
+    told = [{"file": f"/logs/{name}", **run} for name, run in runs.items()]
+    record = make_record(Cell.of(stage="ingest", source="logs"), details={"runs": told})
+    return findings(record).get("system", [])
+
+
+def runs_of(system: str, rate: float, seed: int, amount: int = 4, **how: Any) -> dict[str, Any]:
+    return {
+        f"{system}/{n}.out": stream_run(r, **how) for n, r in enumerate(noisy(rate, seed, amount))
+    }
+
+
+def test_a_faster_system_is_named_with_the_factor_and_is_sure_by_its_runs():
+    (told,) = said(runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2))
+    assert told.sureness is Sureness.FIRM and len(told.comparisons) == 1
+    assert "alpha is 1.2" in told.claim and "times as fast as beta" in told.claim
+    assert "array_size 10000000" in told.evidence
+
+
+@pytest.mark.parametrize(
+    ("runs", "sureness"),
+    [
+        (runs_of("alpha", 1000, 1) | runs_of("beta", 1003, 2), Sureness.OPEN),
+        (runs_of("alpha", 1000, 1, 1) | runs_of("beta", 700, 2, 1), Sureness.OPEN),
+        (runs_of("alpha", 1000, 1, 2) | runs_of("beta", 700, 2, 2), Sureness.TENTATIVE),
+    ],
+    ids=["alike", "one run each", "two runs each"],
+)  # fmt: skip
+def test_what_the_runs_cannot_tell_is_not_said(runs, sureness):
+    (told,) = said(runs)
+    assert told.sureness is sureness
+
+
+def test_other_settings_are_not_compared_and_named():
+    (told,) = said(runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2, array_size=5))
+    assert told.sureness is Sureness.OPEN and not told.comparisons
+    assert "not compared" in told.claim and "array_size" in told.evidence
+
+
+def test_logs_without_any_setting_are_compared_with_a_doubt():
+    bare = {
+        name: run | {"parameters": {}}
+        for name, run in (runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)).items()
+    }
+    (told,) = said(bare)
+    assert told.sureness is Sureness.TENTATIVE and "no settings" in told.evidence
+
+
+def test_refused_runs_and_logs_of_no_system_win_nothing():
+    bad = runs_of("beta", 9e9, 2, status="invalid", reason="contradicted")
+    assert said(runs_of("alpha", 1000, 1) | bad) == []
+    assert said({f"stream-{n}.out": stream_run(n + 1) for n in range(4)}) == []
