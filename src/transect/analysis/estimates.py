@@ -1,21 +1,28 @@
 """How many times one set of values exceeds another, or by how much, with an interval.
 
-The estimate is that of Hodges and Lehmann ("Estimates of location based on rank tests", Annals of
-Mathematical Statistics 34, 1963): the median over all pairs of a value of one side and a value of
-the other. Its interval holds what the Mann-Whitney test does not reject, so both say the same.
+A ratio is that of the trimmed geometric means, as in every verdict (`transect.analysis.verdicts`), so that what
+is claimed is what was tested. A difference is that of Hodges and Lehmann ("Estimates of location based on rank
+tests", Annals of Mathematical Statistics 34, 1963): the median over all pairs of a value of one side and a value
+of the other. Its interval holds what the Mann-Whitney test does not reject.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from transect.analysis.noise import location, logs_of
 from transect.analysis.statistics import EXACT_LIMIT, MIN_INTERVAL_VALUES, Spread
+from transect.analysis.verdicts import Decision, decide
 
-__all__ = ["Estimate", "difference_of", "ratio_of"]
+__all__ = ["RATIO", "Estimate", "decided_ratio", "difference_of", "paired_ratio_of", "ratio_of"]
+
+# What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
+# seed, it is the mean of the ratios.
+RATIO = "ratio of trimmed geometric means"
 
 # The 97.5 % point of the normal distribution.
 _Z = 1.959963985
@@ -25,14 +32,22 @@ _Z = 1.959963985
 class Estimate:
     """A ratio, or a difference in the unit of the values, and its ends.
 
-    `spread` says what the ends are: a 95 % interval from six values a side on, the range of all
-    pairs for fewer, or nothing but the value itself for one a side.
+    `spread` says what the ends are: a 95 % interval, the range of all pairs for fewer than six values a side of which
+    the noise is not known, or nothing but the value itself for one a side.
     """
 
     value: float
     low: float
     high: float
     spread: Spread
+
+    @property
+    def inverse(self) -> Estimate:
+        """The ratio seen from the other side: the upper end becomes the lower one."""
+        value, low, high = (
+            1 / one if one > 0 else math.inf for one in (self.value, self.high, self.low)
+        )
+        return Estimate(value=value, low=low, high=high, spread=self.spread)
 
     @property
     def word(self) -> str:
@@ -42,26 +57,54 @@ class Estimate:
         return "range" if self.spread is Spread.RANGE else "one run a side"
 
 
+def decided_ratio(decision: Decision) -> Estimate:
+    """Return the ratio that a verdict rests on, with its 95 % interval."""
+    return Estimate(
+        value=decision.ratio, low=decision.low, high=decision.high, spread=Spread.INTERVAL
+    )
+
+
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """Estimate how many times b the values of a are; None when a side is empty or not positive.
 
-    >>> ratio_of([2.0, 2.2, 2.1], [1.0, 1.0])
-    Estimate(value=2.1, low=2.0, high=2.2, spread=<Spread.RANGE: 'range'>)
+    For values of which nobody knows the noise of their kind: the interval is that of their own spread.
+
+    >>> found = ratio_of([2.0, 8.0], [1.0, 1.0])
+    >>> round(found.value, 6), found.low, found.high, found.spread.value
+    (4.0, 2.0, 8.0, 'range')
     """
     if min(a, default=0.0) <= 0 or min(b, default=0.0) <= 0:
         return None
-    return _estimate(a, b, lambda x, y: x / y)
+    decision = decide(a, b, None)
+    if decision is None:  # not a finite one among them
+        return None
+    if min(len(a), len(b)) >= MIN_INTERVAL_VALUES:
+        return decided_ratio(decision)
+    single = len(a) == len(b) == 1
+    return Estimate(
+        value=decision.ratio, low=min(a) / max(b), high=max(a) / min(b),
+        spread=Spread.SINGLE if single else Spread.RANGE,
+    )  # fmt: skip
+
+
+def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
+    """Estimate the same over the repeats that both have, each with itself: the ends are the range of their ratios."""
+    common = sorted(a.keys() & b.keys())
+    ratios = [a[n] / b[n] for n in common if a[n] > 0 and b[n] > 0]
+    logs = logs_of(ratios)
+    if not logs or len(logs) < len(common):
+        return None
+    return Estimate(
+        value=math.exp(location(logs).centre), low=min(ratios), high=max(ratios),
+        spread=Spread.SINGLE if len(ratios) == 1 else Spread.RANGE,
+    )  # fmt: skip
 
 
 def difference_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """Estimate by how much the values of a exceed those of b; None when a side is empty."""
-    return _estimate(a, b, lambda x, y: x - y) if a and b else None
-
-
-def _estimate(
-    a: Sequence[float], b: Sequence[float], join: Callable[[float, float], float]
-) -> Estimate:
-    pairs = sorted(join(x, y) for x in a for y in b)
+    if not a or not b:
+        return None
+    pairs = sorted(x - y for x in a for y in b)
     middle = statistics.median(pairs)
     if len(pairs) == 1:
         return Estimate(value=middle, low=middle, high=middle, spread=Spread.SINGLE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, compare
-from transect.analysis.estimates import Estimate, difference_of, ratio_of
+from transect.analysis.estimates import Estimate, difference_of
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.statistics import NoiseFloor
 from transect.runtimes.options import EQUAL
@@ -177,14 +177,13 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
     name = measure_of((group, other))
     own, base = group.values(name), other.values(name)
     floor = floors.get(group.cell.stage, group.cell.workload, name)
-    ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
-    if ratio is None or comparison is None:
+    comparison = compare(own, base, floor=floor)
+    if comparison is None or comparison.ratio is None:
         return None
-    ratio = comparison.interval or ratio
     ran = versions([group, other])
     crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
     return Versus(
-        group=group, other=other, ratio=ratio, crosses=crosses,
+        group=group, other=other, ratio=comparison.ratio, crosses=crosses,
         comparison=comparison.under(group, other),
         measure=name, floor=floor,
     )  # fmt: skip
