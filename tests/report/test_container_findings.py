@@ -100,8 +100,8 @@ def test_costs_keep_to_the_studys_margin_and_looks():
 def test_a_later_start_is_found_with_its_interval_and_the_rest_is_noise():
     found = costs(records(later=0.2))
     start, step = found["startup_time", None], found["step_time", None]
-    assert start.shown and 0.18 < start.difference.median < 0.22 and start.difference.low > 0.15
-    assert start.ratio.spread is Spread.INTERVAL and start.difference.count == 6
+    assert start.shown and 0.18 < start.more.value < 0.22 and start.more.low > 0.15
+    assert start.ratio.spread is Spread.INTERVAL and start.pairs == 6
     assert not step.shown and step.ratio.low < 1 < step.ratio.high
     # Nothing is read in a step whose input is stored.
     assert set(found) == {("startup_time", None), ("step_time", None)}
@@ -147,7 +147,7 @@ def test_each_question_has_a_finding_on_its_two_groups() -> None:
         assert [group.cell.container for group in one.groups] == ["podman", None]
         assert len(one.comparisons) == 1 and one.sureness == cost.sureness == "firm"
         assert one.comparisons[0].interval == cost.comparison.interval
-        assert f"{cost.difference.count} pairs" in one.evidence and "podman" in one.claim
+        assert f"{cost.pairs} pairs" in one.evidence and "podman" in one.claim
     assert "4 B" in found["latency"].claim and "1x2 ranks" in found["latency"].claim
     assert "ms" in found["start-up"].claim
 

@@ -1,36 +1,29 @@
-"""How many times one set of values exceeds another, or by how much, with an interval.
+"""How many times one set of values exceeds another, with the ends of that.
 
-A ratio is that of the trimmed geometric means, as in every verdict (`transect.analysis.verdicts`), so that what
-is claimed is what was tested. A difference is that of Hodges and Lehmann ("Estimates of location based on rank
-tests", Annals of Mathematical Statistics 34, 1963): the median over all pairs of a value of one side and a value
-of the other. Its interval holds what the Mann-Whitney test does not reject.
+The ratio is that of the trimmed geometric means, as in every verdict (`transect.analysis.verdicts`), so that what
+is claimed is what was tested.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from transect.analysis.noise import location, logs_of
-from transect.analysis.statistics import EXACT_LIMIT, MIN_INTERVAL_VALUES, Spread
+from transect.analysis.statistics import MIN_INTERVAL_VALUES, Spread
 from transect.analysis.verdicts import Decision, decide
 
-__all__ = ["RATIO", "Estimate", "decided_ratio", "difference_of", "paired_ratio_of", "ratio_of"]
+__all__ = ["RATIO", "Estimate", "decided_ratio", "paired_ratio_of", "ratio_of"]
 
 # What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
 # seed, it is the mean of the ratios.
 RATIO = "ratio of trimmed geometric means"
 
-# The 97.5 % point of the normal distribution.
-_Z = 1.959963985
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A ratio, or a difference in the unit of the values, and its ends.
+    """A ratio, or what it comes to in the unit of the values, and its ends.
 
     `spread` says what the ends are: a 95 % interval, the range of all pairs for fewer than six values a side of which
     the noise is not known, or nothing but the value itself for one a side.
@@ -47,6 +40,11 @@ class Estimate:
         value, low, high = (
             1 / one if one > 0 else math.inf for one in (self.value, self.high, self.low)
         )
+        return Estimate(value=value, low=low, high=high, spread=self.spread)
+
+    def beyond(self, base: float) -> Estimate:
+        """Return what a ratio to a base comes to beyond it, in the base's unit."""
+        value, low, high = (base * (one - 1) for one in (self.value, self.low, self.high))
         return Estimate(value=value, low=low, high=high, spread=self.spread)
 
     @property
@@ -98,44 +96,3 @@ def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate 
         value=math.exp(location(logs).centre), low=min(ratios), high=max(ratios),
         spread=Spread.SINGLE if len(ratios) == 1 else Spread.RANGE,
     )  # fmt: skip
-
-
-def difference_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
-    """Estimate by how much the values of a exceed those of b; None when a side is empty."""
-    if not a or not b:
-        return None
-    pairs = sorted(x - y for x in a for y in b)
-    middle = statistics.median(pairs)
-    if len(pairs) == 1:
-        return Estimate(value=middle, low=middle, high=middle, spread=Spread.SINGLE)
-    few = min(len(a), len(b)) < MIN_INTERVAL_VALUES
-    rank = 1 if few else _rank(*sorted((len(a), len(b))))
-    return Estimate(
-        value=middle, low=pairs[rank - 1], high=pairs[-rank],
-        spread=Spread.RANGE if few else Spread.INTERVAL,
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def _rank(n: int, m: int) -> int:
-    """Return which of the n m ordered pairs, from either end, is an end of the 95 % interval.
-
-    One more than the largest U at which the Mann-Whitney test rejects (Moses' interval): exactly
-    up to the number of values to which the test is exact, else from the normal distribution.
-    """
-    if n + m > EXACT_LIMIT:
-        spread = math.sqrt(n * m * (n + m + 1) / 12)
-        return max(1, math.floor(n * m / 2 - _Z * spread))
-    # Orders by U: the Gaussian binomial coefficient, a product of (1 - q^(m+i)) / (1 - q^i).
-    orders = [1] + [0] * (n * m)
-    for i in range(1, n + 1):
-        for place in range(n * m, m + i - 1, -1):
-            orders[place] -= orders[place - m - i]
-        for place in range(i, n * m + 1):
-            orders[place] += orders[place - i]
-    tail, below = 0.025 * math.comb(n + m, n), 0
-    for place, amount in enumerate(orders):
-        below += amount
-        if below > tail:
-            return max(1, place)
-    raise ValueError(f"no interval for {n} and {m} values")

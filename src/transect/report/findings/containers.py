@@ -51,10 +51,11 @@ def place_of(cost: ContainerCost) -> str:
 
 def cost_words(cost: ContainerCost) -> str:
     """Write a cost: its ratio with ends, and its difference in seconds."""
-    less = "less" if cost.difference.median < 0 else "more"
+    less = "less" if cost.more.value < 0 else "more"
     said = "one pair" if cost.ratio.spread is Spread.SINGLE else ends(cost.ratio, factor)
-    more = quantity(abs(cost.difference.median), "s")
-    return f"{factor(cost.ratio.value)} times ({said}), {more} {less} by the median of the pairs"
+    return (
+        f"{factor(cost.ratio.value)} times ({said}), {quantity(abs(cost.more.value), 's')} {less}"
+    )
 
 
 def container_findings(context: Context) -> list[Finding]:
@@ -94,7 +95,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         topic="latency" if small else _TOPICS[metric],
         evidence=joined(
             f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
-            f"{cost.difference.count} pairs of the same repeat in one block", clean(cost.reason),
+            f"{cost.pairs} pairs of the same repeat in one block", clean(cost.reason),
             _named(container, version),
         ),
     )  # fmt: skip

@@ -73,8 +73,8 @@ def _table(costs: list[ContainerCost]) -> Part:
             digits(f"With ({scale.unit})", lambda cost: cost.comparison.b.median, scale.text),
             digits(f"Without ({scale.unit})", lambda cost: cost.comparison.a.median, scale.text),
             digits("Ratio", lambda cost: cost.ratio, with_ends),
-            digits("More", lambda cost: _signed(cost.difference.median)),
-            digits("Pairs", lambda cost: cost.difference.count),
+            digits("More", lambda cost: _signed(cost.more.value)),
+            digits("Pairs", lambda cost: cost.pairs),
             words("", lambda cost: _verdict(cost, len(costs))),
         ],
     )

@@ -79,9 +79,7 @@ _RULES = (
      "of five runs or more without the lowest and the highest fifth, of fewer of all; run by run or seed by seed the same of the "
      "ratios. Its 95 % interval is that of the verdict's t test; where no repeats tell the noise it is the range. Who is ranked "
      "first is so by this too. Tables show medians beside it, whose ratio may be another one."),
-    ("Ratios of runtimes", "A difference in seconds is the median of all differences between a run of one side and one of the "
-     "other. From six runs a side on, its interval holds what the Mann-Whitney test "
-     "does not reject at 5 % (Hodges and Lehmann, 1963); with fewer it is their range. "
+    ("Ratios of runtimes", "Seconds beyond another runtime are what the ratio comes to, of that one's median. "
      "Run is compared with Run; where one of two languages binds or copies inside of it, the call "
      "end to end. Near means that the whole interval lies within 10 %."),
     ("Classifiers of tickets", "Two differ by the median of their differences within a seed, with a rank-based "
