@@ -28,6 +28,7 @@ from verdict_studies import (
     fixed_study,
     moved_study,
     of_residuals,
+    watched_study,
 )
 
 _METRICS = {"train": "step_time", "infer": "latency", "retrain": "step_time"}
@@ -55,14 +56,20 @@ def main() -> int:
     worst = 0
     print(f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
           f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'2.5 x':>6} {'runs':>6}")  # fmt: skip
-    moved = {f"{name}, slower in a week": noise for name, noise in shapes.items()}
-    for name, noise in (shapes | moved).items():
+    special = {"slower in a week": moved_study, "disturbed runs are seen": watched_study}
+    studies = {
+        f"{name}, {how}": (noise, study)
+        for how, study in special.items()
+        for name, noise in shapes.items()
+    }
+    every = {name: (noise, None) for name, noise in shapes.items()} | studies
+    for name, (noise, study) in every.items():
         for paired in (False, True):
-            for runs in (*_REPEATS, *(() if name in moved else (0,))):
+            for runs in (*_REPEATS, *(() if study else (0,))):
                 rng, tally = np.random.default_rng(given.seed), Tally()
                 for _ in range(given.studies):
-                    if name in moved:
-                        moved_study(tally, rng, noise, runs, paired=paired)
+                    if study is not None:
+                        study(tally, rng, noise, runs, paired=paired)
                     elif runs:
                         fixed_study(tally, rng, noise, runs, paired=paired)
                     else:

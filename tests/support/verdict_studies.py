@@ -8,7 +8,6 @@ compared: the best with each other one (`race`), the first with each other one, 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ import numpy as np
 from factories import infer_cell, make_record
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.groups import Group
+from transect.analysis.noise import middle
 from transect.analysis.statistics import noise_floor, paired_noise_floor
 from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
@@ -34,6 +34,7 @@ __all__ = [
     "fixed_study",
     "moved_study",
     "of_residuals",
+    "watched_study",
 ]
 
 # Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
@@ -192,15 +193,25 @@ class Tally:
 
 def _compared(
     logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool, design: str,
-    groups: Sequence[Group] | None = None,
+    groups: Sequence[Group] | None = None, disturbed: np.ndarray | None = None,
 ) -> list[_Told]:  # fmt: skip
-    """Compare the best of all cells with each other one, or the first one; `groups`: when they ran."""
+    """Compare the best of all cells with each other one, or the first one.
+
+    `groups`: when they ran, and on what; the noise is that of runs that are not known to be `disturbed`.
+    """
     values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
     own = [dict(enumerate(row)) for row in values]
-    floor = paired_noise_floor(own, looks=looks) if paired else noise_floor(values, looks=looks)
+    quiet = own
+    if disturbed is not None:
+        quiet = [{n: one for n, one in row.items() if not loud[n]}
+                 for row, loud in zip(own, disturbed, strict=True)]  # fmt: skip
+    floor = (
+        paired_noise_floor(quiet, looks=looks) if paired
+        else noise_floor([list(row.values()) for row in quiet], looks=looks)
+    )  # fmt: skip
     pairs = []
     if design != BASE:
-        best = min(range(len(values)), key=lambda i: statistics.median(values[i]))
+        best = min(range(len(values)), key=lambda i: middle(values[i]))
         pairs = [(best, i, len(values)) for i in range(len(values)) if i != best]
     if design != RACE:
         pairs += [(0, i, 2) for i in range(1, len(values))]
@@ -253,6 +264,29 @@ def moved_study(
         groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
     tally.repeats += runs * cells
     tally.count(_compared(logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups))
+
+
+def watched_study(
+    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool
+) -> None:
+    """The same where one run in seven is disturbed, takes up to three times as long, and the guard sees most of these."""
+    cells = len(TRUTH)
+    hit = rng.random((cells, runs)) < 0.15
+    seen = hit & (rng.random((cells, runs)) < 0.9)
+    logs = np.array(TRUTH)[:, None] + noise(rng, cells, runs)
+    logs += hit * rng.uniform(0.1, 1.1, (cells, runs))
+    groups = []
+    for row in seen:
+        records = tuple(
+            _DAYS[0].model_copy(update={"details": {"disturbed": bool(loud)}}) for loud in row
+        )
+        groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
+    tally.repeats += runs * cells
+    tally.count(
+        _compared(
+            logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups, disturbed=seen
+        )
+    )
 
 
 def adaptive_study(

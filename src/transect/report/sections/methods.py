@@ -18,7 +18,7 @@ _RULES = (
      "confidence interval that assumes no distribution; with two to five the smallest and largest "
      "value, called a range."),
     ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
-     "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed ones as long as others were repeated."),
+     "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed runs as long as any cell has two others."),
     ("Different, the same, or open", "Each side's variance is moderated by that of all cells of its "
      "kind (Smyth 2004), and from five runs on a quarter is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
      "the ratio's logarithm at 5 %. The same: two one-sided tests show that the ratio lies within the margin, 5 % unless the study says otherwise. "
