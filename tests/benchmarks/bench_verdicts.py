@@ -20,7 +20,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from transect.analysis.groups import group_records
 from transect.analysis.load import load_records
-from verdict_studies import SHAPES, Noise, Tally, adaptive_study, fixed_study, of_residuals
+from verdict_studies import (
+    SHAPES,
+    Noise,
+    Tally,
+    adaptive_study,
+    fixed_study,
+    moved_study,
+    of_residuals,
+    watched_study,
+)
 
 _METRICS = {"train": "step_time", "infer": "latency", "retrain": "step_time"}
 _REPEATS = (3, 4, 5, 6, 8, 10)
@@ -47,12 +56,21 @@ def main() -> int:
     worst = 0
     print(f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
           f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'2.5 x':>6} {'runs':>6}")  # fmt: skip
-    for name, noise in shapes.items():
+    special = {"slower in a week": moved_study, "disturbed runs are seen": watched_study}
+    studies = {
+        f"{name}, {how}": (noise, study)
+        for how, study in special.items()
+        for name, noise in shapes.items()
+    }
+    every = {name: (noise, None) for name, noise in shapes.items()} | studies
+    for name, (noise, study) in every.items():
         for paired in (False, True):
-            for runs in (*_REPEATS, 0):
+            for runs in (*_REPEATS, *(() if study else (0,))):
                 rng, tally = np.random.default_rng(given.seed), Tally()
                 for _ in range(given.studies):
-                    if runs:
+                    if study is not None:
+                        study(tally, rng, noise, runs, paired=paired)
+                    elif runs:
                         fixed_study(tally, rng, noise, runs, paired=paired)
                     else:
                         adaptive_study(tally, rng, noise, 3, _CAP, paired=paired)

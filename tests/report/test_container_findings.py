@@ -12,6 +12,7 @@ from said_of_records import Made, context, findings, prose, rows
 from factories import bench_cell, make_record, train_cell
 from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer
 from transect.analysis.groups import group_records
+from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import Aims
 from transect.report.findings.finding import Finding
@@ -99,8 +100,8 @@ def test_costs_keep_to_the_studys_margin_and_looks():
 def test_a_later_start_is_found_with_its_interval_and_the_rest_is_noise():
     found = costs(records(later=0.2))
     start, step = found["startup_time", None], found["step_time", None]
-    assert start.shown and 0.18 < start.difference.median < 0.22 and start.difference.low > 0.15
-    assert start.ratio.confidence is not None and start.ratio.count == 6
+    assert start.shown and 0.18 < start.more.value < 0.22 and start.more.low > 0.15
+    assert start.ratio.spread is Spread.INTERVAL and start.pairs == 6
     assert not step.shown and step.ratio.low < 1 < step.ratio.high
     # Nothing is read in a step whose input is stored.
     assert set(found) == {("startup_time", None), ("step_time", None)}
@@ -112,7 +113,7 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     # A cost that is surely there and surely within 5 % is told as that, with its interval.
     made = SETS["surely within 5 %"]
     step = costs(made)["step_time", None]
-    assert step.same and 1.02 < step.ratio.low < step.ratio.median < step.ratio.high < 1.04
+    assert step.same and 1.02 < step.ratio.low < step.ratio.value < step.ratio.high < 1.04
     assert said("step", made).sureness == "firm"
     assert "1.030" in said("step", made).claim and "1.028" in said("step", made).claim
 
@@ -132,7 +133,7 @@ def test_a_container_without_its_twin_costs_nothing_that_is_known():
 def test_the_smallest_and_the_largest_message_are_told():
     found = costs(sweep(3.0))
     assert set(found) == {("collective_time", 4), ("collective_time", 1048576)}
-    assert 2.9 < found["collective_time", 4].ratio.median < 3.1
+    assert 2.9 < found["collective_time", 4].ratio.value < 3.1
     assert not found["collective_time", 1048576].shown
 
 
@@ -146,7 +147,7 @@ def test_each_question_has_a_finding_on_its_two_groups() -> None:
         assert [group.cell.container for group in one.groups] == ["podman", None]
         assert len(one.comparisons) == 1 and one.sureness == cost.sureness == "firm"
         assert one.comparisons[0].interval == cost.comparison.interval
-        assert f"{cost.ratio.count} pairs" in one.evidence and "podman" in one.claim
+        assert f"{cost.pairs} pairs" in one.evidence and "podman" in one.claim
     assert "4 B" in found["latency"].claim and "1x2 ranks" in found["latency"].claim
     assert "ms" in found["start-up"].claim
 

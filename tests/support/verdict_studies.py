@@ -8,13 +8,16 @@ compared: the best with each other one (`race`), the first with each other one, 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from factories import infer_cell, make_record
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
+from transect.analysis.groups import Group
+from transect.analysis.noise import middle
 from transect.analysis.statistics import noise_floor, paired_noise_floor
 from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
@@ -29,7 +32,9 @@ __all__ = [
     "Tally",
     "adaptive_study",
     "fixed_study",
+    "moved_study",
     "of_residuals",
+    "watched_study",
 ]
 
 # Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
@@ -187,15 +192,26 @@ class Tally:
 
 
 def _compared(
-    logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool, design: str
-) -> list[_Told]:
-    """Compare the best of all cells with each other one, or the first one."""
+    logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool, design: str,
+    groups: Sequence[Group] | None = None, disturbed: np.ndarray | None = None,
+) -> list[_Told]:  # fmt: skip
+    """Compare the best of all cells with each other one, or the first one.
+
+    `groups`: when they ran, and on what; the noise is that of runs that are not known to be `disturbed`.
+    """
     values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
     own = [dict(enumerate(row)) for row in values]
-    floor = paired_noise_floor(own, looks=looks) if paired else noise_floor(values, looks=looks)
+    quiet = own
+    if disturbed is not None:
+        quiet = [{n: one for n, one in row.items() if not loud[n]}
+                 for row, loud in zip(own, disturbed, strict=True)]  # fmt: skip
+    floor = (
+        paired_noise_floor(quiet, looks=looks) if paired
+        else noise_floor([list(row.values()) for row in quiet], looks=looks)
+    )  # fmt: skip
     pairs = []
     if design != BASE:
-        best = min(range(len(values)), key=lambda i: statistics.median(values[i]))
+        best = min(range(len(values)), key=lambda i: middle(values[i]))
         pairs = [(best, i, len(values)) for i in range(len(values)) if i != best]
     if design != RACE:
         pairs += [(0, i, 2) for i in range(1, len(values))]
@@ -206,7 +222,8 @@ def _compared(
         else:
             one = compare(values[a], values[b], floor=floor)
         assert one is not None and one.decision is not None
-        told.append(replace(one, among=among))
+        one = replace(one, among=among)
+        told.append(one.under(groups[a], groups[b]) if groups else one)
         cells.append((a, b))
     decisions = [one.decision for one in told if one.decision is not None]
     return [
@@ -223,6 +240,53 @@ def fixed_study(
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), runs)
     tally.repeats += runs * len(TRUTH)
     tally.count(_compared(logs, [runs] * len(TRUTH), 1, paired=paired, design=design))
+
+
+# How much slower the machine is a week later, as a logarithm.
+_SLOWER = math.log(1.5)
+_RECORD = make_record(infer_cell("c"))
+_DAYS = tuple(
+    _RECORD.model_copy(update={"started": day.isoformat(), "ended": day.isoformat()})
+    for day in (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=days) for days in (0, 7))
+)
+
+
+def moved_study(
+    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool
+) -> None:
+    """The same of repeats parted over two days of a week, of each cell as it came, and a machine slower on the later."""
+    cells = len(TRUTH)
+    later = rng.random((cells, runs)) < rng.choice([0.0, 0.2, 0.8, 1.0], (cells, 1))
+    logs = np.array(TRUTH)[:, None] + noise(rng, cells, runs) + _SLOWER * later
+    groups = []
+    for row in later:
+        records = tuple(_DAYS[int(day)] for day in row)
+        groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
+    tally.repeats += runs * cells
+    tally.count(_compared(logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups))
+
+
+def watched_study(
+    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool
+) -> None:
+    """The same where one run in seven is disturbed, takes up to three times as long, and the guard sees most of these."""
+    cells = len(TRUTH)
+    hit = rng.random((cells, runs)) < 0.15
+    seen = hit & (rng.random((cells, runs)) < 0.9)
+    logs = np.array(TRUTH)[:, None] + noise(rng, cells, runs)
+    logs += hit * rng.uniform(0.1, 1.1, (cells, runs))
+    groups = []
+    for row in seen:
+        records = tuple(
+            _DAYS[0].model_copy(update={"details": {"disturbed": bool(loud)}}) for loud in row
+        )
+        groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
+    tally.repeats += runs * cells
+    tally.count(
+        _compared(
+            logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups, disturbed=seen
+        )
+    )
 
 
 def adaptive_study(

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+from transect.analysis.noise import middle
+
 __all__ = ["SerialPart", "serial_part"]
 
 _LEVEL = 0.95
@@ -44,7 +46,7 @@ class SerialPart:
 
 
 def serial_part(points: Iterable[tuple[int, float]]) -> SerialPart:
-    """Fit (ranks, seconds > 0), repeats each for itself, up to the ranks of the least median.
+    """Fit (ranks, seconds > 0), repeats each for itself, up to the fastest number of ranks.
 
     Relative errors count alike: t is weighted by 1 / t^2. It takes three points on two numbers of ranks.
     """
@@ -54,7 +56,7 @@ def serial_part(points: Iterable[tuple[int, float]]) -> SerialPart:
         times.setdefault(ranks, []).append(time)
     if not times:
         return _untold((), "nothing was measured")
-    fastest = min(times, key=lambda ranks: (float(np.median(times[ranks])), ranks))
+    fastest = min(times, key=lambda ranks: (middle(times[ranks]), ranks))
     used = [(ranks, time) for ranks, time in every if ranks <= fastest]
     kept = tuple(ranks for ranks in times if ranks <= fastest)
     if len(kept) < 2:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from transect.analysis.comparisons import Comparison, compare_paired
 from transect.analysis.groups import Floors, grouped
+from transect.analysis.noise import middle
 from transect.analysis.parallelism import median_of
 from transect.analysis.scaling import TrainGroup
 from transect.domain.metrics import Direction
@@ -107,5 +108,4 @@ def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
 
 
 def _middle(row: BatchRow) -> float:
-    values = sorted(row.to_quality.values())
-    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    return middle(list(row.to_quality.values()))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from transect.analysis.estimates import Estimate
+from transect.analysis.estimates import (
+    RATIO,
+    Estimate,
+    decided_ratio,
+    paired_ratio_of,
+    ratio_of,
+)
 from transect.analysis.side_by_side import Ran, apart
 from transect.analysis.statistics import (
     MIN_INTERVAL_VALUES,
     NoiseFloor,
-    Spread,
     Summary,
     cliffs_delta,
     mann_whitney_p,
@@ -51,8 +55,9 @@ class Sureness(StrEnum):
 class Comparison:
     """Two sets of values beside each other.
 
-    `factor` is how many times better the better middle is (1 or more), `delta` Cliff's effect
-    size. `decision` holds the ratio of the first to the second with its interval and the probability of
+    `ratio` is that of the first to the second, the one estimate that verdict, claim and evidence share; None where a
+    value has no logarithm. `factor` is how many times better the better one is by it (1 or more), `delta` Cliff's
+    effect size. `a` and `b` say where the values lie. `decision` holds the ratio's interval and the probability of
     its verdict; None where no repeats tell the noise. Then `p` is that of the Mann-Whitney or sign test, None
     when a side has fewer than six values.
     """
@@ -65,6 +70,7 @@ class Comparison:
     delta: float
     p: float | None
     reason: str
+    ratio: Estimate | None = None
     decision: Decision | None = None
     # Of how many groups the first was chosen because it is the best.
     among: int = 2
@@ -79,10 +85,7 @@ class Comparison:
     @property
     def interval(self) -> Estimate | None:
         """The ratio of the first to the second with its 95 % interval, where one is known."""
-        one = self.decision
-        if one is None:
-            return None
-        return Estimate(value=one.ratio, low=one.low, high=one.high, spread=Spread.INTERVAL)
+        return self.ratio if self.decision is not None else None
 
     def under(self, *groups: Ran, together: bool = True) -> Comparison:
         """Return it as sure as it may be on these groups: not firm where others were at work too often.
@@ -131,15 +134,17 @@ def compare(
             of=f"{runs} runs",
         )  # fmt: skip
     p = mann_whitney_p(a, b) if fewest >= MIN_INTERVAL_VALUES else None
-    factor = _factor(left.median, right.median)
+    ratio = ratio_of(a, b)
+    factor = _factor(ratio.value, 1.0) if ratio else _factor(left.median, right.median)
     reason = _objection(left, right, factor, p, floor)
-    a_wins = (left.median < right.median) == (direction is Direction.LOWER)
+    lower = ratio.value < 1 if ratio else left.median < right.median
+    a_wins = lower == (direction is Direction.LOWER)
     many = fewest >= MIN_INTERVAL_VALUES and floor is not None
     delta = cliffs_delta(a, b)
     return Comparison(
         a=left, b=right, verdict=_side(a_wins) if not reason else Verdict.SAME,
         sureness=_sure(many) if not reason else Sureness.OPEN, factor=factor, delta=delta, p=p,
-        reason=reason or _support(left, right, p, delta, floor),
+        reason=reason or _support(left, right, p, delta, floor), ratio=ratio,
     )  # fmt: skip
 
 
@@ -154,16 +159,15 @@ def compare_paired(
 
     What a repeat's seed does to both sides drops out of their ratios. `decide_paired` gives the
     verdict where two repeats and the noise (of `paired_noise_floor`) are known. Otherwise a
-    difference counts only if the median ratio exceeds the floor and every ratio is on one side of 1,
+    difference counts only if the mean ratio exceeds the floor and every ratio is on one side of 1,
     and one common repeat needs twice the floor. `p` is that of the sign test, for six or more that agree.
     """
     common = sorted(a.keys() & b.keys())
     left, right = (summarise([side[repeat] for repeat in common]) for side in (a, b))
-    if left is None or right is None or min(left.low, right.low) <= 0:
+    ratio = paired_ratio_of(a, b)
+    if left is None or right is None or ratio is None:
         return None
-    ratios = [b[repeat] / a[repeat] for repeat in common]
-    middle = statistics.median(ratios)
-    above, below = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
+    above, below = (sum(sign * (b[n] - a[n]) > 0 for n in common) for sign in (1, -1))
     agree = len(common) in (above, below)
     delta = (below - above) / len(common)
     if floor is not None and floor.noise is not None and len(common) > 1:
@@ -175,16 +179,16 @@ def compare_paired(
         )  # fmt: skip
     many = len(common) >= MIN_INTERVAL_VALUES
     p = 2.0 ** (1 - len(common)) if many and agree else None
-    factor = max(middle, 1 / middle)
+    factor = _factor(ratio.value, 1.0)
     reason = _within(factor - 1, floor, len(common) == 1)
     if not reason and not agree:
         reason = f"which of the two is better changes from seed to seed; {_above(floor)}"
     seeds = "one run a side" if len(common) == 1 else f"so in each of {len(common)} seeds"
-    a_wins = (middle > 1) == (direction is Direction.LOWER)
+    a_wins = (ratio.value < 1) == (direction is Direction.LOWER)
     return Comparison(
         a=left, b=right, verdict=_side(a_wins) if not reason else Verdict.SAME,
         sureness=_sure(many and floor is not None) if not reason else Sureness.OPEN,
-        factor=factor, delta=delta, p=p, reason=reason or f"{seeds}; {_above(floor)}",
+        factor=factor, delta=delta, p=p, reason=reason or f"{seeds}; {_above(floor)}", ratio=ratio,
     )  # fmt: skip
 
 
@@ -194,7 +198,7 @@ def _decided(
 ) -> Comparison:  # fmt: skip
     firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper, floor.often))
     interval = (
-        f"ratio {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
+        f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     )
     margin = f"{100 * floor.margin:g} %"
     noise = f"noise floor of {_percent(floor.relative)} ({floor.pairs} A/A pairs)"
@@ -212,7 +216,7 @@ def _decided(
     return Comparison(
         a=left, b=right, verdict=verdict, sureness=firm,
         factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=None, reason=reason,
-        decision=decision, margin=floor.margin,
+        ratio=decided_ratio(decision), decision=decision, margin=floor.margin,
     )  # fmt: skip
 
 

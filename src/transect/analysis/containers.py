@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare_paired
+from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
-from transect.analysis.statistics import Summary, noise_floor, summarise
+from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
 from transect.domain.until import Aims
 
 __all__ = [
@@ -43,17 +44,27 @@ _LATENCY = "avg_latency"
 class ContainerCost:
     """One number of a group in a container beside that of the same cells without.
 
-    `ratio` is with over without, `difference` with less without, in s; `size` is the message's in bytes,
-    where it is about one. `comparison` has the base first: the better one where the container costs something.
+    `ratio` is with over without, `more` what that comes to in s, of the median without; `size` is the message's in bytes,
+    where it is about one. `comparison` has the base first: the better one where the container costs something, and
+    `ratio` is its ratio seen from the other side.
     """
 
     group: Group[Any]
     base: Group[Any]
     metric: str
-    ratio: Summary
-    difference: Summary
+    ratio: Estimate
     comparison: Comparison
     size: int | None = None
+
+    @property
+    def more(self) -> Estimate:
+        """What it costs, in s."""
+        return self.ratio.beyond(self.comparison.a.median)
+
+    @property
+    def pairs(self) -> int:
+        """How many repeats ran with and without."""
+        return self.comparison.a.count
 
     @property
     def container(self) -> str:
@@ -149,15 +160,12 @@ def _cost(
     own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
     common = sorted(own.keys() & without.keys())
     ratios = [own[repeat] / without[repeat] for repeat in common]
-    ratio = summarise(ratios)
-    difference = summarise([own[repeat] - without[repeat] for repeat in common])
-    # The base first: the median of these ratios, not of their inverses, is what is written.
     floor = noise_floor([ratios], margin=aims.margin, looks=aims.looks_at(group.cell.stage))
     comparison = compare_paired(without, own, floor=floor)
-    if ratio is None or difference is None or comparison is None:
+    if comparison is None or comparison.ratio is None:
         return None
     return ContainerCost(
-        group=group, base=base, metric=metric, ratio=ratio, difference=difference, comparison=comparison.under(group, base),
+        group=group, base=base, metric=metric, ratio=comparison.ratio.inverse, comparison=comparison.under(group, base),
         size=size,
     )  # fmt: skip
 
@@ -188,7 +196,7 @@ def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
             verdict="not little", sureness=worst.sureness, cost=worst, pairs=len(steps)
         )
     widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
-    intervals = all(cost.ratio.confidence is not None for cost in steps)
+    intervals = all(cost.pairs >= MIN_INTERVAL_VALUES for cost in steps)
     if widest.ratio.high <= 1 + LITTLE and intervals:
         return Published(verdict="little", sureness=Sureness.FIRM, cost=widest, pairs=len(steps))
     return Published(verdict="open", sureness=Sureness.OPEN, cost=widest, pairs=len(steps))

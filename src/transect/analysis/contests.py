@@ -7,13 +7,13 @@ same ones: `compare`, `compare_paired`, the noise of `Floors`, and Holm's correc
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.noise import middle
 from transect.analysis.verdicts import LEVEL, corrected, half_width, in_reach
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
@@ -101,16 +101,16 @@ def _beside_best(
 
 
 def _ranked(groups: Sequence[Group], name: str, *, paired: bool) -> list[Group]:
-    """Return the groups by their medians, the best first; `paired`: of the repeats that all have."""
+    """Return the groups by what is compared of them, the best first; `paired`: of the repeats that all have."""
     sign = -1 if metric(name).direction is Direction.HIGHER else 1
     # Seeds that not all have would say who is best by what they are.
     common = set.intersection(*(set(group.by_repeat(name)) for group in groups)) if paired else ()
 
-    def middle(group: Group) -> float:
-        values = group.by_repeat(name)
-        return statistics.median([values[n] for n in common] or list(values.values()))
+    def values(group: Group) -> list[float]:
+        each = group.by_repeat(name)
+        return [each[n] for n in common] or list(each.values())
 
-    return sorted(groups, key=lambda group: (sign * middle(group), group.cell.id))
+    return sorted(groups, key=lambda group: (sign * middle(values(group)), group.cell.id))
 
 
 def standings(

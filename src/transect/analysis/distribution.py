@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from transect.analysis.comparisons import Comparison, Verdict, compare
+from transect.analysis.estimates import Estimate, ratio_of
 from transect.analysis.groups import Group
+from transect.analysis.noise import middle
 from transect.analysis.scaling import (
     Neighbours,
     ScalingKind,
@@ -30,7 +32,7 @@ class DistributionCost:
     """A group's step beside the least that its base would need with as many ranks.
 
     `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself
-    (weak). `cost` is step / ideal - 1. `waited`, `computing` and `input` are what the group's parts
+    (weak). `cost` is the ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts
     take beyond the base's, scaled alike, over `ideal_s`; None where a library does not tell. They
     are medians of their own and need not add up: `other` is the rest, with whatever is not told.
     `floor` is that of the step time.
@@ -126,6 +128,7 @@ def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> Dist
     scaling = scaling_kind(group, base)
     share = group.cell.ranks if scaling is ScalingKind.STRONG else 1
     step_s, base_s = _median(group, STEP), _median(base, STEP)
+    ratio = ratio_of(group.values(STEP), [value / share for value in base.values(STEP)])
     assert step_s is not None and base_s is not None
     ideal_s = base_s / share
     extra: dict[str, float | None] = {}
@@ -135,7 +138,7 @@ def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> Dist
         extra[part] = ((own or 0.0) - (before or 0.0) / share) / ideal_s if known else None
     return DistributionCost(
         group=group, base=base, scaling=scaling, ideal_s=ideal_s, step_s=step_s,
-        cost=step_s / ideal_s - 1 if ideal_s > 0 else 0.0, waited=extra["communication"],
+        cost=ratio.value - 1 if ratio is not None else 0.0, waited=extra["communication"],
         computing=extra["compute"], input=extra["input"], floor=floor,
     )  # fmt: skip
 
@@ -147,18 +150,17 @@ def _median(group: Group, name: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeSpeed:
-    """One framework alone beside the fastest: `value` is its rate over the fastest's.
-
-    `low` and `high` hold the ratio of the ends of both intervals or ranges: wider than either.
-    `floor` is that of samples/s.
-    """
+    """One framework alone beside the fastest; `floor` is that of samples/s."""
 
     group: TrainGroup
     best: TrainGroup
-    value: float
-    low: float
-    high: float
     floor: NoiseFloor | None
+
+    @cached_property
+    def ratio(self) -> Estimate | None:
+        """Its rate over the fastest's, as the comparison has it; None for the fastest itself."""
+        told = self.comparison
+        return told.ratio.inverse if told is not None and told.ratio is not None else None
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -178,19 +180,9 @@ def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> l
     over-subscribed ones take no part.
     """
     able = [
-        (group, summary)
-        for group in groups
+        group for group in groups
         if group.cell.strategy == "single" and not group.wrong and not group.over_subscribed
-        and (summary := group.summary(_RATE)) is not None and summary.low > 0
+        and min(group.values(_RATE), default=0.0) > 0
     ]  # fmt: skip
-    if not able:
-        return []
-    able.sort(key=lambda pair: (-pair[1].median, pair[0].cell.id))
-    best, top = able[0]
-    return [
-        RelativeSpeed(
-            group=group, best=best, value=own.median / top.median,
-            low=own.low / top.high, high=own.high / top.low, floor=floor,
-        )
-        for group, own in able
-    ]  # fmt: skip
+    able.sort(key=lambda group: (-middle(group.values(_RATE)), group.cell.id))
+    return [RelativeSpeed(group=group, best=able[0], floor=floor) for group in able]

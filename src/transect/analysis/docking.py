@@ -14,6 +14,7 @@ from typing import Any
 from transect.analysis.comparisons import Comparison, compare
 from transect.analysis.estimates import Estimate, ratio_of
 from transect.analysis.groups import Group
+from transect.analysis.noise import middle
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction
 
@@ -72,8 +73,9 @@ class Contest:
     floor: NoiseFloor | None = None
 
     def times_the_fastest(self, row: Contestant) -> Estimate | None:
-        """Return how many times the fastest one's time per pose this one takes."""
-        return ratio_of(row.pose_time, self.rows[0].pose_time)
+        """Return how many times the fastest one's time per pose this one takes; None of the fastest itself."""
+        told = None if row is self.rows[0] else self.told_apart(row)
+        return told.ratio.inverse if told is not None and told.ratio is not None else None
 
     def told_apart(self, row: Contestant) -> Comparison | None:
         """Compare the fastest with another."""
@@ -168,7 +170,7 @@ def contests(rows: Iterable[Contestant], floor: NoiseFloor | None = None) -> lis
     made = [
         Contest(
             deck=deck, poses=poses, threads=threads, floor=floor,
-            rows=sorted(members, key=lambda row: (row.time, row.name)),
+            rows=sorted(members, key=lambda row: (middle(row.pose_time), row.name)),
         )
         for (deck, poses, threads), members in found.items()
     ]  # fmt: skip

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import Group
+from transect.analysis.noise import middle
 from transect.analysis.verdicts import Decision, decide_paired
 from transect.domain.until import MARGIN
 
@@ -62,5 +61,5 @@ def drift_of(groups: Sequence[Group], metric: str, *, margin: float = MARGIN) ->
 def _middles(runs: Sequence[tuple[str, int, float]]) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for _, number, value in runs:
-        values.setdefault(number, []).append(math.log(value))
-    return {number: math.exp(statistics.fmean(logs)) for number, logs in values.items()}
+        values.setdefault(number, []).append(value)
+    return {number: middle(own) for number, own in values.items()}

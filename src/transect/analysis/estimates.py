@@ -1,38 +1,51 @@
-"""How many times one set of values exceeds another, or by how much, with an interval.
+"""How many times one set of values exceeds another, with the ends of that.
 
-The estimate is that of Hodges and Lehmann ("Estimates of location based on rank tests", Annals of
-Mathematical Statistics 34, 1963): the median over all pairs of a value of one side and a value of
-the other. Its interval holds what the Mann-Whitney test does not reject, so both say the same.
+The ratio is that of the trimmed geometric means, as in every verdict (`transect.analysis.verdicts`), so that what
+is claimed is what was tested.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from transect.analysis.statistics import EXACT_LIMIT, MIN_INTERVAL_VALUES, Spread
+from transect.analysis.noise import location, logs_of
+from transect.analysis.statistics import MIN_INTERVAL_VALUES, Spread
+from transect.analysis.verdicts import Decision, decide
 
-__all__ = ["Estimate", "difference_of", "ratio_of"]
+__all__ = ["RATIO", "Estimate", "decided_ratio", "paired_ratio_of", "ratio_of"]
 
-# The 97.5 % point of the normal distribution.
-_Z = 1.959963985
+# What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
+# seed, it is the mean of the ratios.
+RATIO = "ratio of trimmed geometric means"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A ratio, or a difference in the unit of the values, and its ends.
+    """A ratio, or what it comes to in the unit of the values, and its ends.
 
-    `spread` says what the ends are: a 95 % interval from six values a side on, the range of all
-    pairs for fewer, or nothing but the value itself for one a side.
+    `spread` says what the ends are: a 95 % interval, the range of all pairs for fewer than six values a side of which
+    the noise is not known, or nothing but the value itself for one a side.
     """
 
     value: float
     low: float
     high: float
     spread: Spread
+
+    @property
+    def inverse(self) -> Estimate:
+        """The ratio seen from the other side: the upper end becomes the lower one."""
+        value, low, high = (
+            1 / one if one > 0 else math.inf for one in (self.value, self.high, self.low)
+        )
+        return Estimate(value=value, low=low, high=high, spread=self.spread)
+
+    def beyond(self, base: float) -> Estimate:
+        """Return what a ratio to a base comes to beyond it, in the base's unit."""
+        value, low, high = (base * (one - 1) for one in (self.value, self.low, self.high))
+        return Estimate(value=value, low=low, high=high, spread=self.spread)
 
     @property
     def word(self) -> str:
@@ -42,57 +55,44 @@ class Estimate:
         return "range" if self.spread is Spread.RANGE else "one run a side"
 
 
+def decided_ratio(decision: Decision) -> Estimate:
+    """Return the ratio that a verdict rests on, with its 95 % interval."""
+    return Estimate(
+        value=decision.ratio, low=decision.low, high=decision.high, spread=Spread.INTERVAL
+    )
+
+
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """Estimate how many times b the values of a are; None when a side is empty or not positive.
 
-    >>> ratio_of([2.0, 2.2, 2.1], [1.0, 1.0])
-    Estimate(value=2.1, low=2.0, high=2.2, spread=<Spread.RANGE: 'range'>)
+    For values of which nobody knows the noise of their kind: the interval is that of their own spread.
+
+    >>> found = ratio_of([2.0, 8.0], [1.0, 1.0])
+    >>> round(found.value, 6), found.low, found.high, found.spread.value
+    (4.0, 2.0, 8.0, 'range')
     """
     if min(a, default=0.0) <= 0 or min(b, default=0.0) <= 0:
         return None
-    return _estimate(a, b, lambda x, y: x / y)
-
-
-def difference_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
-    """Estimate by how much the values of a exceed those of b; None when a side is empty."""
-    return _estimate(a, b, lambda x, y: x - y) if a and b else None
-
-
-def _estimate(
-    a: Sequence[float], b: Sequence[float], join: Callable[[float, float], float]
-) -> Estimate:
-    pairs = sorted(join(x, y) for x in a for y in b)
-    middle = statistics.median(pairs)
-    if len(pairs) == 1:
-        return Estimate(value=middle, low=middle, high=middle, spread=Spread.SINGLE)
-    few = min(len(a), len(b)) < MIN_INTERVAL_VALUES
-    rank = 1 if few else _rank(*sorted((len(a), len(b))))
+    decision = decide(a, b, None)
+    if decision is None:  # not a finite one among them
+        return None
+    if min(len(a), len(b)) >= MIN_INTERVAL_VALUES:
+        return decided_ratio(decision)
+    single = len(a) == len(b) == 1
     return Estimate(
-        value=middle, low=pairs[rank - 1], high=pairs[-rank],
-        spread=Spread.RANGE if few else Spread.INTERVAL,
+        value=decision.ratio, low=min(a) / max(b), high=max(a) / min(b),
+        spread=Spread.SINGLE if single else Spread.RANGE,
     )  # fmt: skip
 
 
-@lru_cache(maxsize=256)
-def _rank(n: int, m: int) -> int:
-    """Return which of the n m ordered pairs, from either end, is an end of the 95 % interval.
-
-    One more than the largest U at which the Mann-Whitney test rejects (Moses' interval): exactly
-    up to the number of values to which the test is exact, else from the normal distribution.
-    """
-    if n + m > EXACT_LIMIT:
-        spread = math.sqrt(n * m * (n + m + 1) / 12)
-        return max(1, math.floor(n * m / 2 - _Z * spread))
-    # Orders by U: the Gaussian binomial coefficient, a product of (1 - q^(m+i)) / (1 - q^i).
-    orders = [1] + [0] * (n * m)
-    for i in range(1, n + 1):
-        for place in range(n * m, m + i - 1, -1):
-            orders[place] -= orders[place - m - i]
-        for place in range(i, n * m + 1):
-            orders[place] += orders[place - i]
-    tail, below = 0.025 * math.comb(n + m, n), 0
-    for place, amount in enumerate(orders):
-        below += amount
-        if below > tail:
-            return max(1, place)
-    raise ValueError(f"no interval for {n} and {m} values")
+def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
+    """Estimate the same over the repeats that both have, each with itself: the ends are the range of their ratios."""
+    common = sorted(a.keys() & b.keys())
+    ratios = [a[n] / b[n] for n in common if a[n] > 0 and b[n] > 0]
+    logs = logs_of(ratios)
+    if not logs or len(logs) < len(common):
+        return None
+    return Estimate(
+        value=math.exp(location(logs).centre), low=min(ratios), high=max(ratios),
+        spread=Spread.SINGLE if len(ratios) == 1 else Spread.RANGE,
+    )  # fmt: skip

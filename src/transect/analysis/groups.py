@@ -126,9 +126,12 @@ class Group(Generic[C_co]):
             self._values[name, label] = known
         return list(known)
 
-    def by_repeat(self, name: str) -> dict[int, float]:
-        """Return the metric's value by repeat: a repeat has one seed in all groups."""
-        values = ((record.cell.repeat, record.value(name)) for record in self.ok)
+    def by_repeat(self, name: str, *, quiet: bool = False) -> dict[int, float]:
+        """Return the metric's value by repeat: a repeat has one seed in all groups. `quiet`: of undisturbed ones."""
+        values = (
+            (record.cell.repeat, record.value(name)) for record in self.ok
+            if not (quiet and record.details.get("disturbed"))
+        )  # fmt: skip
         return {repeat: value for repeat, value in values if value is not None}
 
     def summary(self, name: str, label: str | None = None) -> Summary | None:
@@ -207,7 +210,8 @@ def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> lis
 class Floors:
     """Noise floor per stage, workload and metric, from repeats of the same cell.
 
-    Over-subscribed groups are left out, and disturbed ones as long as others have repeats.
+    Over-subscribed groups are left out, and disturbed runs, as long as any cell has two others: a run that somebody
+    disturbed takes no undisturbed one out of the count.
     Without repeats of its own kind a workload takes the floor of its other kinds, then that of all
     workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `aims`:
     within which margin cells are the same, and how often a study may have looked at their repeats.
@@ -215,7 +219,7 @@ class Floors:
 
     def __init__(self, groups: Iterable[Group], aims: Aims = _PLAIN) -> None:
         self._aims = aims
-        self._sets: dict[Hashable, list[Group]] = defaultdict(list)
+        self._sets: dict[tuple[Hashable, ...], list[Group]] = defaultdict(list)
         for group in groups:
             if not group.over_subscribed:
                 for key in _sets_of(group):
@@ -239,38 +243,40 @@ class Floors:
         floors = (self._floor(key, name, paired=paired) for key in _tries(stage, workload, kind))
         return next((floor for floor in floors if floor is not None), None)
 
-    def _floor(self, key: Hashable, name: str, *, paired: bool) -> NoiseFloor | None:
+    def _floor(self, key: tuple[Hashable, ...], name: str, *, paired: bool) -> NoiseFloor | None:
         known = (key, name, paired)
         if known not in self._floors:
-            groups = self._sets.get(key, [])
+            groups, quiet = self._sets.get(key, []), len(key) > 1 and key[1] is True
             looks = self._aims.looks_at(groups[0].cell.stage) if groups else 1
             margin = self._aims.margin
             self._floors[known] = (
                 paired_noise_floor(
-                    (group.by_repeat(name) for group in groups), margin=margin, looks=looks
+                    (group.by_repeat(name, quiet=quiet) for group in groups),
+                    margin=margin,
+                    looks=looks,
                 )
                 if paired
                 else noise_floor(
-                    (group.values(name) for group in groups), margin=margin, looks=looks
+                    (list(group.by_repeat(name, quiet=quiet).values()) for group in groups),
+                    margin=margin,
+                    looks=looks,
                 )
             )
         return self._floors[known]
 
 
-def _sets_of(group: Group) -> list[Hashable]:
-    """Name the sets that a group is in: each may be what a floor is taken from."""
+def _sets_of(group: Group) -> list[tuple[Hashable, ...]]:
+    """Name the sets that a group is in: each may be what a floor is taken from, those with `True` of quiet runs."""
     stage, workload, kind = group.cell.stage, group.cell.workload, group.kind
-    keys: list[Hashable] = [(stage,)]
+    keys: list[tuple[Hashable, ...]] = [(stage,)]
     for quiet in (True, False):
-        if quiet and group.disturbed:
-            continue
         keys.append((stage, quiet, workload, kind))
         if not kind.synthetic:
             keys += [(stage, quiet, workload), (stage, quiet)]
     return keys
 
 
-def _tries(stage: str, workload: str | None, kind: Kind | None) -> Iterator[Hashable]:
+def _tries(stage: str, workload: str | None, kind: Kind | None) -> Iterator[tuple[Hashable, ...]]:
     """Yield the names of sets to take a floor from, the closest first."""
     for quiet in (True, False):
         if kind is not None:

@@ -77,8 +77,8 @@ class Change:
     @property
     def ratio(self) -> float:
         """The later level over the earlier one."""
-        one = self.comparison.decision
-        return one.ratio if one is not None else self.comparison.a.median / self.comparison.b.median
+        one = self.comparison
+        return one.ratio.value if one.ratio is not None else one.a.median / one.b.median
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -211,7 +211,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         direction=each.direction, floor=floor,
     )  # fmt: skip
     assert told is not None
-    lower = told.a.median < told.b.median
+    lower = told.ratio.value < 1 if told.ratio is not None else told.a.median < told.b.median
     outcome = Outcome.BETTER if lower == (each.direction is Direction.LOWER) else Outcome.WORSE
     if told.equal:
         outcome = Outcome.SAME

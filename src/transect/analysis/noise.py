@@ -28,6 +28,7 @@ __all__ = [
     "Noise",
     "location",
     "logs_of",
+    "middle",
     "moderated",
     "paired_noise",
     "pooled_noise",
@@ -91,6 +92,20 @@ def location(logs: Sequence[float]) -> Location:
     # Yuen's variance of the trimmed mean, times the number of values.
     variance = squares / (len(kept) - 1) / len(kept) * count
     return Location(statistics.fmean(kept), variance, len(kept) - 1.0, count)
+
+
+def middle(values: Sequence[float]) -> float:
+    """Return the trimmed geometric mean of one value or more: what verdicts compare, and cells are ranked by.
+
+    The median where a value has no logarithm.
+
+    >>> middle([1.0, 4.0]), middle([0.0, 1.0, 5.0])
+    (2.0, 1.0)
+    """
+    logs = logs_of(values)
+    if len(logs) < len(values):
+        return statistics.median(values)
+    return math.exp(location(logs).centre)
 
 
 def logs_of(values: Iterable[float]) -> list[float]:

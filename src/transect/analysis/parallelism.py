@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
-from transect.analysis.estimates import Estimate, ratio_of
+from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.noise import middle
 from transect.analysis.scaling import TrainGroup
 from transect.domain.metrics import Direction
 from transect.stages.train.cell import TrainCell
@@ -170,21 +171,21 @@ def beside(
     """
     own, base = (of(one) if of else one.values(name) for one in (group, other))
     floor = floors.get("train", group.cell.workload, name, group.kind)
-    ratio = ratio_of(own, base)
     comparison = compare(own, base, direction=Direction.LOWER, floor=floor)
-    if ratio is None or comparison is None:
+    if comparison is None or comparison.ratio is None:
         return None
     return Beside(
-        group=group, other=other, ratio=ratio, comparison=comparison.under(group, other)
+        group=group, other=other, ratio=comparison.ratio,
+        comparison=comparison.under(group, other),
     )  # fmt: skip
 
 
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:
-    """Return the right group of the lowest median, or None."""
+    """Return the right group of the lowest values, or None."""
     able = [
-        (value, group.cell.id, group)
+        (middle(values), group.cell.id, group)
         for group in groups
-        if not group.wrong and (value := median_of(group, name)) is not None
+        if not group.wrong and (values := group.values(name))
     ]
     return min(able, key=lambda one: one[:2])[2] if able else None
 

@@ -14,6 +14,7 @@ from statistics import median
 from transect.analysis.amdahl import SerialPart, serial_part
 from transect.analysis.groups import grouped
 from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
+from transect.analysis.noise import middle
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import division, median_of
 from transect.analysis.published_series import PUBLISHED, SUMMING, PublishedSeries
@@ -212,11 +213,11 @@ def _serial(points: Sequence[RankPoint]) -> SerialPart:
 
 def _stop(points: Sequence[RankPoint], reason: str) -> Stop:
     base = points[0]
-    fastest = min(points, key=lambda point: (point.time, point.ranks))
+    fastest = min(points, key=lambda point: (middle(point.times), point.ranks))
     at, most = points.index(fastest), max(fastest.times)
     beside = [*points[max(0, at - 1) : at], *points[at + 1 : at + 2]]
     return Stop(
-        base=base.ranks, fastest=fastest.ranks, speed_up=base.time / fastest.time,
+        base=base.ranks, fastest=fastest.ranks, speed_up=middle(base.times) / middle(fastest.times),
         ideal=fastest.training / base.training, ends=fastest is not points[-1],
         faster=most < min(base.times), apart=all(most < min(one.times) for one in beside), reason=reason,
     )  # fmt: skip

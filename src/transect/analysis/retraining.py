@@ -9,7 +9,7 @@ from itertools import combinations
 from math import factorial
 
 from transect.analysis.comparisons import Comparison, compare
-from transect.analysis.estimates import Estimate, ratio_of
+from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.statistics import NoiseFloor, Summary, summarise
 from transect.stages.retrain.cell import RetrainCell
@@ -70,11 +70,11 @@ def step_ratio(group: RetrainGroup, other: RetrainGroup, floors: Floors) -> Step
     """Set a group's step time beside another's; None when either has none."""
     own, base = group.values(STEP_TIME), other.values(STEP_TIME)
     floor = floors.get(group.cell.stage, group.cell.workload, STEP_TIME)
-    ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
-    if ratio is None or comparison is None:
+    comparison = compare(own, base, floor=floor)
+    if comparison is None or comparison.ratio is None:
         return None
     return StepRatio(
-        group=group, other=other, ratio=comparison.interval or ratio,
+        group=group, other=other, ratio=comparison.ratio,
         comparison=comparison.under(group, other), floor=floor,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from transect.analysis.estimates import ratio_of
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
 from transect.stages.train.cell import TrainCell
@@ -39,7 +40,8 @@ class ScalingKind(StrEnum):
 class Efficiency:
     """Speed of a group against its base: `value` 1.0 means perfect use of the added ranks.
 
-    `base_rate` and `rate` are medians in samples/s. `superlinear` is set when the value exceeds
+    `base_rate` and `rate` are medians in samples/s. `gain` is how many times the base's speed its own is, the ratio
+    that comparisons of the two go by, and `value` what that is of the added ranks. `superlinear` is set when the value exceeds
     1 by more than the noise floor: then caches or a poor base, not the strategy, are at work.
     """
 
@@ -48,6 +50,7 @@ class Efficiency:
     kind: ScalingKind
     base_rate: float
     rate: float
+    gain: float
     value: float
     superlinear: bool
 
@@ -72,7 +75,9 @@ def efficiencies(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list
         rate, base_rate = group.summary(METRIC), base.summary(METRIC)
         if rate is None or base_rate is None or base_rate.median <= 0:
             continue
-        value = (rate.median / base_rate.median) / (group.cell.ranks / base.cell.ranks)
+        ratio = ratio_of(group.values(METRIC), base.values(METRIC))
+        gain = ratio.value if ratio is not None else rate.median / base_rate.median
+        value = gain / (group.cell.ranks / base.cell.ranks)
         gains.append(
             Efficiency(
                 group=group,
@@ -80,6 +85,7 @@ def efficiencies(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list
                 kind=scaling_kind(group, base),
                 base_rate=base_rate.median,
                 rate=rate.median,
+                gain=gain,
                 value=value,
                 superlinear=value > 1 + (floor.relative if floor else 0.0),
             )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, compare
-from transect.analysis.estimates import Estimate, difference_of, ratio_of
+from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.noise import middle
 from transect.analysis.statistics import NoiseFloor
 from transect.runtimes.options import EQUAL
 from transect.stages.infer.cell import InferCell
@@ -177,14 +177,13 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
     name = measure_of((group, other))
     own, base = group.values(name), other.values(name)
     floor = floors.get(group.cell.stage, group.cell.workload, name)
-    ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
-    if ratio is None or comparison is None:
+    comparison = compare(own, base, floor=floor)
+    if comparison is None or comparison.ratio is None:
         return None
-    ratio = comparison.interval or ratio
     ran = versions([group, other])
     crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
     return Versus(
-        group=group, other=other, ratio=ratio, crosses=crosses,
+        group=group, other=other, ratio=comparison.ratio, crosses=crosses,
         comparison=comparison.under(group, other),
         measure=name, floor=floor,
     )  # fmt: skip
@@ -192,7 +191,7 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beyond:
-    """What a language's call takes beyond that of C, in s; None twice for C itself.
+    """What a language's call takes beyond that of C, in s, by the ratio of the two; None twice for C itself.
 
     `measure` is the metric that was compared, the same in all rows.
     """
@@ -217,9 +216,10 @@ def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> 
         alone = group is own
         told = None if alone else compare(values, least, floor=floor)
         row = Beyond(
-            group=group, measure=name, excess=None if alone else difference_of(values, least),
-            comparison=None if alone or told is None else told.under(group, own),
+            group=group, measure=name,
+            excess=told.ratio.beyond(told.b.median) if told is not None and told.ratio is not None else None,
+            comparison=None if told is None else told.under(group, own),
         )  # fmt: skip
-        rows.append((statistics.median(values), row))
+        rows.append((middle(values), row))
     rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))
     return [row for _, row in rows]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, grouped
+from transect.analysis.noise import middle
 from transect.analysis.result_sets import Pair
 from transect.analysis.set_lines import Line, Outcome, Shift
 from transect.analysis.set_metrics import Chosen, Role
@@ -105,4 +105,4 @@ def shifts(
 
 def _middle(group: Group, name: str) -> float | None:
     values = [value for value in group.values(name) if value > 0]
-    return statistics.median(values) if values else None
+    return middle(values) if values else None

@@ -55,8 +55,8 @@ class Line:
         one = self.comparison
         if one is None:
             return None
-        if one.decision is not None:
-            return one.decision.ratio
+        if one.ratio is not None:
+            return one.ratio.value
         return one.a.median / one.b.median if one.b.median > 0 else None
 
 

@@ -12,12 +12,20 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 
-__all__ = ["SOURCES", "Settings", "Unlike", "as_json", "settings_of", "unlike"]
+__all__ = ["SOURCES", "Settings", "Unlike", "as_json", "partly_told", "settings_of", "unlike"]
 
 # Details that say what a cell was told, and not what came of it.
 _SETTINGS = (
     "global_batch", "steps_per_epoch", "warmup_steps", "layout", "session_options", "quality.metric", "quality.target",
 )  # fmt: skip
+# What a payload was told besides, but for what is of the machine (programs, the network), and what follows
+# from the cells that take something from it, such as the number of repeats.
+_TOLD = "told"
+_NOT_COMPARED = frozenset({
+    "tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems",
+})  # fmt: skip
+# Stages whose payloads were always told more than their parameters: older records do not hold it.
+_TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.
 SOURCES = ("data", "model")
 _OF_SOURCES = ("dataset", "source_sha256", "shape", "train", "test", "classes", "seed")
@@ -49,6 +57,8 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
         repeat = record.cell.repeat
         for name, value in _flat("", record.parameters):
             told[name][repeat].add(value)
+        for name, value in _told(record):
+            told[f"spec.{name}"][repeat].add(value)
         for name in _SETTINGS:
             value = _inside(record.details, name)
             if value is not None:
@@ -64,6 +74,23 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
         name: {repeat: frozenset(values) for repeat, values in by_repeat.items()}
         for name, by_repeat in told.items()
     }
+
+
+def partly_told(*groups: Group) -> bool:
+    """Whether settings of these groups may differ unseen: a record of an earlier version lacks what others hold."""
+    records = [record for group in groups for record in group.ok]
+    if all(isinstance(record.details.get(_TOLD), Mapping) for record in records):
+        return False
+    return any(record.stage in _TOLD_MORE or _told(record) for record in records)
+
+
+def _told(record: AnyRecord) -> list[tuple[str, str]]:
+    """Return what a payload was told besides its parameters, as far as two machines have it in common."""
+    return [
+        (name, value)
+        for name, value in _flat("", record.details.get(_TOLD) or {})
+        if name.partition(".")[0] not in _NOT_COMPARED
+    ]
 
 
 def unlike(base: Settings, other: Settings) -> list[Unlike]:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from itertools import combinations
+from typing import NamedTuple, Protocol
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.noise import trimmed
+from transect.domain.cell import GPU_PROVIDERS
 
 __all__ = ["Ran", "apart"]
 
 # Runs that lie farther apart, in h, were not measured in turn, as the cells of one block are.
 _MOST_H = 12.0
+# Shares are sums of fractions.
+_ROUNDING = 1e-9
 
 
 class Ran(Protocol):
@@ -43,33 +47,98 @@ def apart(groups: Sequence[Ran]) -> str:
         lost = len(group.records) - len(group.ok)
         if lost > trimmed(len(group.records)):
             return f"{lost} of {len(group.records)} repeats of one gave no result: the rest may be the better ones"
-    told = [
-        {str(model) for record in group.ok if (model := record.provenance.get("cpu_model"))}
-        for group in groups
-    ]
-    known = [models for models in told if models]
-    if any(models != known[0] for models in known):
-        return "measured on different processors, which no repeat's noise covers"
-    spans = [span for group in groups if (span := _span(group)) is not None]
-    if len(spans) < 2:
-        return ""
-    gap = max(began for began, _ in spans) - min(ended for _, ended in spans)
-    hours = gap.total_seconds() / 3600
-    if hours <= _MOST_H:
-        return ""
-    return f"measured {hours:.0f} h apart: what changed in between is in no repeat's noise"
+    for a, b in combinations([group.ok for group in groups], 2):
+        if a and b and (told := _unpaired(a, b)):
+            return told
+    return ""
 
 
-def _span(group: Ran) -> tuple[datetime, datetime] | None:
-    """Return when its first repeat began and its last one ended; None where no record tells."""
+class _Run(NamedTuple):
+    """When a run began and ended, in h, and on which processors it was."""
+
+    began: float
+    ended: float
+    on: str
+
+
+def _unpaired(a: Sequence[AnyRecord], b: Sequence[AnyRecord]) -> str:
+    """Say what keeps the runs of two groups from having counterparts in each other, or nothing.
+
+    The runs of a group weigh 1 together: four on one processor and one on another are no counterpart to one
+    and four. As much may be left without one as a middle leaves out.
+    """
+    allowed = max(trimmed(len(side)) / len(side) for side in (a, b)) + _ROUNDING
+    on_gpus = all(map(_on_gpu, (*a, *b)))
+    named = [[_processors(record, gpus=on_gpus) for record in side] for side in (a, b)]
+    if not all(all(names) for names in named):  # not known of all: nothing is held against them
+        named = [["" for _ in names] for names in named]
+    alone = _alone([_Run(0.0, 0.0, on) for on in named[0]], [_Run(0.0, 0.0, on) for on in named[1]])
+    if alone > allowed:
+        some = "" if alone > 1 - _ROUNDING else f"{100 * alone:.0f} % "
+        return f"{some}measured on different processors, which no repeat's noise covers"
     try:
-        began = min(_moment(record.started) for record in group.ok)
-        return began, max(_moment(record.ended) for record in group.ok)
-    except ValueError:  # none, or a time that nobody can read
-        return None
+        runs = [
+            [_Run(_hours(record.started), _hours(record.ended), on) for record, on in zip(side, names, strict=True)]
+            for side, names in zip((a, b), named, strict=True)
+        ]  # fmt: skip
+    except ValueError:  # a time that nobody can read
+        return ""
+    alone = _alone(*runs)
+    if alone <= allowed:
+        return ""
+    if alone > 1 - _ROUNDING:
+        gap = min(_gap(x, y) for x in runs[0] for y in runs[1])
+        some = (
+            f"measured {gap:.0f} h apart"
+            if gap > _MOST_H
+            else "measured on other days on each processor"
+        )
+    else:
+        some = f"{100 * alone:.0f} % measured more than {_MOST_H:.0f} h apart"
+    return f"{some}: what changed in between is in no repeat's noise"
 
 
-def _moment(told: str) -> datetime:
-    """Return a record's time; one without a zone is meant in UTC, as all are written."""
+def _alone(a: Sequence[_Run], b: Sequence[_Run]) -> float:
+    """Return the share of two groups' runs that have no counterpart in the other, in order of time."""
+    left = 1.0
+    for on in {run.on for run in a}:
+        sides = [sorted(run for run in side if run.on == on) for side in (a, b)]
+        weights = [[1 / len(side)] * len(own) for side, own in zip((a, b), sides, strict=True)]
+        i = j = 0
+        while i < len(sides[0]) and j < len(sides[1]):
+            x, y = sides[0][i], sides[1][j]
+            if _gap(x, y) <= _MOST_H:
+                both = min(weights[0][i], weights[1][j])
+                left -= both
+                weights[0][i] -= both
+                weights[1][j] -= both
+                i, j = i + (weights[0][i] < _ROUNDING), j + (weights[1][j] < _ROUNDING)
+            elif x.began < y.began:
+                i += 1
+            else:
+                j += 1
+    return left
+
+
+def _gap(x: _Run, y: _Run) -> float:
+    """Return how many hours lie between two runs; 0 where they overlap."""
+    return max(0.0, x.began - y.ended, y.began - x.ended)
+
+
+def _on_gpu(record: AnyRecord) -> bool:
+    cell = record.cell
+    return cell.device == "cuda" or cell.get("provider") in GPU_PROVIDERS
+
+
+def _processors(record: AnyRecord, *, gpus: bool) -> str:
+    """Name what a run was measured on; empty where its record does not tell."""
+    told = record.provenance
+    model = str(told.get("cpu_model") or "")
+    names = [str(gpu.get("name")) for gpu in told.get("gpus") or () if isinstance(gpu, dict)]
+    return ", ".join([model, *names]) if gpus and model else model
+
+
+def _hours(told: str) -> float:
+    """Return a record's time in h; one without a zone is meant in UTC, as all are written."""
     moment = datetime.fromisoformat(told)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / 3600

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, compare
+from transect.analysis.estimates import ratio_of
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.parallelism import division
 from transect.analysis.scaling import TrainGroup
@@ -34,7 +35,7 @@ _PUBLISHED = "published-"
 class InputPenalty:
     """What a group loses to its input: `value` is 1 - its rate over its synthetic twin's.
 
-    `low` and `high` come from the ends of both intervals or ranges. `comparison` is seen from the
+    `low` and `high` are its ends, by the ratio that `comparison` goes by. `comparison` is seen from the
     twin, against the larger noise floor of the two; None for over-subscribed groups.
     """
 
@@ -69,11 +70,14 @@ def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputP
             twin.values(_RATE), group.values(_RATE), direction=Direction.HIGHER,
             floor=max(known, key=lambda floor: floor.relative, default=None),
         )  # fmt: skip
+        ratio = ratio_of(group.values(_RATE), twin.values(_RATE))
+        if comparison is not None and comparison.ratio is not None:
+            ratio = comparison.ratio.inverse
+        assert ratio is not None
         penalties.append(
             InputPenalty(
                 group=group, twin=twin, rate=rate, twin_rate=other,
-                value=1 - rate.median / other.median, low=1 - rate.high / other.low,
-                high=1 - rate.low / other.high, comparison=comparison,
+                value=1 - ratio.value, low=1 - ratio.high, high=1 - ratio.low, comparison=comparison,
             )
         )  # fmt: skip
     return penalties

@@ -30,6 +30,13 @@ from transect.measure.provenance import collect
 __all__ = ["fingerprint_of", "make_record", "run_job", "valid_record"]
 
 _TAIL_BYTES = 6000
+# Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
+_NOT_TOLD = frozenset({
+    "study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources",
+    "fingerprint", "about", "cell_limits", "taken", "until", "optional",
+    # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
+    "system", "files", "path",
+})  # fmt: skip
 
 
 def _now() -> str:
@@ -159,11 +166,19 @@ def make_record(job: Job, result: Result, fingerprint: str, started: str, **more
         ended=_now(),
         metrics=result.metrics,
         samples=result.samples,
-        details=result.details,
+        details=result.details | {"told": _told(job.spec)},
         parameters=job.spec.get("parameters", {}),
         limits=used_limits(job.spec["cell_limits"]),
         **more,
     )
+
+
+def _told(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return what the payload was told besides its parameters: results of other settings are no repeats of these."""
+    told = {name: value for name, value in spec.items() if name not in _NOT_TOLD}
+    if isinstance(rule := told.get("rule"), dict):
+        told["rule"] = {name: value for name, value in rule.items() if name != "path"}
+    return told
 
 
 def _files(job: Job, result: Result) -> dict[str, str]:

@@ -10,6 +10,7 @@ from factories import infer_cell, make_record
 from transect.analysis.comparisons import Sureness
 from transect.analysis.contests import contests
 from transect.analysis.groups import Floors, group_records
+from transect.analysis.side_by_side import apart
 from transect.domain.record import Cause, Record, Status
 from transect.planning.stage import STAGES
 
@@ -33,8 +34,9 @@ def served(runtime: str, repeat: int, hours: float, processor: str | None) -> Re
         ([0, 0, 0, 0], [None, "X"], ""),
         ([2, 2, 2, 2], ["X", "X"], ""),
         ([48, 48, 48, 48], ["X", "X"], "measured 48 h apart"),
-        # Its later repeats ran in turn with those of the other.
-        ([-48, -48, 0, 0], ["X", "X"], ""),
+        # One repeat in turn with the other's says nothing of those that ran on another day.
+        ([-48, -48, 0, 0], ["X", "X"], "50 % measured more than 12 h apart"),
+        ([0, 168, 168, 168], ["X", "X"], "75 % measured more than 12 h apart"),
         ([0, 0, 0, 0], ["X", "Y"], "different processors"),
     ],
 )
@@ -51,6 +53,56 @@ def test_two_days_or_two_processors_are_not_firm(
     assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(
         told
     )
+
+
+def told_of(a: list[tuple[str, float]], b: list[tuple[str, float]]) -> str:
+    """What `apart` says of two groups, whose runs are given as processor and hour."""
+    return apart(
+        group_records(
+            served(runtime, n, hour, processor)
+            for runtime, runs in (("a", a), ("b", b))
+            for n, (processor, hour) in enumerate(runs)
+        )
+    )
+
+
+X, Y, WEEK = "X", "Y", 168.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        ([(X, 0)] * 4 + [(Y, 0)], [(X, 0)] + [(Y, 0)] * 4, "60 % measured on different processors"),
+        ([(X, 0)] * 3 + [(Y, 0)] * 3, [(X, 0)] * 2 + [(Y, 0)] * 2, ""),
+        ([(X, 0), (X, WEEK)] * 2, [(X, 0), (X, WEEK)], ""),
+        # Each processor had a day of its own for each group.
+        ([(X, 0), (Y, WEEK)] * 2, [(Y, 0), (X, WEEK)] * 2, "on other days on each processor"),
+        # One of five is trimmed from the middle; of three nothing is.
+        ([(X, 0)] + [(X, WEEK)] * 4, [(X, WEEK)] * 5, ""),
+        ([(X, 0)] + [(X, WEEK)] * 2, [(X, WEEK)] * 3, "33 % measured more than 12 h apart"),
+        # More repeats of one side in the same hours are no other day.
+        ([(X, n / 4) for n in range(8)], [(X, 0), (X, 0.3), (X, 0.6)], ""),
+    ],
+)
+def test_runs_have_counterparts_by_time_and_processor(
+    a: list[tuple[str, float]], b: list[tuple[str, float]], told: str
+) -> None:
+    for one, other in ((a, b), (b, a)):
+        said = told_of(one, other)
+        assert told in said and bool(said) == bool(told)
+
+
+def test_another_gpu_is_another_processor_where_the_cells_run_on_it() -> None:
+    def made(runtime: str, n: int, provider: str) -> Record:
+        record = served(runtime, n, 0.0, X)
+        cell = record.cell.changed(provider=provider)
+        gpu = {"name": f"GPU {runtime}", "sm_clock_mhz": n}
+        told = {"cpu_model": X, "gpus": [gpu]}
+        return record.model_copy(update={"cell": cell, "cell_id": cell.id, "provenance": told})
+
+    for provider, told in (("cuda", "different processors"), ("cpu", "")):
+        said = apart(group_records(made(name, n, provider) for name in "ab" for n in range(3)))
+        assert told in said and bool(said) == bool(told)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -24,7 +25,16 @@ from transect.analysis.verdicts import (
     in_reach,
     is_firm,
 )
-from verdict_studies import BASE, SHAPES, Tally, adaptive_study, fixed_study, of_residuals
+from verdict_studies import (
+    BASE,
+    SHAPES,
+    Tally,
+    adaptive_study,
+    fixed_study,
+    moved_study,
+    of_residuals,
+    watched_study,
+)
 
 QUIET = [[1.0, 1.002, 0.999], [2.0, 2.003, 1.999], [3.0, 2.995, 3.001], [4.0, 4.01, 4.002]]
 
@@ -192,6 +202,20 @@ def test_at_most_one_firm_verdict_in_twenty_is_wrong(shape: str, paired: bool) -
     assert sum(tally.wrong.values()) <= 0.05 * firm + 3 * math.sqrt(0.05 * 0.95 * max(firm, 1))
     seen = "2.5 x" if shape in ("far states", "recorded") else "35 %"
     assert tally.power(seen) > 0.25, "what is far apart is seen"
+
+
+@pytest.mark.parametrize("study", [moved_study, watched_study])
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_slower_machine_in_a_week_and_disturbed_runs_make_few_firm_verdicts_wrong(
+    study: Callable[..., None], paired: bool
+) -> None:
+    rng, tally = np.random.default_rng(20261126), Tally()
+    for runs in (3, 5, 8):
+        for _ in range(12):
+            study(tally, rng, SHAPES["lognormal"], runs, paired=paired)
+    firm = sum(tally.firm.values())
+    assert sum(tally.wrong.values()) <= 0.05 * firm + 3 * math.sqrt(0.05 * 0.95 * max(firm, 1))
+    assert tally.power("2.5 x") > 0.1, "quiet cells of one day still decide"
 
 
 def test_wrong_verdicts_would_be_seen() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from factories import train_cell, write_records
+import pytest
+
+from factories import infer_cell, train_cell, write_records
 from result_runs import FRAMEWORKS, START, noisy, rates, run_record, write_run
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
@@ -235,3 +238,53 @@ def test_a_metric_can_be_chosen(tmp_path, compared):
     code, facts = compared("--metric", "accuracy")
     assert code == 0
     assert {one["metric"] for one in facts["others"][0]["lines"]} == {"accuracy"}
+
+
+LIMITS = {"warmup": 20, "min_runs": 30, "max_seconds": 2.0}
+
+
+def write_latencies(
+    folder: Path, seed: int, told: dict[str, Any] | None, *, slower: float = 1.0
+) -> None:
+    """Write five repeats of a call; `told`: what its payload was told, which an older record lacks."""
+    details = {"session_options": {"intra_op_num_threads": 1}}
+    details |= {} if told is None else {"told": told}
+    for repeat, latency in enumerate(noisy(1e-3 * slower, seed)):
+        cell, at = (
+            infer_cell("c", repeat, exporter="dynamo"),
+            START + timedelta(days=seed, minutes=repeat),
+        )
+        record = run_record(cell, {"latency": latency}, parameters={}, details=details, at=at)
+        write_records(folder, record)
+
+
+@pytest.mark.parametrize(("key", "value"), [("warmup", 2), ("min_runs", 5), ("max_seconds", 0.2)])
+def test_what_a_payload_was_told_besides_its_parameters_is_a_setting(
+    tmp_path, compared, key, value
+):
+    write_latencies(tmp_path / "a", 1, {"limits": LIMITS})
+    write_latencies(tmp_path / "b", 2, {"limits": LIMITS | {key: value}}, slower=1.24)
+    code, facts = compared()
+    (refused,) = facts["others"][0]["refused"]
+    told = {"setting": f"spec.limits.{key}", "base": str(LIMITS[key]), "other": str(value)}
+    assert refused["unlike"] == [told]
+    assert (code, facts["others"][0]["lines"]) == (5, [])
+
+
+def test_what_is_of_the_machine_or_of_the_number_of_repeats_is_no_setting(tmp_path, compared):
+    machine = {"tools": {"node": "20"}, "repeats": 3}
+    write_latencies(tmp_path / "a", 1, {"limits": LIMITS} | machine)
+    write_latencies(tmp_path / "b", 2, {"limits": LIMITS}, slower=1.24)
+    code, facts = compared()
+    assert (code, facts["others"][0]["refused"]) == (4, [])
+    assert facts["others"][0]["lines"][0]["sureness"] == "firm"
+
+
+@pytest.mark.parametrize("base", [None, {"limits": LIMITS}])
+def test_records_that_lack_what_their_payload_was_told_give_nothing_firm(tmp_path, compared, base):
+    write_latencies(tmp_path / "a", 1, base)
+    write_latencies(tmp_path / "b", 2, None, slower=1.24)
+    code, facts = compared()
+    (line,) = facts["others"][0]["lines"]
+    assert (code, line["outcome"], line["sureness"]) == (5, "worse", "tentative")
+    assert "settings may differ" in line["reason"]

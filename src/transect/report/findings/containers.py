@@ -11,13 +11,13 @@ from transect.analysis.containers import (
     published_answer,
 )
 from transect.analysis.groups import grouped
-from transect.analysis.statistics import Spread, Summary
+from transect.analysis.statistics import Spread
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, joined
-from transect.report.text import clean, factor, percent, quantity
+from transect.report.text import clean, ends, factor, percent, quantity
 
-__all__ = ["PUBLISHED", "all_costs", "container_findings", "cost_words", "ends_of", "place_of"]
+__all__ = ["PUBLISHED", "all_costs", "container_findings", "cost_words", "place_of"]
 
 # By which of them a study's question is answered.
 _TOPICS = {
@@ -49,24 +49,13 @@ def place_of(cost: ContainerCost) -> str:
     return f"{what} of {', '.join([*filter(None, names), ranks])}"
 
 
-def ends_of(summary: Summary) -> str:
-    """Write what the ends of a summary are, factors or seconds as they come."""
-    if summary.spread is Spread.SINGLE:
-        return "one pair"
-    what = "95 % interval" if summary.spread is Spread.INTERVAL else "range"
-    return f"{what} {factor(summary.low)} to {factor(summary.high)}"
-
-
 def cost_words(cost: ContainerCost) -> str:
     """Write a cost: its ratio with ends, and its difference in seconds."""
-    less = "less" if cost.difference.median < 0 else "more"
-    told = cost.comparison.interval
-    if told is None or told.low <= 0:
-        ratio = f"{factor(cost.ratio.median)} times ({ends_of(cost.ratio)})"
-    else:
-        # The interval that the verdict rests on: that of the base over it.
-        ratio = f"{factor(1 / told.value)} times (95 % interval {factor(1 / told.high)} to {factor(1 / told.low)})"
-    return f"{ratio}, {quantity(abs(cost.difference.median), 's')} {less}"
+    less = "less" if cost.more.value < 0 else "more"
+    said = "one pair" if cost.ratio.spread is Spread.SINGLE else ends(cost.ratio, factor)
+    return (
+        f"{factor(cost.ratio.value)} times ({said}), {quantity(abs(cost.more.value), 's')} {less}"
+    )
 
 
 def container_findings(context: Context) -> list[Finding]:
@@ -76,7 +65,7 @@ def container_findings(context: Context) -> list[Finding]:
     for (container, metric, small), members in grouped(costs, _question).items():
         # Ranks that share cores tell of sharing: those that do not come before.
         able = [cost for cost in members if not cost.over_subscribed] or members
-        top = max(able, key=lambda cost: (cost.shown, cost.ratio.median, cost.group.cell.id))
+        top = max(able, key=lambda cost: (cost.shown, cost.ratio.value, cost.group.cell.id))
         findings.append(_finding(container, metric, top, len(able), small))
     answer = published_answer(costs)
     return findings if answer is None else [*findings, _published(answer)]
@@ -106,7 +95,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         topic="latency" if small else _TOPICS[metric],
         evidence=joined(
             f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
-            f"{cost.ratio.count} pairs of the same repeat in one block", clean(cost.reason),
+            f"{cost.pairs} pairs of the same repeat in one block", clean(cost.reason),
             _named(container, version),
         ),
     )  # fmt: skip

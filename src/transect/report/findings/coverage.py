@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
+from transect.analysis.entries import point_of
 from transect.analysis.kinds import main_kind
 from transect.analysis.load import by_status
 from transect.analysis.statistics import NoiseFloor
+from transect.domain.record import Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, percent
@@ -66,16 +68,14 @@ def _pending(context: Context) -> list[Finding]:
 
 
 def _disturbed(context: Context) -> list[Finding]:
-    disturbed = [
-        record.cell_id.split("~")[0]
-        for record in context.records
-        if record.stage in _TIMED and record.details.get("disturbed")
-    ]
+    ran = [r for r in context.records if r.stage in _TIMED and r.status is not Status.SKIPPED]
+    disturbed = [record for record in ran if record.details.get("disturbed")]
     if not disturbed:
         return []
+    cells = {point_of(record): record.cell_id.split("~")[0] for record in disturbed}
     claim = (
-        f"{count(len(disturbed), 'cell')} ran while other processes used the machine: "
-        f"{names(disturbed)}."
+        f"{len(disturbed)} of {count(len(ran), 'run')} met other processes on the machine, those of "
+        f"{count(len(cells), 'cell')}: {names(list(cells.values()))}."
     )
     evidence = "the interference guard saw foreign load before, during or after the run"
     return [_fact(claim, evidence, "noise")]
@@ -101,7 +101,7 @@ def _noise(context: Context) -> list[Finding]:
         f"repeats of the same cell differ by {names(parts, len(parts))}; what they differ by together "
         "decides which differences count."
     )
-    evidence = f"95th percentile of the ratios in {count(pairs, 'A/A pair')}"
+    evidence = f"95th percentile of the ratios in {count(pairs, 'A/A pair')}, of undisturbed runs where any cell has two"
     return [_fact(claim, joined(evidence, *listed), "noise")]
 
 

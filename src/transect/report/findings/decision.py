@@ -71,13 +71,7 @@ class Decision:
 def factor_interval(comparison: Comparison) -> Estimate | None:
     """Return how many times better the better side is, with its 95 % interval; None where none is known."""
     ratio = comparison.interval
-    if ratio is None or ratio.value >= 1:
-        return ratio
-    if min(ratio.low, ratio.high) <= 0:
-        return None
-    return Estimate(
-        value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, spread=ratio.spread
-    )
+    return ratio if ratio is None or ratio.value >= 1 else ratio.inverse
 
 
 def gain_text(comparison: Comparison | None, word: str, rival: str) -> str:

@@ -15,13 +15,13 @@ from transect.analysis.docking import (
     without_result,
 )
 from transect.analysis.groups import Group, group_labels
+from transect.analysis.noise import middle
 from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
 from transect.report.findings.decision import (
     Decision,
     LeftOut,
-    factor_interval,
     gain_text,
     tie_text,
     why_not,
@@ -68,13 +68,12 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
     upset = any(one is None or one.verdict is Verdict.WORSE for _, one in against)
     sureness = Sureness.OPEN if upset else least_sure(one.sureness for one in made)
     slowest = contest.rows[-1]
-    ratio = (factor_interval(result) if result is not None else None) or ratio
     if tied:
         alike = [one for row, one in against if row in tied]
         equal = all(one is not None and one.equal for one in alike)
         how = f"are {same_within(alike[0])}" if equal and alike[0] else "cannot be told apart"
         every = clean(names([first.name, *(row.name for row in tied)], 5))
-        said = f"{every} are the fastest docking kernels and {how}: the best median is {quantity(first.time, 's')} per pose."
+        said = f"{every} are the fastest docking kernels and {how}: the median of the first is {quantity(first.time, 's')} per pose."
     else:
         said = (
             f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
@@ -89,7 +88,7 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
         claim=said,
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(rival.time, 's')} per pose",
-            f"the slowest, {clean(slowest.name)}, takes {factor(slowest.time / first.time)} times",
+            f"the slowest, {clean(slowest.name)}, takes {_times(slowest, first)} times",
             f"the longest first run is {clean(longest.name)}'s, {quantity(max(longest.first_run), 's')}"
             if longest is not None else "",
             result.reason if result is not None else "",
@@ -184,22 +183,26 @@ def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding
 
 def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
     """Tell the ratio of times; where Julia is missing, what OpenMP alone gains by poses per work-item."""
-    best = min(julia, key=lambda row: row.time, default=None)
+    best = min(julia, key=lambda row: middle(row.pose_time), default=None)
     if best is not None:
         # Poses of another deck are other work.
         plain = [row for row in plain if (row.deck, row.poses) == (best.deck, best.poses)]
     if not plain:
         return f"OpenMP did not run on one thread{' and the deck of Julia' if best else ''} here"
-    slow, fast = max(plain, key=lambda row: row.time), min(plain, key=lambda row: row.time)
+    slow, fast = (choose(plain, key=lambda row: middle(row.pose_time)) for choose in (max, min))
     alike = slow.deck == fast.deck and slow.poses == fast.poses
     own = (
-        f"OpenMP itself takes {factor(slow.time / fast.time)} times as long as {clean(slow.name)} as it does as "
+        f"OpenMP itself takes {_times(slow, fast)} times as long as {clean(slow.name)} as it does as "
         f"{clean(fast.name)}, so such a factor depends on the baseline"
         if alike and slow is not fast else "OpenMP ran in one configuration"
     )  # fmt: skip
     if best is None:
         return f"Julia did not run here; {own}"
-    return f"Julia takes {factor(best.time / fast.time)} times the time per pose of {clean(fast.name)} here; {own}"
+    return f"Julia takes {_times(best, fast)} times the time per pose of {clean(fast.name)} here; {own}"
+
+
+def _times(row: Contestant, other: Contestant) -> str:
+    return factor(middle(row.pose_time) / middle(other.pose_time))
 
 
 def _claim(claim: str, here: str, *, decided: bool) -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.comparisons import Sureness
 from transect.analysis.drift import Drift, drift_of
 from transect.analysis.energy import STEP, Use, silences, uses
+from transect.analysis.estimates import RATIO
 from transect.analysis.groups import group_labels
 from transect.analysis.verdicts import Answer, Chance
 from transect.report.context import Context
@@ -42,7 +43,7 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
     else:
         claim, sureness = f"whether {middle} drifted from that of the first is open.", Sureness.OPEN
     evidence = (
-        f"ratio {told.ratio:.3g}, 95 % interval {told.low:.3g} to {told.high:.3g}, of "
+        f"{RATIO} {told.ratio:.3g}, 95 % interval {told.low:.3g} to {told.high:.3g}, of "
         f"{count(drift.cells, 'cell')} that ran in both, {count(drift.runs, 'run')} in all; "
         "cells run in random order, so a drift is noise for all of them alike"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from transect.analysis.comparisons import (
     compare_paired,
 )
 from transect.analysis.groups import Group
+from transect.analysis.noise import middle
 from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
 from transect.analysis.verdicts import Chance
@@ -178,7 +178,7 @@ class Race:
     def sureness(self) -> Sureness:
         """How sure the order is: as sure as its least sure comparison, and open where one is open.
 
-        Open too where a comparison says that the one with the best median is the worse of two.
+        Open too where seed by seed the first is the worse of two.
         """
         if any(one.verdict is Verdict.WORSE for one in self.comparisons):
             return Sureness.OPEN
@@ -196,7 +196,7 @@ def race(
     groups: Sequence[Group], name: str, floor: NoiseFloor | None, *, paired: bool = False,
     of: Callable[[Group], list[float]] | None = None,
 ) -> Race | None:  # fmt: skip
-    """Rank by median; nothing wins over a group that it cannot be told apart from.
+    """Rank by what is compared; nothing wins over a group that it cannot be told apart from.
 
     `paired`: by the repeats that all groups have, and compared seed by seed; the floor is then
     that of `Floors.paired`. Groups without a common repeat are compared as they are, without it.
@@ -219,7 +219,7 @@ def race(
         return of(group) if of else group.values(name)
 
     def order(group: Group) -> tuple[float, str]:
-        return sign * statistics.median(values(group)), group.cell.id
+        return sign * middle(values(group)), group.cell.id
 
     ranked = sorted(having, key=order)
     if not ranked:

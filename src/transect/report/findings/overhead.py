@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import product
 
 from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.estimates import RATIO
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.serving import (
     REFERENCE,
@@ -109,7 +110,7 @@ def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
         if (time := median(group, "end_to_end_time")) is not None
     ]  # fmt: skip
     return joined(
-        "a model that computes nothing; median of all differences of one side's runs to C's",
+        f"a model that computes nothing; beyond C by the {RATIO} of one side's runs to C's, of C's median",
         f"end to end: {names(whole, 99)}" if whole else "", inside_run(groups), floor_text(floor),
         f"cells {names([group.cell.id for group in groups], 3)}",
     )  # fmt: skip

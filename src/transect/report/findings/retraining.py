@@ -28,6 +28,7 @@ from transect.report.findings.finding import (
     names,
     no_firmer,
 )
+from transect.report.findings.runtimes import RULE
 from transect.report.text import clipped, count, ends, factor, percent, quantity
 
 __all__ = ["retraining_findings", "told_equal"]
@@ -122,7 +123,7 @@ def _fastest(
         f"{'; '.join(_beside(pair) for pair in pairs)}.",
         sureness=least_sure(sure), comparisons=tuple(pair.comparison for pair in pairs),
         evidence=joined(
-            "median of all ratios of one side's runs to the other's",
+            RULE,
             names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
             *(f"{pair.other.cell.runtime}: {pair.comparison.reason}" for pair in pairs),
             f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
+from transect.analysis.estimates import RATIO
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
     REFERENCE,
@@ -44,7 +45,7 @@ _FRAMEWORK, _RUNTIME = "torch-eager", "python"
 _FEW = 4
 _REASON = 120
 
-RULE = "median of all ratios of one side's runs to the other's"
+RULE = f"{RATIO} of one side's runs to the other's"
 
 
 class Nearness(StrEnum):

@@ -179,7 +179,7 @@ def _best(
         tied = names([label, *(labels[group.cell] for group in result.tied)], 4)
         equal = all(one.equal for one in result.ties)
         how = same_within(result.ties[0]) if equal else "not distinguishable"
-        claim = f"{tied} {do}, {how}: the best median is {value}."
+        claim = f"{tied} {do}, {how}: the median of the first is {value}."
         sureness = result.sureness
     else:
         claim = (

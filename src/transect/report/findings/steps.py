@@ -19,7 +19,6 @@ from transect.report.findings.deciding import same_within
 from transect.report.findings.decision import (
     Decision,
     LeftOut,
-    factor_interval,
     gain_text,
     tie_text,
     why_not,
@@ -108,7 +107,7 @@ def scaling_findings(
         result = race([one.group for one in pool], METRIC, floor)
         top = next(one for one in pool if result is None or one.group is result.best)
         cell, base = top.group.cell, top.base.cell
-        gain = top.rate / top.base_rate
+        gain = top.gain
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (
             f"slows training down to {percent(gain)}")  # fmt: skip
         brings = f"{verb}, an efficiency of {percent(top.value)}"
@@ -188,7 +187,7 @@ def _most(workload: str, result: Race, decision: Decision) -> Finding:
     equal = bool(result.ties) and all(one.equal for one in result.ties)
     if others:
         how = f"are {same_within(result.ties[0])}" if equal else "cannot be told apart"
-        claim = f"{names([label, *others], 4)} train fastest and {how}: the best median is {rate}."
+        claim = f"{names([label, *others], 4)} train fastest and {how}: the median of the first is {rate}."
     else:
         factor = number(result.comparison.factor) if result.comparison else ""
         claim = f"{label} trains fastest, {rate}, {factor} times the rate of {named}."
@@ -223,15 +222,11 @@ def _scaled(
 ) -> Decision:
     """Say what the most ranks bring, and what share is communication."""
     ranks = top.group.cell.ranks
-    gain = top.rate / top.base_rate
-    interval = factor_interval(difference) if difference is not None else None
-    # The interval is that of the better side over the other: turned over where ranks slow it down.
-    if interval is not None and gain >= 1:
+    gain = top.gain
+    interval = difference.interval if difference is not None else None
+    ends = "too few runs for an interval"
+    if interval is not None:
         ends = f"95 % interval {number(interval.low)} to {number(interval.high)}"
-    elif interval is not None:
-        ends = f"95 % interval {number(1 / interval.high)} to {number(1 / interval.low)}"
-    else:
-        ends = "too few runs for an interval"
     step, waited = (median(top.group, name) for name in ("step_time", "communication_time"))
     limit = f"{percent(waited / step)} of a step is waiting for messages" if step and waited else ""
     same = difference is None or difference.verdict is Verdict.SAME

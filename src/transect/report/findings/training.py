@@ -155,9 +155,11 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         others = [labels[group.cell] for group in result.tied]
         together = f"{of_kind}{names([label, *others], 4)} reach {target} soonest and"
         if all(one.equal for one in result.ties):
-            claim = f"{together} are {same_within(result.ties[0])}: the best median is {took}."
+            claim = (
+                f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
+            )
         else:
-            claim = f"{together} cannot be told apart: the best median is {took}."
+            claim = f"{together} cannot be told apart: the median of the first is {took}."
         sureness = result.sureness
     elif result.runner_up is not None and result.comparison is not None:
         claim = (

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost, published_answer
 from transect.analysis.groups import grouped
-from transect.analysis.statistics import Spread, Summary
 from transect.analysis.verdicts import LEVEL
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.containers import PUBLISHED, all_costs, cost_words, place_of
 from transect.report.findings.deciding import same_within
-from transect.report.text import clean, factor, percent, quantity, scale_for
+from transect.report.text import clean, percent, quantity, scale_for, with_ends
 
 __all__ = ["containers_body"]
 
@@ -64,12 +63,6 @@ def containers_body(context: Context) -> Iterator[Part]:
 _TONES = {"little": "good", "not little": "warn", "open": "plain"}
 
 
-def _ends(summary: Summary) -> str | None:
-    if summary.spread is Spread.SINGLE:
-        return None
-    return f"{factor(summary.low)} – {factor(summary.high)}"
-
-
 def _table(costs: list[ContainerCost]) -> Part:
     scale = scale_for([cost.comparison.a.median for cost in costs], "s")
     return table(
@@ -79,10 +72,9 @@ def _table(costs: list[ContainerCost]) -> Part:
             words("Of", lambda cost: clean(place_of(cost))),
             digits(f"With ({scale.unit})", lambda cost: cost.comparison.b.median, scale.text),
             digits(f"Without ({scale.unit})", lambda cost: cost.comparison.a.median, scale.text),
-            digits("Ratio", lambda cost: cost.ratio.median, factor),
-            digits("Interval or range", lambda cost: _ends(cost.ratio)),
-            digits("More", lambda cost: _signed(cost.difference.median)),
-            digits("Pairs", lambda cost: cost.ratio.count),
+            digits("Ratio", lambda cost: cost.ratio, with_ends),
+            digits("More", lambda cost: _signed(cost.more.value)),
+            digits("Pairs", lambda cost: cost.pairs),
             words("", lambda cost: _verdict(cost, len(costs))),
         ],
     )

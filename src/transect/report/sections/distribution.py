@@ -23,7 +23,7 @@ from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecide
 from transect.report.context import Context
 from transect.report.findings.finding import floor_text
 from transect.report.sections.throughput import MOST
-from transect.report.text import count, scale_for, tenths
+from transect.report.text import count, scale_for, tenths, with_ends
 
 __all__ = ["cost_blocks", "single_blocks"]
 
@@ -133,20 +133,15 @@ def single_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> 
     def verdict(speed: RelativeSpeed) -> Chip:
         if speed.comparison is None:
             alone = id(speed) not in tied
-            return Chip("fastest", "good") if alone else Chip("highest median")
+            return Chip("fastest", "good") if alone else Chip("first")
         slower = speed.comparison.verdict is Verdict.BETTER
         return Chip("slower") if slower else Chip("not distinguishable", "warn")
-
-    def ends(speed: RelativeSpeed) -> str | None:
-        alone = len(speed.group.values(METRIC)) == 1
-        return None if alone else f"{tenths(speed.low)} – {tenths(speed.high)}"
 
     columns: list[Column[RelativeSpeed]] = [
         labelled(groups, "Framework", never=("ranks",)),
         medians("samples/s", METRIC),
         digits("Runs", lambda speed: len(speed.group.values(METRIC))),
-        digits("Of the fastest", lambda speed: speed.value, tenths),
-        digits("From – to", ends),
+        digits("Of the fastest", lambda speed: speed.ratio, lambda ratio: with_ends(ratio, tenths)),
         words("Against the fastest", verdict),
         words("Why", lambda speed: speed.comparison.reason if speed.comparison else "–"),
     ]

@@ -18,7 +18,7 @@ _RULES = (
      "confidence interval that assumes no distribution; with two to five the smallest and largest "
      "value, called a range."),
     ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
-     "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed ones as long as others were repeated."),
+     "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed runs as long as any cell has two others."),
     ("Different, the same, or open", "Each side's variance is moderated by that of all cells of its "
      "kind (Smyth 2004), and from five runs on a quarter is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
      "the ratio's logarithm at 5 %. The same: two one-sided tests show that the ratio lies within the margin, 5 % unless the study says otherwise. "
@@ -75,9 +75,11 @@ _RULES = (
      "runtime whose outputs differ is left out of every ranking, however fast."),
     ("Tail latency", "A percentile needs twenty samples beyond it: a 95th is given from 400 samples "
      "on, a 99th from 2,000."),
-    ("Ratios of runtimes", "The median of all ratios between a run of one side and one of the other; a "
-     "difference likewise. From six runs a side on, the interval holds what the Mann-Whitney test "
-     "does not reject at 5 % (Hodges and Lehmann, 1963); with fewer it is the range of those ratios. "
+    ("Ratios", "Verdicts, claims and evidence have one ratio of two sets of runs: that of their trimmed geometric means, "
+     "of five runs or more without the lowest and the highest fifth, of fewer of all; run by run or seed by seed the same of the "
+     "ratios. Its 95 % interval is that of the verdict's t test; where no repeats tell the noise it is the range. Who is ranked "
+     "first is so by this too. Tables show medians beside it, whose ratio may be another one."),
+    ("Ratios of runtimes", "Seconds beyond another runtime are what the ratio comes to, of that one's median. "
      "Run is compared with Run; where one of two languages binds or copies inside of it, the call "
      "end to end. Near means that the whole interval lies within 10 %."),
     ("Classifiers of tickets", "Two differ by the median of their differences within a seed, with a rank-based "

@@ -41,8 +41,8 @@ def call_blocks(context: Context) -> Iterator[Part]:
         yield Heading("What a call costs")
         yield note(
             "A model that hands its input on computes nothing: what is left is the call, and the "
-            "copies that come with it. Beyond C is the median of all differences of one side's "
-            "runs to those of C; of whole calls, end to end, where languages bind or copy inside of "
+            "copies that come with it. Beyond C is what the ratio of one side's runs to those of C "
+            "comes to; of whole calls, end to end, where languages bind or copy inside of "
             "Run."
         )
     for where, groups in parts.items():

@@ -26,9 +26,8 @@ __all__ = ["runtimes_body"]
 _READING = (
     "In the latency charts the symbol is the median of the runs' medians, the thick line the "
     "middle half of all samples, the thin one the least sample to the 95th percentile, where 400 "
-    "samples or more support one. A ratio is the median of all ratios of one side's runs to the "
-    "other's; from six runs a side on it has the 95 % interval of the Mann-Whitney test (Hodges "
-    "and Lehmann), with fewer the range of those ratios."
+    "samples or more support one. A ratio is that of the trimmed geometric means of both sides' "
+    "runs, with the 95 % interval that its verdict rests on, or the range where the noise is not known."
 )
 
 

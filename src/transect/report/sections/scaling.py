@@ -130,7 +130,7 @@ def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) ->
         lines, own,
         [
             label, RANKS, words("Base", _base_words),
-            digits("Speed-up", lambda gain: gain.rate / gain.base_rate),
+            digits("Speed-up", lambda gain: gain.gain),
             digits("Ideal", lambda gain: gain.group.cell.ranks / gain.base.cell.ranks),
             digits("Efficiency", lambda gain: gain.value, percent), words("", _superlinear),
         ],
