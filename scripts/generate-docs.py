@@ -67,6 +67,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
         ("A study", "", study_model()),
         ("limits", "limits", study.Limits),
         ("until", "until", study.Until),
+        ("published", "published", study.Published),
     ]
     for _, stage in ordered_stages():
         if stage.section is not None:

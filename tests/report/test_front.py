@@ -15,15 +15,17 @@ from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.study import Question
-from transect.report.answers import answer, shortened, unknown_rules
+from transect.report.answers import answer, shortened
 from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
 from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MOST_OPENED, Turn, effect_of, opened, ranked, turn_of
-from transect.report.making import MadeSection
+from transect.report.making import MadeSection, all_parts
 from transect.report.page import chart_links, chart_of
+from transect.report.parts import FindingMaker, Parts
 from transect.report.rerun import Cells
+from transect.report.rules import unknown_names
 
 
 def cell_of(workload: str, repeat: int) -> Cell:
@@ -132,8 +134,23 @@ def test_a_question_without_rules_points_to_what_was_found() -> None:
 def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> None:
     told = answer(Question(ask="?", answered_by=["export"]), [found("a")])
     assert told.clauses == () and "export" in told.text
-    asked = [Question(ask="Q", answered_by=["export", "exports.fine", "serv*"])]
-    assert unknown_rules(asked, {"export", "serving"}) == [("Q", "exports.fine")]
+    asked = [
+        Question(
+            ask="A", answered_by=["export", "exports.fine", "serv*", "serving", "doubt.heads"]
+        ),
+        Question(ask="B", shown_in=["speed", "spede", "failures"]),
+    ]
+    told = unknown_names(asked, all_parts())
+    assert [(ask, what.split()[0]) for ask, what in told] == [
+        ("A", "'exports.fine'"), ("A", "'serving'"), ("B", "'spede'"),
+    ]  # fmt: skip
+    assert "'serving.runtime'" in told[1][1] and "'speed'" in told[2][1]
+
+
+def test_rules_of_a_plug_in_go_by_the_name_of_their_maker() -> None:
+    parts = Parts(findings=[FindingMaker(order=1, make=lambda context: [], stages=("mine",))])
+    asked = [Question(ask="A", answered_by=[f"{parts.findings[0].name}.best", "other.best"])]
+    assert [what.split()[0] for _, what in unknown_names(asked, parts)] == ["'other.best'"]
 
 
 def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) -> None:

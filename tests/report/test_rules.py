@@ -14,10 +14,10 @@ import yaml
 from transect.analysis.load import load_records
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
-from transect.report.answers import unknown_rules
 from transect.report.context import Context
 from transect.report.made import Made
 from transect.report.making import all_parts, make_findings
+from transect.report.rules import RULES, rule_fits, unknown_names
 
 # Each study that the tests make beside the synthetic one, and how.
 MADE = [
@@ -89,6 +89,12 @@ def test_the_documentation_lists_every_rule(rules: set[str]) -> None:
     page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
     missing = {rule for rule in rules if f"`{rule}`" not in page and not rule.startswith("doubt.")}
     assert missing == set()
+    rows = re.findall(r"^\| (`.*`) \|", page.partition("| rule |")[2].partition("\n\n")[0], re.M)
+    assert [name for row in rows for name in re.findall(r"`([^`]+)`", row)] == [*RULES]
+
+
+def test_a_question_can_name_every_rule(rules: set[str]) -> None:
+    assert [rule for rule in rules if not any(rule_fits(rule, one) for one in RULES)] == []
 
 
 @pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
@@ -99,6 +105,6 @@ def test_the_questions_of_the_studies_name_rules_and_sections_that_exist(file: P
     for asked in yaml.safe_load(file.read_text(encoding="utf-8"))["questions"]:
         question = Question(**asked)
         assert question.answered_by or question.shown_in, question.ask
-        assert not unknown_rules([question], {maker.name for maker in parts.findings})
+        assert not unknown_names([question], parts)
         assert {rule for rule in question.answered_by if "*" not in rule} <= known
         assert set(question.shown_in) <= {section.key for section in parts.sections}

@@ -126,6 +126,7 @@ def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record
     A run belongs to the path that it was found below; a link may lead out of it.
     """
     from transect.domain.record import Record, Status
+    from transect.domain.secrets import without_secrets
     from transect.hpc.sources import log_sources
     from transect.stages.ingest.cell import IngestCell
     from transect.stages.ingest.result import result_of
@@ -146,7 +147,7 @@ def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record
             Record(
                 study=study, stage="ingest", cell=cell, cell_id=cell.id, status=Status.OK,
                 fingerprint="", started=now, ended=now, metrics=result.metrics,
-                details=result.details, parameters={"path": str(real)},
+                details=without_secrets(result.details), parameters={"path": str(real)},
             )
         )  # fmt: skip
     return records

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
-from transect.domain.errors import FAULTS, BadInput, MissingDependency
+from transect.domain.errors import FAULTS, BadInput, Complaints, MissingDependency
 
 __all__ = ["check", "run", "why"]
 
@@ -65,9 +65,18 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     Shows the same messages as a run. Exit code 2 when the study cannot be used.
     Example: transect check config/studies/quick.yaml
     """
+    from transect.execution.questions import check_questions
     from transect.planning.blocks import make_blocks
+    from transect.planning.study import find_study, read_study
 
-    plan = _plan(study, system)
+    complaints, plan = Complaints(), None
+    with complaints.noted():
+        plan = _plan(study, system)
+    with complaints.noted():
+        file = find_study(study)
+        check_questions(read_study(file, complaints)[0], file)
+    complaints.end()
+    assert plan is not None
     # On a cluster: what no node can hold is refused here too.
     blocks = make_blocks(plan)
     rows = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from transect.domain.files import FULL
 from transect.domain.terminal import complain, printable, say
@@ -12,6 +13,7 @@ from transect.domain.terminal import complain, printable, say
 __all__ = [
     "FAULTS",
     "BadInput",
+    "Complaints",
     "Interruption",
     "MissingDependency",
     "TransectError",
@@ -38,6 +40,29 @@ class BadInput(TransectError, ValueError):
     """What was given cannot be used: the message names it and says what was expected."""
 
     exit_code = 2
+
+
+class Complaints:
+    """What is wrong with an input, gathered: a person is told all of it at once."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, None] = {}
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note a BadInput in place of passing it on."""
+        try:
+            yield
+        except BadInput as error:
+            self._lines |= dict.fromkeys(map(str, error.args))
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def end(self) -> None:
+        """Raise BadInput with all that was noted, if anything was."""
+        if self._lines:
+            raise BadInput(*self._lines)
 
 
 class MissingDependency(TransectError, ImportError):

@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from transect.domain.errors import BadInput
+from transect.domain.secrets import login_in
 
 __all__ = ["load_model", "load_yaml", "validate"]
 
@@ -87,6 +88,11 @@ def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
     """Raise BadInput for what is no text, or not written as its tag has it: PyYAML reads that as YAML 1.1."""
     if re.search("[\0\ud800-\udfff]", node.value):
         raise BadInput(f"{where}: {node.value!r}: no text: it holds a NUL or half a character")
+    if login_in(node.value):
+        raise BadInput(
+            f"{where}: an address with a login in it, which results would show: leave it out, and give it to "
+            "the program that asks for it (`~/.netrc`, a registry's `login`, a variable)"
+        )
     pattern = _WRITTEN.get(node.tag)
     if pattern is not None and not pattern.fullmatch(node.value):
         kind = node.tag.removeprefix(_CORE)

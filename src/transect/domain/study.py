@@ -10,7 +10,7 @@ from transect.domain.errors import BadInput
 from transect.domain.until import Percent, Until
 
 __all__ = [
-    "Count", "Counts", "Limits", "Names", "Question", "Section", "Study", "check_together",
+    "Count", "Counts", "Limits", "Names", "Published", "Question", "Section", "Study", "check_together",
 ]  # fmt: skip
 
 Count = Annotated[int, Field(ge=1)]
@@ -72,6 +72,21 @@ class Question(Section):
     )
 
 
+class Published(Section):
+    """A published figure, and the cell of this study whose own is held beside it."""
+
+    study: str = Field(default="", description="where it was published")
+    what: str = Field(default="", description="what it is a figure of")
+    published: int | float | str | None = Field(default=None, description="the figure itself")
+    note: str = Field(default="", description="what else a reader has to know")
+    measured: dict[str, Any] | int | float | str | None = Field(
+        default=None,
+        description="`stage`, `metric` and as many axes as tell one cell apart; `over`: the axes in which the cell "
+        "that it is divided by differs",
+    )
+    knob: str | None = Field(default=None, description="the axis in whose table it stands too")
+
+
 class Study(Section):
     """One study file, without the sections of its stages."""
 
@@ -119,8 +134,6 @@ class Study(Section):
         description="more cells are refused before any is planned: a hundred thousand take a minute "
         "and gigabytes, and are mostly a slip of the pen",
     )
-    published: list[dict[str, Any]] = Field(
-        default=[],
-        description="published figures to compare with, each with `study`, `what`, `published` and `note`; "
-        "`measured` has `stage`, `metric` and as many axes as tell one cell apart, and `over` the axes in which the cell that it is divided by differs; `knob` names the axis in whose table it stands too",
+    published: list[Published] = Field(
+        default=[], description="published figures to compare with, see below"
     )

@@ -10,6 +10,8 @@ import re
 import sys
 from typing import TextIO
 
+from transect.domain.secrets import without_secrets
+
 __all__ = ["complain", "overwrite", "printable", "say"]
 
 # Control characters; marks that turn the direction of text or end a line; half characters, which
@@ -36,9 +38,9 @@ def printable(text: str) -> str:
 
 
 def say(*lines: str, to: TextIO | None = None) -> None:
-    """Print each of `lines` as one line, on stderr unless `to` is given."""
+    """Print each of `lines` as one line without secrets, on stderr unless `to` is given."""
     for line in lines:
-        print(printable(line), file=to or sys.stderr)
+        print(printable(without_secrets(line)), file=to or sys.stderr)
 
 
 def complain(error: object) -> None:

@@ -29,6 +29,7 @@ from typing import Any
 from transect.domain.errors import FAULTS, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.paths import environments_folder
+from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
@@ -273,7 +274,7 @@ def main() -> int:
         choices = load_model(given.system, System).environments if given.system else {}
         log = given.out.with_suffix(".log").resolve()
         facts = made(given.name, choices.get(given.name), log, given.lock)
-        write_atomic(given.out, json.dumps(sized(facts), indent=1) + "\n")
+        write_atomic(given.out, json.dumps(without_secrets(sized(facts)), indent=1) + "\n")
     except Interruption as end:
         return end.code
     except FAULTS as error:

@@ -74,7 +74,7 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
         title=study.title or study.name,
         questions=list(study.questions),
         again=_again(paths),
-        published=list(study.published),
+        published=[one.model_dump() for one in study.published],
         planned=None if cells is None else cell_keys(cells),
         aims=planned_aims(paths),
     )

@@ -23,7 +23,7 @@ from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
 from transect.launch.wrapping import image_fault
-from transect.measure.provenance import speed_variables
+from transect.measure.speed_variables import speed_variables
 from transect.planning.expand import reason_to_skip
 
 __all__ = ["DiskFull", "execute", "refuse"]

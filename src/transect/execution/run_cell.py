@@ -15,6 +15,7 @@ from typing import Any
 from transect.domain.errors import FAULTS, BadInput, Interruption, TransectError
 from transect.domain.files import FULL, digest, sha256_file
 from transect.domain.record import Cause, Record, Status, read_record, write_record
+from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, Attempt, clear_leftovers
 from transect.execution.job import Job, Result
@@ -46,8 +47,12 @@ def _now() -> str:
 def _tail(path: Path) -> str:
     try:
         with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            return stream.read().decode("utf-8", "replace").replace("\0", "\ufffd")
+            start = max(0, path.stat().st_size - _TAIL_BYTES)
+            stream.seek(start)
+            # In half a line a password would not be seen as one.
+            first = stream.readline() if start else b""
+            rest = stream.read() or first
+            return rest.decode("utf-8", "replace").replace("\0", "\ufffd")
     except OSError:
         return ""
 
@@ -149,7 +154,7 @@ def _measure(
 
 
 def make_record(job: Job, result: Result, fingerprint: str, started: str, **more: Any) -> Record:
-    """Return the record of a result. A cause without a word gets one."""
+    """Return the record of a result, without secrets. A cause without a word gets one."""
     message = result.message.strip()
     if result.status is not Status.OK and not message:
         message = f"{result.cause}, and nobody said why"
@@ -160,16 +165,16 @@ def make_record(job: Job, result: Result, fingerprint: str, started: str, **more
         cell_id=job.cell.id,
         status=result.status,
         cause=result.cause,
-        message=message,
+        message=without_secrets(message),
         fingerprint=fingerprint,
         started=started,
         ended=_now(),
         metrics=result.metrics,
         samples=result.samples,
-        details=result.details | {"told": _told(job.spec)},
-        parameters=job.spec.get("parameters", {}),
+        details=without_secrets(result.details | {"told": _told(job.spec)}),
+        parameters=without_secrets(job.spec.get("parameters", {})),
         limits=used_limits(job.spec["cell_limits"]),
-        **more,
+        **without_secrets(more),
     )
 
 

@@ -36,6 +36,7 @@ from transect.execution.interruption import watch_for_interruption
 from transect.execution.locks import Owner, clear_stale_locks
 from transect.execution.plan_files import check_origin, planned_cells, write_plan
 from transect.execution.progress import start_progress
+from transect.execution.questions import check_questions
 from transect.execution.settle import settle
 from transect.execution.staleness import Staleness
 from transect.execution.stamps import forget_broken_blocks, stamp_entry
@@ -246,6 +247,7 @@ class MainFlow(Flow):
 
     def _begin(self, jobs: Any) -> None:
         self._unsaid.end()
+        check_questions(self._plan.study, self._plan.file)
         self._claim.take()
         if self._moved:
             say(f"[transect] {self._moved}")

@@ -10,12 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["available_cores", "collect", "git_state", "gpus", "speed_variables"]
-
-_SPEED_PREFIXES = (
-    "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "CUDA_", "NCCL_", "GLOO_", "TF_", "TORCH_",
-    "OMPI_MCA_", "PRTE_MCA_", "MPICH_", "UCX_", "HOROVOD_", "XLA_", "ORT_",
-)  # fmt: skip
+__all__ = ["available_cores", "collect", "git_state", "gpus"]
 
 
 def available_cores() -> int:
@@ -108,14 +103,6 @@ def git_state() -> dict[str, Any]:
     if commit is None:
         return {}
     return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
-
-
-def speed_variables(environment: dict[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables that change speed."""
-    source = os.environ if environment is None else environment
-    return {
-        name: value for name, value in sorted(source.items()) if name.startswith(_SPEED_PREFIXES)
-    }
 
 
 def collect() -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell
+from transect.domain.errors import Complaints
+from transect.domain.registry import Registry
 from transect.domain.study import Study
 from transect.domain.system import System
 from transect.measure.provenance import available_cores
@@ -24,8 +26,12 @@ _OF_A_STEP = ("optimiser", "momentum", "weight_decay", "beta1", "beta2", "epsilo
 class Context:
     """Study, system and the cells that are planned by now."""
 
-    def __init__(self, study: Study, file: Path, system: System) -> None:
+    def __init__(
+        self, study: Study, file: Path, system: System, complaints: Complaints | None = None
+    ) -> None:
         self.study, self.file, self.system = study, file, system
+        # What is wrong with the study: checks note it here, so that all of it is told at once.
+        self.complaints = complaints or Complaints()
         self.cells: dict[str, list[Cell]] = defaultdict(list)
         self._parameters: dict[str, Parameters] = {}
         self.left_out = 0
@@ -46,6 +52,14 @@ class Context:
     def where(self, key: str) -> str:
         """Return how a message begins: the study's file and a key."""
         return f"{self.file}: {key}"
+
+    def knows(self, registry: Registry[Any], names: Iterable[str], key: str) -> bool:
+        """Whether a registry has all names that stand under a key of the study; note those that it has not."""
+        told = len(self.complaints)
+        for name in names:
+            with self.complaints.noted():
+                registry.get(name, self.where(key))
+        return len(self.complaints) == told
 
     def parameters(self, workload: str) -> Parameters:
         """Return a workload's hyper-parameters with the study's changes.

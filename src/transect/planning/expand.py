@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError
 from transect.planning.context import Context
+from transect.planning.named import check_networks, check_overrides, check_published
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_until, more_repeats, note_prerequisites
 
@@ -56,10 +57,11 @@ def _check_size(context: Context, cells: int) -> None:
         )
 
 
-def expand(context: Context) -> dict[str, Expanded]:
+def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded]:
     """Return the cells by stage and id, stages in the order in which they run.
 
-    Raises BadInput for an unknown name, a bad value, or a study without cells.
+    `broken` are keys of the study that cannot be used. Raises BadInput for all unknown names and bad
+    values at once, and for a study without cells.
     """
     stages = ordered_stages()
     planned: dict[str, Expanded] = {name: {} for name, _ in stages}
@@ -70,14 +72,26 @@ def expand(context: Context) -> dict[str, Expanded]:
             with hook_of(name):
                 asked_for += stage.size(context.section(stage.key))
     _check_size(context, asked_for)
+    for workload in context.study.workloads:
+        with context.complaints.noted():
+            context.parameters(workload)
+    # What is wrong with a stage that takes something from these may come from them alone.
+    unsound: set[str] = set()
     for name, stage in stages:
-        if stage.section is None:
+        if stage.key in broken or unsound & {*stage.needs, *stage.precedes}:
+            unsound.add(name)
+        if stage.section is None or name in unsound:
             continue
-        section = context.section(stage.key)
-        with hook_of(name):
+        section, told = context.section(stage.key), len(context.complaints)
+        cells: list[Cell] | None = None
+        with context.complaints.noted(), hook_of(name):
             stage.check(section, context)
-            # One more than there may be tells that there are too many.
-            cells = list(islice(stage.cells(section, context), context.study.max_cells + 1))
+            if len(context.complaints) == told:
+                # One more than there may be tells that there are too many.
+                cells = list(islice(stage.cells(section, context), context.study.max_cells + 1))
+        if cells is None:
+            unsound.add(name)
+            continue
         _check_size(context, len(cells))
         cells = more_repeats(cells, stage, context)
         _check_size(context, len(cells))
@@ -86,6 +100,12 @@ def expand(context: Context) -> dict[str, Expanded]:
         asked_of[name] = set(asked)
         context.cells[name] += asked.values()
         planned[name] = {cell_id: (cell, {}) for cell_id, cell in asked.items()}
+    every = [cell for cells in context.cells.values() for cell in cells]
+    check_networks(every, context)
+    if not unsound:
+        check_overrides(every, context)
+    check_published(context)
+    context.complaints.end()
     if not any(planned.values()):
         keys = ", ".join(stage.key for _, stage in stages if stage.key)
         raise BadInput(

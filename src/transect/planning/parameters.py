@@ -41,6 +41,11 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
     key = f"key 'workloads.{workload}.dataset_options"
     described = WORKLOADS.get(workload)
     dataset = DATASETS.get(described.dataset)
+    known = getattr(dataset, "option_names", options)
+    for name in options:
+        if name not in known:
+            what = f"option of dataset {described.dataset}"
+            raise unknown_name(what, name, known, f"{where}: {key[5:]}")
     for name in dataset_paths(workload):
         if options.get(name):
             path = (where.parent / Path(str(options[name])).expanduser()).resolve()

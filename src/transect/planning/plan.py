@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, Complaints
 from transect.domain.files import canonical_json, digest
 from transect.domain.paths import StudyPaths
 from transect.domain.process_state import kept_state
@@ -31,7 +31,7 @@ from transect.planning.expand import expand, hook_of, precedences
 from transect.planning.images import image_lock
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
-from transect.planning.study import load_study
+from transect.planning.study import read_study
 from transect.planning.until import aims_of, until_spec
 
 __all__ = ["Planned", "StudyPlan", "make_plan", "turns_within"]
@@ -150,7 +150,6 @@ class _Planner:
     def _plan(self, cell: Cell, inputs: dict[str, Cell], order: int) -> Planned:
         context = self._context
         stage = STAGES.get(cell.stage)
-        self._check_network(cell)
         taken = {role: (source.stage, source.id) for role, source in inputs.items()}
         environment = self._inside(cell, stage.environment(cell))
         sources = sources_of(cell, stage, context.system)
@@ -185,14 +184,6 @@ class _Planner:
         if cell in context.optional:
             spec["optional"] = True
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
-
-    def _check_network(self, cell: Cell) -> None:
-        networks = self._context.system.networks
-        if cell.network is not None and cell.network not in networks:
-            raise BadInput(
-                f"{self._context.file}: network '{cell.network}' is not among the networks of "
-                f"system '{self._context.system.name}' ({', '.join(networks) or 'none'})"
-            )
 
     def _inside(self, cell: Cell, environment: str) -> str:
         """Return an environment's name, in the container that the cell or else the system asks for.
@@ -252,11 +243,14 @@ def _in_turn(cells: dict[str, Planned]) -> dict[str, Planned]:
 @kept_state("a plug-in")
 def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     """Expand, check and fingerprint. Raises BadInput with everything that a run would say."""
-    study = load_study(study_file)
-    system = load_model(system_file, System)
-    check_launchers(system, system_file)
-    context = Context(study, study_file, system)
-    expanded = expand(context)
+    complaints = Complaints()
+    study, broken = read_study(study_file, complaints)
+    system = System(name="unknown")
+    with complaints.noted():
+        system = load_model(system_file, System)
+        check_launchers(system, system_file)
+    context = Context(study, study_file, system, complaints)
+    expanded = expand(context, broken)
     waits = precedences(expanded, context)
     aims = aims_of(context)
     shuffled = list(range(sum(map(len, expanded.values()))))

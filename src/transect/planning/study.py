@@ -9,15 +9,15 @@ from typing import Any
 
 from pydantic import Field, create_model
 
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.paths import ROOT
 from transect.domain.registry import PLUGINS_VARIABLE
-from transect.domain.strict_yaml import load_model, load_yaml
+from transect.domain.strict_yaml import load_yaml, validate
 from transect.domain.study import Study
 from transect.planning.stage import STAGES, ordered_stages
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["find_study", "find_system", "load_study", "study_model"]
+__all__ = ["find_study", "find_system", "load_study", "read_study", "study_model"]
 
 
 def find_study(given: str) -> Path:
@@ -72,12 +72,38 @@ def _add_plugins(path: Path, content: dict[str, Any]) -> None:
 def load_study(path: Path) -> Study:
     """Read a study; its plug-in folders, which may hold stages, come first.
 
-    Raises BadInput naming file, key, value and what was expected.
+    Raises BadInput naming file, key, value and what was expected, for all that is wrong.
+    """
+    complaints = Complaints()
+    study, _ = read_study(path, complaints)
+    complaints.end()
+    return study
+
+
+def read_study(path: Path, complaints: Complaints) -> tuple[Study, frozenset[str]]:
+    """Return what can be used of a study, and the keys at its top that cannot; note what is wrong with them.
+
+    Raises BadInput for a file that cannot be read, or whose plug-ins cannot.
     """
     content = load_yaml(path)
     _add_plugins(path, content)
-    study = load_model(path, study_model(), content)
-    for name in study.workloads:
+    model, usable = study_model(), {}
+    for key, value in content.items():
+        with complaints.noted():
+            validate(model, {"name": "unnamed", key: value}, str(path))
+            usable[key] = value
+    broken = frozenset(content.keys() - usable.keys())
+    for name in list(usable.get("workloads", ())):
         if name not in WORKLOADS:
-            raise unknown_name("workload", name, WORKLOADS, f"{path}: workloads")
-    return study
+            with complaints.noted():
+                raise unknown_name("workload", name, WORKLOADS, f"{path}: workloads")
+            del usable["workloads"][name]
+    if "name" in broken:
+        usable["name"] = "unnamed"
+    study = None
+    with complaints.noted():
+        study = validate(model, usable, str(path))
+    if study is None:
+        complaints.end()
+    assert study is not None
+    return study, broken

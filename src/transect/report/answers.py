@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -13,9 +12,10 @@ from transect.analysis.groups import grouped
 from transect.domain.study import Question
 from transect.report.findings.finding import HEADINGS, PLAIN, Finding
 from transect.report.findings.ranking import ranked
+from transect.report.rules import rule_fits
 from transect.report.text import clean
 
-__all__ = ["PARTLY", "Answer", "answer", "answers", "rule_fits", "shortened", "unknown_rules"]
+__all__ = ["PARTLY", "Answer", "answer", "answers", "shortened"]
 
 # The sureness of an answer of which a part is known and another is not.
 PARTLY = "partly known"
@@ -53,25 +53,6 @@ class Answer:
         more = [f"{self.rest} more"] if self.rest else []
         said = "; ".join([*told, *more])
         return said if said.endswith("…") else f"{said}."
-
-
-def rule_fits(rule: str, named: str) -> bool:
-    """Whether a rule is the one that is named, where `*` stands for any part of a name.
-
-    >>> rule_fits("serving.runtime", "serving.*"), rule_fits("serving.runtime", "serving")
-    (True, False)
-    """
-    return fnmatch.fnmatchcase(rule, named)
-
-
-def unknown_rules(questions: Iterable[Question], makers: Collection[str]) -> list[tuple[str, str]]:
-    """Return the questions that name a rule which nothing in the report can make, with that name."""
-    return [
-        (one.ask, named)
-        for one in questions
-        for named in one.answered_by
-        if not any(rule_fits(maker, named.partition(".")[0]) for maker in makers)
-    ]
 
 
 def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[Answer]:

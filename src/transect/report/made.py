@@ -16,7 +16,6 @@ from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
 from transect.domain.until import Aims
-from transect.report.answers import unknown_rules
 from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
@@ -30,6 +29,7 @@ from transect.report.making import (
     make_section,
 )
 from transect.report.page import ChartLinks, Front, chart_links, front, front_facts
+from transect.report.rules import unknown_names
 
 __all__ = ["Made", "make_all"]
 
@@ -109,9 +109,7 @@ def make_all(
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)
-    makers = {maker.name for maker in parts.findings}
-    for ask, rule in unknown_rules(context.questions, makers):
-        what = f"'{rule}' is no rule of this report, expected one of {', '.join(sorted(makers))}"
+    for ask, what in unknown_names(context.questions, parts):
         context.problems.append(Problem(where=f"question '{ask}'", what=what))
     made = [
         make_section(section, context)

@@ -154,7 +154,7 @@ def test_a_block_is_stale_when_a_cell_is_and_not_when_its_queue_changes(tmp_path
 
 def test_networks_must_be_the_systems(tmp_path):
     study = STUDY.replace("nodes: [1, 3],", "nodes: [1, 3], networks: [ib],")
-    with pytest.raises(BadInput, match=r"network 'ib' is not .*\(none\)"):
+    with pytest.raises(BadInput, match=r"unknown network of system fit 'ib': Known: none"):
         shapes_plan(tmp_path, study)
     system = SYSTEM + "networks: {ib: {interface: ib0, variables: {UCX_TLS: rc}}}\n"
     made = shapes_plan(tmp_path, study, system)

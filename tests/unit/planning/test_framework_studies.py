@@ -140,7 +140,7 @@ def test_the_cluster_study_asks_for_2_4_and_8_nodes_and_the_other_for_equal_cell
     [
         ("{folder: nowhere}", "no such file or folder"),
         ("{generate: 1}", "dataset_options.generate"),
-        ("{pictures: 3}", "Known options: folder"),
+        ("{pictures: 3}", "Known: classes, folder"),
         ("{size: 64}", "32 x 32"),
     ],
 )

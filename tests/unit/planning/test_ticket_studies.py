@@ -33,9 +33,9 @@ def test_every_published_figure_means_one_cell_that_is_planned(plan):
     groups = [Group(cell=cell, records=()) for cell in cells]
     assert plan.study.published
     for figure in plan.study.published:
-        found = [group.cell.id for group in groups if is_meant(group, figure["measured"])]
-        assert len(found) == 1, (figure["what"], found)
-        assert figure["measured"]["metric"] in METRICS
+        found = [group.cell.id for group in groups if is_meant(group, figure.measured)]
+        assert len(found) == 1, (figure.what, found)
+        assert figure.measured["metric"] in METRICS
 
 
 def test_a_chosen_run_that_goes_on_with_another_comes_after_it(plan):

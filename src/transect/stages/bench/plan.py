@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -45,7 +45,7 @@ class BenchGrid(Section):
         min_length=1,
         description="one cell for each: problem sizes and the like, see docs/benchmarks.md",
     )
-    device: str = Field(default="cpu", description="`cpu` or `cuda`")
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
 
 
 class BenchSection(Section):
@@ -67,12 +67,16 @@ class Bench(Stage):
         """Benchmarks and their options are there."""
         for number, grid in enumerate(section.grids):
             where = f"bench.grids.{number}"
+            keys = sorted({key for options in grid.options for key in options})
             for name in grid.benchmarks:
-                known = BENCHMARKS.get(name, context.where(f"{where}.benchmarks")).options
-                for key in sorted({key for options in grid.options for key in options}):
-                    if key not in known:
-                        place = context.where(f"{where}.options")
-                        raise unknown_name(f"option of {name}", key, known, place)
+                if not context.knows(BENCHMARKS, [name], f"{where}.benchmarks"):
+                    continue
+                known = BENCHMARKS.get(name).options
+                for key in keys:
+                    with context.complaints.noted():
+                        if key not in known:
+                            place = context.where(f"{where}.options")
+                            raise unknown_name(f"option of {name}", key, known, place)
 
     def cells(self, section: BenchSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""

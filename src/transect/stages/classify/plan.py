@@ -131,25 +131,29 @@ class Classify(Stage):
         """Names are known, and no list is given that no classifier of its grid has."""
         for name, rule in section.models.items():
             where = context.where(f"classify.models.{name}")
-            CLASSIFIERS.get(rule.kind, f"{where}.kind").check(rule.options, f"{where}.options")
+            with context.complaints.noted():
+                CLASSIFIERS.get(rule.kind, f"{where}.kind").check(rule.options, f"{where}.options")
         for number, grid in enumerate(section.grids):
-            where = context.where(f"classify.grids.{number}")
-            check_text(grid, where, context)
-            for name in grid.models:
-                check_model(name, grid.partitions, f"{where}.models", context)
-            for name in grid.optimisers or ():
-                OPTIMISERS.get(name, f"{where}.optimisers")
-            if grid.epochs is not None and grid.updates is not None:
-                raise BadInput(
-                    f"{where}.updates: stands in the place of `epochs`, and both are given"
-                )
-            had = {knob for name in grid.models for knob in classifier_of(context, name).knobs}
-            for knob, key in LISTS.items():
-                if getattr(grid, key) is not None and knob not in had:
-                    raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this knob")
-            for name in grid.models:
-                points = _points(grid, section.models[name].options, classifier_of(context, name))
-                check_points(name, points, grid.vectors, where, context)
+            with context.complaints.noted():
+                self._check_grid(grid, section, context.where(f"classify.grids.{number}"), context)
+
+    def _check_grid(
+        self, grid: ClassifyGrid, section: ClassifySection, where: str, context: Context
+    ) -> None:
+        check_text(grid, where, context)
+        for name in grid.models:
+            check_model(name, grid.partitions, f"{where}.models", context)
+        for name in grid.optimisers or ():
+            OPTIMISERS.get(name, f"{where}.optimisers")
+        if grid.epochs is not None and grid.updates is not None:
+            raise BadInput(f"{where}.updates: stands in the place of `epochs`, and both are given")
+        had = {knob for name in grid.models for knob in classifier_of(context, name).knobs}
+        for knob, key in LISTS.items():
+            if getattr(grid, key) is not None and knob not in had:
+                raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this knob")
+        for name in grid.models:
+            points = _points(grid, section.models[name].options, classifier_of(context, name))
+            check_points(name, points, grid.vectors, where, context)
 
     def size(self, section: ClassifySection) -> int:
         """A list for a knob that a classifier lacks does not multiply: cells are counted when made."""

@@ -58,18 +58,18 @@ class Convert(Stage):
 
     def check(self, section: ConvertSection, context: Context) -> None:
         """Exporters are there, and every workload is a made model or is trained."""
-        for name in section.exporters:
-            EXPORTERS.get(name, context.where("convert.exporters"))
+        context.knows(EXPORTERS, section.exporters, "convert.exporters")
         where, framework = context.where("convert.workloads"), context.section("export").framework
         for name in section.workloads:
             if name in MODELS:
                 continue
-            WORKLOADS.get(name, f"{where}: no model of plugins.md, so a workload")
-            if context.first("train", exported_by, (name, framework)) is None:
-                raise BadInput(
-                    f"{where}: '{name}' is exported from {framework} single on one rank, which no "
-                    "train grid has"
-                )
+            with context.complaints.noted():
+                WORKLOADS.get(name, f"{where}: no model of plugins.md, so a workload")
+                if context.first("train", exported_by, (name, framework)) is None:
+                    raise BadInput(
+                        f"{where}: '{name}' is exported from {framework} single on one rank, which no "
+                        "train grid has"
+                    )
 
     def size(self, section: ConvertSection) -> int:
         """Count the cross product."""

@@ -47,17 +47,17 @@ class Export(Stage):
 
     def check(self, section: ExportSection, context: Context) -> None:
         """Exporters and framework are there, and every workload is trained."""
-        for name in section.exporters:
-            EXPORTERS.get(name, context.where("export.exporters"))
+        context.knows(EXPORTERS, section.exporters, "export.exporters")
         where = context.where("export.workloads")
         FRAMEWORKS.get(section.framework, context.where("export.framework"))
         for workload in section.workloads:
-            WORKLOADS.get(workload, where)
-            if context.first("train", exported_by, (workload, section.framework)) is None:
-                raise BadInput(
-                    f"{where}: '{workload}' is exported from {section.framework} single on one "
-                    "rank, which no train grid has"
-                )
+            with context.complaints.noted():
+                WORKLOADS.get(workload, where)
+                if context.first("train", exported_by, (workload, section.framework)) is None:
+                    raise BadInput(
+                        f"{where}: '{workload}' is exported from {section.framework} single on one "
+                        "rank, which no train grid has"
+                    )
 
     def cells(self, section: ExportSection, context: Context) -> Iterable[Cell]:
         """Every workload by every exporter."""

@@ -97,16 +97,22 @@ class Forecast(Stage):
         """What it selects by is there, and a network that the system is to tell is told."""
         for number, grid in enumerate(section.grids):
             where = f"forecast.grids.{number}"
-            for registry, names, key in (
-                (WORKLOADS, grid.workloads, "workloads"),
-                (FRAMEWORKS, grid.frameworks, "frameworks"),
-                (STRATEGIES, grid.strategies, "strategies"),
-            ):
-                for name in names:
-                    registry.get(name, context.where(f"{where}.{key}"))
+            known = [
+                context.knows(registry, names, f"{where}.{key}")
+                for registry, names, key in (
+                    (WORKLOADS, grid.workloads, "workloads"),
+                    (FRAMEWORKS, grid.frameworks, "frameworks"),
+                    (STRATEGIES, grid.strategies, "strategies"),
+                )
+            ]
             # Trainings that do not fit this system may have been left out.
-            if not context.left_out and not any(grid.takes(one) for one in _trainings(context)):
-                raise BadInput(f"{context.where(where)}: the study trains nothing of that kind")
+            if (
+                all(known)
+                and not context.left_out
+                and not any(map(grid.takes, _trainings(context)))
+            ):
+                with context.complaints.noted():
+                    raise BadInput(f"{context.where(where)}: the study trains nothing of that kind")
 
     def size(self, section: ForecastSection) -> int:
         """Of trainings that are counted as such."""

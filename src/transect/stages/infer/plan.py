@@ -62,7 +62,9 @@ class Infer(Stage):
 
     def check(self, section: InferSection, context: Context) -> None:
         """Names are known, and every model is made, exported or at least trained."""
-        check_options(section.options, context.where("infer.options"))
+        for name, given in section.options.items():
+            with context.complaints.noted():
+                check_options({name: given}, context.where("infer.options"))
         used = {name for grid in section.grids for name in grid.options}
         for name in section.options:
             if name not in used:
@@ -72,7 +74,8 @@ class Infer(Stage):
             if name not in measured:
                 raise unknown_name("workload", name, measured, context.where("infer.measure"))
         for number, grid in enumerate(section.grids):
-            check_grid(section, grid, context.where(f"infer.grids.{number}"), context)
+            with context.complaints.noted():
+                check_grid(section, grid, context.where(f"infer.grids.{number}"), context)
 
     def cells(self, section: InferSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""

@@ -44,10 +44,8 @@ class MadeModels(Stage):
 
     def check(self, section: ModelsSection, context: Context) -> None:
         """Models and exporters are there."""
-        for name in section.models:
-            MODELS.get(name, context.where("models.models"))
-        for name in section.exporters:
-            EXPORTERS.get(name, context.where("models.exporters"))
+        context.knows(MODELS, section.models, "models.models")
+        context.knows(EXPORTERS, section.exporters, "models.exporters")
         if section.models and not section.exporters:
             raise BadInput(f"{context.where('models.models')}: give no cell without `exporters`")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -43,7 +43,7 @@ class ProfileGrid(Section):
     precisions: Names = Field(
         default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
     )
-    device: str = Field(default="cpu", description="`cpu` or `cuda`")
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
 
 
 class ProfileSection(Section):
@@ -65,13 +65,15 @@ class Profile(Stage):
     def check(self, section: ProfileSection, context: Context) -> None:
         """Workloads and frameworks are there."""
         for number, grid in enumerate(section.grids):
-            check_precisions(grid.precisions, context.where(f"profile.grids.{number}.precisions"))
+            with context.complaints.noted():
+                check_precisions(
+                    grid.precisions, context.where(f"profile.grids.{number}.precisions")
+                )
             for registry, names, key in (
                 (WORKLOADS, grid.workloads, "workloads"),
                 (FRAMEWORKS, grid.frameworks, "frameworks"),
             ):
-                for name in names:
-                    registry.get(name, context.where(f"profile.grids.{number}.{key}"))
+                context.knows(registry, names, f"profile.grids.{number}.{key}")
 
     def cells(self, section: ProfileSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""

@@ -60,7 +60,8 @@ class Retrain(Stage):
             if not _NAME.fullmatch(name):
                 raise BadInput(f"{where}: expected letters, digits, _ and -")
         for number, grid in enumerate(section.grids):
-            _check_grid(section, grid, context.where(f"retrain.grids.{number}"), context)
+            with context.complaints.noted():
+                _check_grid(section, grid, context.where(f"retrain.grids.{number}"), context)
 
     def cells(self, section: RetrainSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""

@@ -42,8 +42,7 @@ class Roundtrip(Stage):
     def check(self, section: RoundtripSection, context: Context) -> None:
         """Models, exporters and loaders are there."""
         for registry, key in ((MODELS, "models"), (EXPORTERS, "exporters"), (LOADERS, "loaders")):
-            for name in getattr(section, key):
-                registry.get(name, context.where(f"roundtrip.{key}"))
+            context.knows(registry, getattr(section, key), f"roundtrip.{key}")
         check_together(section, context.where("roundtrip"), "models", "exporters", "loaders")
 
     def size(self, section: RoundtripSection) -> int:

@@ -61,7 +61,7 @@ class TrainGrid(Section):
         description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
         "environment; null: as the system says, which is none unless it names one",
     )
-    device: str = Field(default="cpu", description="`cpu` or `cuda`")
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
     scaling: Literal["strong", "weak"] = Field(
         default="strong",
         description="strong: the workload's batch is the global batch; weak: it is each replica's, "
@@ -155,23 +155,28 @@ class Train(Stage):
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""
         for number, grid in enumerate(section.grids):
-            check_precisions(grid.precisions, context.where(f"train.grids.{number}.precisions"))
+            with context.complaints.noted():
+                check_precisions(grid.precisions, context.where(f"train.grids.{number}.precisions"))
             for registry, names, key in (
                 (WORKLOADS, grid.workloads, "workloads"),
                 (FRAMEWORKS, grid.frameworks, "frameworks"),
-                (STRATEGIES, grid.strategies, "strategies"),
                 (MEMORIES, grid.memories, "memories"),
             ):
-                for name in names:
-                    registry.get(name, context.where(f"train.grids.{number}.{key}"))
-            where = context.where(f"train.grids.{number}.options")
-            for name, options in product(grid.strategies, grid.options):
-                strategy_options(name, check_plan(name, options, section.planner, where), where)
-                if PLAN in options and grid.scaling == "weak":
-                    raise BadInput(
-                        f"{where}.{PLAN}: with scaling weak the batch follows the plan, and the plan "
-                        "the batch: expected strong"
+                context.knows(registry, names, f"train.grids.{number}.{key}")
+            if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
+                with context.complaints.noted():
+                    self._check_options(
+                        grid, section, context.where(f"train.grids.{number}.options")
                     )
+
+    def _check_options(self, grid: TrainGrid, section: TrainSection, where: str) -> None:
+        for name, options in product(grid.strategies, grid.options):
+            strategy_options(name, check_plan(name, options, section.planner, where), where)
+            if PLAN in options and grid.scaling == "weak":
+                raise BadInput(
+                    f"{where}.{PLAN}: with scaling weak the batch follows the plan, and the plan "
+                    "the batch: expected strong"
+                )
 
     def cells(self, section: TrainSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""

@@ -36,7 +36,10 @@ class Samples:
 
 
 class Dataset(Protocol):
-    """Loads samples. `options` are the workload's dataset options, e.g. a path."""
+    """Loads samples. `options` are the workload's dataset options, e.g. a path.
+
+    A dataset of any kind with `option_names` has no other options than those.
+    """
 
     def load(self, options: dict[str, Any]) -> Samples:
         """Return all samples. Raises BadInput when they cannot be read."""

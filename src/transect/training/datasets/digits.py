@@ -16,6 +16,8 @@ __all__ = ["Digits"]
 class Digits:
     """1,797 samples of shape (1, 8, 8)."""
 
+    option_names = ()
+
     def load(self, options: dict[str, Any]) -> Samples:
         """Read the copy inside scikit-learn."""
         from sklearn.datasets import load_digits

@@ -78,6 +78,7 @@ class ImageFolder:
 
     files = True
     paths = ("folder",)
+    option_names = tuple(ImageOptions.model_fields)
 
     def check(self, options: dict[str, Any], sample: Shape) -> None:
         """Raise BadInput for an unknown option or one out of its range."""

@@ -16,6 +16,8 @@ __all__ = ["Iris"]
 class Iris:
     """150 samples of shape (4,)."""
 
+    option_names = ()
+
     def load(self, options: dict[str, Any]) -> Samples:
         """Read the copy inside scikit-learn."""
         from sklearn.datasets import load_iris

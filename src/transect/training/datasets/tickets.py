@@ -47,6 +47,7 @@ class Tickets:
 
     stages = ("encode",)
     details = ("classes", "synthetic")
+    option_names = tuple(Options.model_fields)
 
     def cells(self, options: dict[str, Any]) -> dict[str, Cell]:
         """Return the encoded tickets. Raises BadInput for options that name none."""

@@ -20,10 +20,12 @@ __all__ = ["OPTIMISERS", "Optimiser", "unsupported_optimiser"]
 class Optimiser(Protocol):
     """One update rule, over flat arrays of all trained weights.
 
-    `states`: how many numbers it may keep for each weight from step to step.
+    `states`: how many numbers it may keep for each weight from step to step. `takes`: which of a
+    workload's hyper-parameters it reads, besides the learning rate.
     """
 
     states: int
+    takes: tuple[str, ...]
 
     def operations(self, rule: Parameters) -> int:
         """Count the least additions, multiplications, divisions and roots per weight and step.

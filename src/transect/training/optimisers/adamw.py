@@ -26,6 +26,7 @@ class AdamW:
     """
 
     states = 2
+    takes = ("weight_decay", "beta1", "beta2", "epsilon")
 
     def operations(self, rule: Parameters) -> int:
         """Ten, and one for the decay, in the form that needs the fewest.

@@ -23,6 +23,7 @@ class Nesterov:
     """
 
     states = 1
+    takes = ("momentum", "weight_decay")
 
     def operations(self, rule: Parameters) -> int:
         """Two for the step, two for the velocity, two for the look ahead, two for the decay."""

@@ -22,6 +22,7 @@ class Sgd:
     """
 
     states = 1
+    takes = ("momentum", "weight_decay")
 
     def operations(self, rule: Parameters) -> int:
         """Two for the step, two more for the velocity, two for the decay."""

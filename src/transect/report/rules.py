@@ -1,0 +1,71 @@
+"""The rules whose findings can answer a question of a study, by name: docs/studies.md says what each decides."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Collection, Iterable
+
+from transect.domain.study import Question
+from transect.report.parts import Parts
+
+__all__ = ["RULES", "rule_fits", "unknown_names"]
+
+# `*` stands for any part of a name.
+RULES = (
+    "training.fastest", "training.limit", "training.scaling", "training.scaling.most",
+    "training.suspect", "distribution", "distribution.overlap", "twin.input", "twin.reduction",
+    "communication", "pipeline", "exchange", "memory", "asynchronous", "language",
+    "language.installed", "claim", "forecast", "rank.near-linear", "rank.stop", "rank.sum-rate",
+    "rank.point-to-point", "rank.larger-batch", "equality", "export", "serving.runtime",
+    "offered_load.load", "runtime.language", "runtime.framework", "overhead.call",
+    "overhead.ffi-overhead", "condition.conditions", "condition.versions", "condition.outputs",
+    "conformance", "retraining.path", "retraining.speed", "retraining.relay",
+    "factor.retraining-factor", "factor.retraining-gain", "classifier.best", "knob.knobs",
+    "doubt.*", "ticket.tickets-rejected", "ticket.lengths", "docking.fastest", "docking.threads",
+    "docking.claim", "container.start-up", "container.step", "container.latency",
+    "container.bandwidth", "container.files", "container.claim", "hardware.limit", "hardware",
+    "bound", "energy", "drift", "coverage", "coverage.progress", "coverage.noise",
+)  # fmt: skip
+
+
+def rule_fits(rule: str, named: str) -> bool:
+    """Whether a rule is the one that is named, where `*` stands for any part of a name.
+
+    >>> rule_fits("serving.runtime", "serving.*"), rule_fits("serving.runtime", "serving")
+    (True, False)
+    """
+    return fnmatch.fnmatchcase(rule, named)
+
+
+def _known(parts: Parts) -> list[str]:
+    """Return the rules of a report. A plug-in's maker says none: its own name stands for all of them."""
+    roots = {rule.partition(".")[0] for rule in RULES}
+    others = [maker.name for maker in parts.findings if maker.name not in roots]
+    return [*RULES, *others, *(f"{name}.*" for name in others)]
+
+
+def unknown_names(questions: Iterable[Question], parts: Parts) -> list[tuple[str, str]]:
+    """Return the questions that name a rule or a section that no part of the report has, and which."""
+    rules = _known(parts)
+    # Failures stand in every report.
+    sections = ["failures", *(section.key for section in parts.sections)]
+    told = []
+    for one in questions:
+        told += [
+            (one.ask, _no("rule", named, rules))
+            for named in one.answered_by
+            if not any(rule_fits(rule, named) or rule_fits(named, rule) for rule in rules)
+        ]
+        told += [
+            (one.ask, _no("section", named, sections))
+            for named in one.shown_in
+            if named not in sections
+        ]
+    return told
+
+
+def _no(what: str, named: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
+    hint = f" did you mean '{near[0]}'?" if near else ""
+    return f"'{named}' is no {what} of this report:{hint} Known: {', '.join(sorted(known))}"
