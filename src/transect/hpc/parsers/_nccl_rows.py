@@ -75,6 +75,7 @@ class Test:
     rows: list[Row] = field(default_factory=list)
     count: int = 0
     piece: str = ""  # of a row that other output has cut: what of it has come
+    mixed: bool = False
     lost: int = 0
     bounds: tuple[str, str] | None = None
     mean: str = ""
@@ -104,14 +105,15 @@ class Test:
         text = text[: said.start()] if said else text
         cells = text.split(None, 40)
         if len(cells) >= 3 and not is_number(cells[2]):
-            self.lost += bool(self.piece) or not said
-            self.piece = text if said else ""
+            # No larger one while the last is not over: two programs print at once, and no half tells whose it is.
+            before = self.piece.split(None, 1)[:1]
+            self.mixed = self.mixed or bool(before and int(cells[0]) <= int(before[0]))
+            self.lost += bool(self.piece) or not said or self.mixed
+            self.piece = text if said and not self.mixed else ""
             return None
         half = sum(name != "timestamp" for name in self.columns[_first(self.columns) :])
         half //= max(1, sum(name in _TIMES for name in self.columns))
         if not self.piece or len(cells) % half:
-            self.lost += 1
-            self.piece = ""
             return None
         self.piece = f"{self.piece} {text}"
         whole = row(self.piece, self.columns)
