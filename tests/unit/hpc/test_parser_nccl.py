@@ -136,7 +136,9 @@ def test_pieces_of_rows_that_two_programs_print_at_once_are_not_put_together() -
     pairs = zip(text.splitlines(keepends=True), slower.splitlines(keepends=True), strict=True)
     assert not [m for run in scan("".join(a + b for a, b in pairs)) for m in run.metrics if m.size]
     # Numbers of something else within a table are nothing.
-    noisy = NCCL.replace("# Out of", "1 2 3 4\n# Out of")
+    noisy = NCCL.replace(
+        "# Out of", f"1 2 3 4\n1.5 2 nan 3\n1.5 x y z\n{'9' * 5000} 2 nan x\n# Out of"
+    )
     assert (first(noisy).status, first(noisy).warnings) == ("ok", [])
 
 

@@ -20,6 +20,7 @@ _HEADER = re.compile(r"#\s+(?:size|bytes)(?:\(B\))?\s+(?:count|N)\b")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 _TEXT = ("type", "redop", "op", "root")
 _TIMES = ("time", "cputime")
+_SIZES = re.compile(r"[0-9]{1,19}\s+[0-9]{1,19}\s")
 # A line of NCCL itself. It may begin right behind a number: no host's name begins with one here.
 _INFO = re.compile(
     r"(?:\[[\w.\-@,]{1,120}\](?:<\w{6}>)?:|\[\d{4}-\d\d-\d\d [^\]]{1,30}\] )?"
@@ -104,7 +105,7 @@ class Test:
         said = _INFO.search(text)
         text = text[: said.start()] if said else text
         cells = text.split(None, 40)
-        if len(cells) >= 3 and not is_number(cells[2]):
+        if len(cells) >= 3 and _SIZES.match(text) and not is_number(cells[2]):
             # No larger one while the last is not over: two programs print at once, and no half tells whose it is.
             before = self.piece.split(None, 1)[:1]
             self.mixed = self.mixed or bool(before and int(cells[0]) <= int(before[0]))
