@@ -127,6 +127,21 @@ def test_a_nccl_row_of_which_a_piece_is_missing_is_no_row() -> None:
     assert first(text[: text.index(halves[-1]) + 20]).status == "truncated"
 
 
+def test_pieces_of_rows_that_two_programs_print_at_once_are_not_put_together() -> None:
+    text = ROW.sub(rf"\1{INFO}\2{INFO}\4", NCCL)
+    twice = "".join(line * 2 for line in text.splitlines(keepends=True))
+    whole = {(m.size, m.phase, m.printed) for m in first(NCCL).metrics}
+    assert all({(m.size, m.phase, m.printed) for m in run.metrics} <= whole for run in scan(twice))
+    slower = text.replace("0.00 ", "0.01 ")
+    pairs = zip(text.splitlines(keepends=True), slower.splitlines(keepends=True), strict=True)
+    assert not [m for run in scan("".join(a + b for a, b in pairs)) for m in run.metrics if m.size]
+    # Numbers of something else within a table are nothing.
+    noisy = NCCL.replace(
+        "# Out of", f"1 2 3 4\n1.5 2 nan 3\n1.5 x y z\n{'9' * 5000} 2 nan x\n# Out of"
+    )
+    assert (first(noisy).status, first(noisy).warnings) == ("ok", [])
+
+
 def test_labels_of_ranks_within_a_nccl_row() -> None:
     label = "[1,0]<stdout>:"
     text = "".join(

@@ -313,3 +313,12 @@ def test_npb_time_below_its_digits_and_results_without_a_title() -> None:
         "truncated",
         "ok",
     ]
+
+
+def test_rows_of_two_programs_in_one_table_are_doubted() -> None:
+    for whole, benchmark in ((IMB_HEAD + IMB_ALLREDUCE + IMB_END, "imb"), (NCCL, "nccl-tests")):
+        assert not first(whole).suspicions
+        runs = scan("".join(line * 2 for line in whole.splitlines(keepends=True)))
+        told = [run for run in runs if run.status == "ok"]
+        assert told and {run.benchmark for run in told} == {benchmark}
+        assert all("two programs" in run.suspicions[0] for run in told)

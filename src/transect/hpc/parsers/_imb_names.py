@@ -87,8 +87,10 @@ def bandwidth_unit(
         return "MB/s", ""
     place = columns.index("#bytes")
     if "Msg/sec" in columns:
-        cells = (place, time, rate, columns.index("Msg/sec"))
-        found = (_of_pairs(test, *(row[cell] for cell in cells), processes) for row in rows)
+        count = columns.index("Msg/sec")
+        found = (
+            _of_pairs(test, row[place], row[time], row[rate], row[count], processes) for row in rows
+        )
         return "MB/s", next(filter(None, found), "")
     scale = _SCALE.get(test.lower())
     votes = {"MB/s": 0, "MiB/s": 0}

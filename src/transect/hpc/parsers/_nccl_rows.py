@@ -20,6 +20,7 @@ _HEADER = re.compile(r"#\s+(?:size|bytes)(?:\(B\))?\s+(?:count|N)\b")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 _TEXT = ("type", "redop", "op", "root")
 _TIMES = ("time", "cputime")
+_SIZES = re.compile(r"[0-9]{1,19}\s+[0-9]{1,19}\s")
 # A line of NCCL itself. It may begin right behind a number: no host's name begins with one here.
 _INFO = re.compile(
     r"(?:\[[\w.\-@,]{1,120}\](?:<\w{6}>)?:|\[\d{4}-\d\d-\d\d [^\]]{1,30}\] )?"
@@ -75,6 +76,7 @@ class Test:
     rows: list[Row] = field(default_factory=list)
     count: int = 0
     piece: str = ""  # of a row that other output has cut: what of it has come
+    mixed: bool = False
     lost: int = 0
     bounds: tuple[str, str] | None = None
     mean: str = ""
@@ -103,15 +105,16 @@ class Test:
         said = _INFO.search(text)
         text = text[: said.start()] if said else text
         cells = text.split(None, 40)
-        if len(cells) >= 3 and not is_number(cells[2]):
-            self.lost += bool(self.piece) or not said
-            self.piece = text if said else ""
+        if len(cells) >= 3 and _SIZES.match(text) and not is_number(cells[2]):
+            # No larger one while the last is not over: two programs print at once, and no half tells whose it is.
+            before = self.piece.split(None, 1)[:1]
+            self.mixed = self.mixed or bool(before and int(cells[0]) <= int(before[0]))
+            self.lost += bool(self.piece) or not said or self.mixed
+            self.piece = text if said and not self.mixed else ""
             return None
         half = sum(name != "timestamp" for name in self.columns[_first(self.columns) :])
         half //= max(1, sum(name in _TIMES for name in self.columns))
         if not self.piece or len(cells) % half:
-            self.lost += 1
-            self.piece = ""
             return None
         self.piece = f"{self.piece} {text}"
         whole = row(self.piece, self.columns)

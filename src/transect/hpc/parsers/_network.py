@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from transect.domain.metrics import Direction
@@ -23,6 +25,7 @@ __all__ = [
     "is_number",
     "killed",
     "stop_of",
+    "twice",
     "whole",
 ]
 
@@ -128,3 +131,12 @@ def whole(line: Line, width: int) -> bool:
     of fixed width, so a whole row is as long as the one before it (or the header), `width`.
     """
     return not line.cut or len(line.text.rstrip()) >= width > 0
+
+
+def twice(rows: Iterable[Hashable]) -> str:
+    """Say that most rows of one table, by what each is of, stand more than once in it; empty when they do not."""
+    counts = Counter(rows)
+    again = sum(count > 1 for count in counts.values())
+    if again * 2 <= len(counts):
+        return ""
+    return f"{again} of {len(counts)} rows stand more than once: did two programs print at once?"

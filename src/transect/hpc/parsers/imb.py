@@ -20,6 +20,7 @@ from transect.hpc.parsers._network import (
     is_number,
     killed,
     stop_of,
+    twice,
     whole,
 )
 from transect.hpc.ranks import per_rank
@@ -229,6 +230,9 @@ def _close(block: Block, output: Output, *, over: bool) -> Run:
         _judge(draft, table, suite)
     if table.skipped:
         draft.warnings.append(f"not measured: {'; '.join(table.skipped[:8])}")
+    keys = [i for i, one in enumerate(table.columns) if one in ("#bytes", "Group")]
+    if doubled := twice(tuple(row[i] for i in keys) for row in table.rows) if keys else "":
+        draft.suspicions.append(doubled)
     if table.more:
         draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
     if unit == "MiB/s":

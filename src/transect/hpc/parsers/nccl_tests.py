@@ -21,6 +21,7 @@ from transect.hpc.parsers._network import (
     agree,
     is_number,
     stop_of,
+    twice,
     whole,
 )
 from transect.hpc.ranks import per_rank
@@ -247,6 +248,9 @@ def _close(block: Block, test: Test) -> Run:
     if test.count > MOST_ROWS:
         more = test.count - MOST_ROWS
         draft.warnings.append(f"{more} rows beyond the first {MOST_ROWS} are not kept")
+    # Small sizes are rounded to the same one.
+    if doubled := twice((r.size, *r.kind.values()) for r in test.rows if r.size > 1024):
+        draft.suspicions.append(doubled)
     if test.early:
         draft.warnings.append(f"before a row: {test.early}")
     draft.tell_stops("after the result")

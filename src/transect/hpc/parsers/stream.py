@@ -160,8 +160,8 @@ def _read(output: _Output, line: Line, text: str) -> None:
         output.headed = True
     timed = not output.tables or output.tables[-1].timed
     if (match := (_ROW if timed else _RATE).match(text)) is not None:
-        if line.cut and text.endswith(match[2]):
-            return  # the rate may have lost digits
+        if line.cut and match.end(match.lastindex or 0) == len(text):
+            return  # the last number may have lost digits
         kernel = match[1].lower()
         table = next((t for t in output.tables if kernel not in t.rows), None)
         if table is None:
