@@ -97,6 +97,17 @@ def test_a_log_that_breaks_off_gives_no_result_that_is_ok(name: str) -> None:
         assert {metric.printed for run in scan(half) for metric in run.metrics} <= whole
 
 
+def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> None:
+    script, _, rest = logs.FSDP.partition("\n")
+    labelled = script + "\n" + "".join(f"0: {line}\n" for line in rest.splitlines())
+    for text, status in (
+        (labelled, "ok"),
+        (labelled.replace("max_steps=3", "max_steps=9"), "truncated"),
+    ):
+        (run,) = scan(text)
+        assert (str(run.status), run.parameters["rank"]) == (status, 0)
+
+
 def test_thousands_are_parted_by_commas() -> None:
     run = scan(logs.TITAN.replace("tps: 950", "tps: 11,500").replace("tps: 960", "tps: 11,600"))[0]
     assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]

@@ -47,7 +47,7 @@ class Nvbandwidth(Parser):
     starts = (
         r"nvbandwidth Version: ",
         rf"Running {_CASE}\.[ \t\r]*(?:\n|\Z)",
-        r'\{?[ \t]*"nvbandwidth"[ \t]?:',
+        r'\{?[ \t]*"nvbandwidth"[ \t]?:[ \t]*(?:\{|(?=[\r\n]|\Z))',
     )
     wants = None
 
@@ -68,6 +68,8 @@ class Nvbandwidth(Parser):
             elif draft is None:
                 for name, value, device in _FACT.findall(text):
                     facts[name or "device"] = (value or device).strip()
+            elif line.cut:
+                continue  # a number may have lost digits
             elif (total := _SUM.match(text)) is not None:
                 yield _run(draft, cells, total[2])
                 draft = None
@@ -120,8 +122,9 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
 
 def _json(block: Block) -> Iterator[Run]:
     line = block.first.number
-    told = (read_object(block) or {}).get("nvbandwidth")
-    cases = told.get("testcases") if isinstance(told, dict) else None
+    whole = (read_object(block) or {}).get("nvbandwidth")
+    told: dict[str, Any] = whole if isinstance(whole, dict) else {}
+    cases = told.get("testcases")
     if not isinstance(cases, list):
         draft = Draft(block=block, benchmark="nvbandwidth", line=line)
         draft.lacks("its JSON is not whole")
