@@ -133,6 +133,7 @@ def test_what_tensor_cores_compute_is_no_rate_of_fp32() -> None:
     [
         "#!/bin/bash\n#SBATCH -N 2\nsrun ib_write_bw -a server\nfio --name=x --rw=write\n",
         "sacct -j 17 --format=JobID,State,Elapsed\nJob ID: 17\nState: running well\n",
+        "JobID is a number, and State tells how the job stands\n",
         '{\n  "num_accelerators": 8,\n  "workload": "unet3d"\n}\n',
         "step: 10  loss: 0.5\nstep: 20  loss: 0.4\n",
         'printf(" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]");\n',

@@ -25,7 +25,8 @@ _STATES = (
     r"|REVOKED|SUSPENDED|TIMEOUT"
 )
 _SEFF = re.compile(rf"State: ({_STATES})[^\n(]{{0,40}}\(exit code (\d{{1,6}})\)")
-_HEAD = re.compile(r"JobID(?:Raw)?(?:\||[ \t]+)[^\n]{0,2000}?\bState\b")
+# Of words in a sentence one blank parts the first two.
+_HEAD = re.compile(r"JobID(?:Raw)?(?:\||[ \t]{2,})[^\n]{0,2000}?\bState\b")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*$")
 _ROW = re.compile(r"\d{1,12}(?:_\d{1,9}|_\[|\+\d{1,6}|\.[\w+]{1,20})?[\s|]")
 _FACT = re.compile(
