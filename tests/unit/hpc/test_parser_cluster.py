@@ -123,6 +123,14 @@ def test_a_read_is_timed_there_and_back_and_is_no_half_of_a_round_trip() -> None
     assert str(run.status) == "ok" and all(one.normalised is None for one in run.metrics)
 
 
+def test_a_copy_within_a_device_and_a_latency_are_no_bandwidth_of_a_link() -> None:
+    copy = logs.NVBANDWIDTH.replace("host_to_device_memcpy_ce", "device_local_copy")
+    time = logs.NVBANDWIDTH.replace("bandwidth (GB/s)", "latency (ns)")
+    for text, unit in ((copy, "GB/s"), (time, "ns")):
+        (metric,) = scan(text)[0].metrics
+        assert (metric.unit, metric.normalised) == (unit, None)
+
+
 def test_what_tensor_cores_compute_is_no_rate_of_fp32() -> None:
     run = scan(logs.GPU_BURN.replace("using FLOATS", "using FLOATS, using Tensor Cores"))[0]
     assert str(run.status) == "ok" and all(one.normalised is None for one in run.metrics)

@@ -19,7 +19,7 @@ from transect.hpc.values import NUMBER, last_digit, number
 
 __all__ = ["Nvbandwidth"]
 
-_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm)"
+_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm|copy)"
 _RUNNING = re.compile(rf"Running ({_CASE})\.\s*$")
 _TITLE = re.compile(r"\S[^\n]{2,80}\((GB/s|ns)\)\s*$")
 _ROW = re.compile(rf"(\S{{1,40}})((?:\s+(?:{NUMBER}|N/A))+)\s*$")
@@ -107,8 +107,10 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
         draft.lacks("no sum of its matrix")
         return draft.run()
     higher = unit == "GB/s"
+    # A copy within one device goes over no link.
+    linked = higher and not draft.variant.endswith("_copy")
     draft.reading("sum", total, unit, Direction.HIGHER if higher else Direction.LOWER,
-                  registered="link_bandwidth" if higher else None)  # fmt: skip
+                  registered="link_bandwidth" if linked else None)  # fmt: skip
     ends = [last_digit(one) for one in cells if number(one) is not None]
     low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
     printed = last_digit(total)
