@@ -22,7 +22,8 @@ def said(runs: dict[str, dict[str, Any]]) -> list[Finding]:
 
 def runs_of(system: str, rate: float, seed: int, amount: int = 4, **how: Any) -> dict[str, Any]:
     return {
-        f"{system}/{n}.out": stream_run(r, **how) for n, r in enumerate(noisy(rate, seed, amount))
+        f"{system}/2026-08-{n + 1:02}.out": stream_run(r, **how)
+        for n, r in enumerate(noisy(rate, seed, amount))
     }
 
 
@@ -45,6 +46,12 @@ def test_a_faster_system_is_named_with_the_factor_and_is_sure_by_its_runs():
 def test_what_the_runs_cannot_tell_is_not_said(runs, sureness):
     (told,) = said(runs)
     assert told.sureness is sureness
+
+
+def test_runs_of_one_day_do_not_tell_how_a_system_is_from_day_to_day():
+    runs = runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)
+    (told,) = said({name.replace("2026-08-", "2026-08-09-"): run for name, run in runs.items()})
+    assert told.sureness is Sureness.TENTATIVE and "1 and 1 days" in told.evidence
 
 
 def test_other_settings_are_not_compared_and_named():

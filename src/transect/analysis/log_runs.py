@@ -22,8 +22,7 @@ from transect.domain.metrics import METRICS
 from transect.domain.record import Cause, MetricValue, Record, Status
 
 __all__ = [
-    "DATED", "NOTHING_TOLD", "READS", "LogCell", "log_records", "settings_in_words", "systems_of", "untold",
-    "with_log_runs",
+    "DATED", "NOTHING_TOLD", "READS", "LogCell", "log_records", "settings_in_words", "untold", "with_log_runs",
 ]  # fmt: skip
 
 # The detail that says whether a run's date is its own.
@@ -53,6 +52,10 @@ _NO_SYSTEM = re.compile(
 )  # fmt: skip
 
 
+# So many numbers are no other run's.
+_TELLING = 4
+
+
 class LogCell(Cell):
     """One benchmark under one choice of settings, on one system: what runs that logs tell are repeats of."""
 
@@ -80,29 +83,34 @@ def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings)
 
 
-def with_log_runs(records: Sequence[AnyRecord], *, named: bool = True) -> list[AnyRecord]:
-    """Return the records with runs in the place of ingest records that hold any; `named` as in `log_records`."""
-    left = [one for one in records if not _holds_runs(one)]
-    return [*left, *log_records(records, named=named)]
+def with_log_runs(sets: Sequence[Sequence[AnyRecord]]) -> list[list[AnyRecord]]:
+    """Return the records of each set with runs in the place of ingest records that hold any.
+
+    A cell names its system only where a set has logs of several. Where each is of one, which it is is a
+    difference between sets, and not between cells.
+    """
+    made = [log_records(records) for records in sets]
+    several = any(len({one.cell.get("system") for one in records}) > 1 for records in made)
+    return [
+        [*(one for one in records if not _holds_runs(one)), *(runs if several else map(_nameless, runs))]
+        for records, runs in zip(sets, made, strict=True)
+    ]  # fmt: skip
 
 
 def _holds_runs(record: AnyRecord) -> bool:
     return record.stage == READS and bool(record.details.get("runs"))
 
 
-def systems_of(records: Iterable[AnyRecord]) -> set[str]:
-    """Return the names of the systems whose logs were read; an empty one where nothing tells it."""
-    return {
-        str(one.provenance.get("system", {}).get("name", "")) for one in log_records(records)
-    }  # fmt: skip
+def _nameless(record: Record) -> Record:
+    cell = record.cell.changed(system="")
+    return record.model_copy(update={"cell": cell, "cell_id": cell.id})
 
 
-def log_records(records: Iterable[AnyRecord], *, named: bool = True) -> list[Record]:
+def log_records(records: Iterable[AnyRecord]) -> list[Record]:
     """Return a record for each run of a known benchmark in ingest records, numbered as repeats of its cell.
 
     `started` is when it ran, as the log or else its path tells (`DATED` in the details), or when it was read.
-    `fingerprint` tells a copy of the log. Runs that are not ok stand as failed, what is no run is left out. Without `named` a cell names no system: where each side is one system,
-    which it is is a difference between sides and not of cells.
+    `fingerprint` tells a copy of the log. Runs that are not ok stand as failed, what is no run is left out.
     """
     made: dict[LogCell, int] = {}
     found: dict[str, Record] = {}
@@ -112,7 +120,7 @@ def log_records(records: Iterable[AnyRecord], *, named: bool = True) -> list[Rec
         values = benchmark_values([record])
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
-                one = _record(record, members, named=named)
+                one = _record(record, members)
                 # The same log below two paths is one.
                 found.setdefault(one.fingerprint, one)
     numbered = []
@@ -124,30 +132,39 @@ def log_records(records: Iterable[AnyRecord], *, named: bool = True) -> list[Rec
     return numbered
 
 
-def _record(record: AnyRecord, values: Sequence[BenchmarkValue], *, named: bool) -> Record:
+def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
     first = values[0]
     file, _, line = first.where.rpartition(":")
     source = str(record.cell.get("source") or "")
     parts = _parts_of(file, source)
     system = _system(parts, source, first.benchmark)
     cell = LogCell(
-        system=system if named else "", benchmark=first.benchmark, variant=first.variant,
+        system=system, benchmark=first.benchmark, variant=first.variant,
         settings=_settings(first.parameters),
     )  # fmt: skip
     when = _when(first.parameters, [source, *parts])
     printed = [[one.name, one.series, one.size, one.printed, one.value] for one in values]
+    # A few digits may be the same by chance, of another day.
+    copy = [
+        parts[-1:],
+        line,
+        system,
+        cell.benchmark,
+        printed,
+        when if len(printed) < _TELLING else "",
+    ]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
     machine = {name: str(value) for name, value in first.parameters.items() if _MACHINE.match(name)}
     return Record(
         study=record.study, stage=READS, cell=cell, cell_id=cell.id,
         status=Status.OK if first.valid else Status.FAILED, cause=None if first.valid else bad,
         message="" if first.valid else f"{first.status}: {first.reason}",
-        fingerprint=digest([canonical_json([parts[-1:], line, cell.benchmark, printed])]),
+        fingerprint=digest([canonical_json(copy)]),
         started=when or record.started, ended=when or record.ended, details={DATED: bool(when)},
         metrics=_metrics(values) if first.valid else [],
         provenance={
-            "system": {"name": system}, "gpus": machine, "libraries": {first.benchmark: first.version}
-            if first.version else {},
+            "system": {"name": system}, "gpus": machine, "environment": {"name": "log of"},
+            "libraries": {first.benchmark: first.version} if first.version else {},
         },
     )  # fmt: skip
 

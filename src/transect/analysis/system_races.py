@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records, grouped
-from transect.analysis.log_runs import LogCell, log_records, untold
+from transect.analysis.log_runs import DATED, NOTHING_TOLD, LogCell, log_records, untold
 from transect.analysis.statistics import noise_floor
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import MARGIN
 
 __all__ = ["SystemRace", "Unmatched", "system_races"]
+
+# Days on which a system has to have run a benchmark: repeats of one say nothing of another.
+_DAYS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,14 +107,29 @@ def _races(
             told = compare(best.values(name, label), group.values(name, label),
                            direction=direction, floor=floor)  # fmt: skip
             if told is not None:
-                if untold(group.cell) and told.sureness is Sureness.FIRM:
-                    told = replace(told, sureness=Sureness.TENTATIVE)
+                doubt = NOTHING_TOLD if untold(group.cell) else _few_days(best, group)
+                if doubt and told.sureness is Sureness.FIRM:
+                    told = replace(
+                        told, sureness=Sureness.TENTATIVE, reason=f"{told.reason}; {doubt}"
+                    )
                 others[str(group.cell.get("system"))] = replace(told, among=len(having))
         cell = best.cell
         assert isinstance(cell, LogCell)
         yield SystemRace(
             cell=cell.changed(system=""), name=name, label=label, best=best, others=others
         )
+
+
+def _few_days(*groups: Group) -> str:
+    """Say why runs do not tell how a system is from day to day, or nothing."""
+    days = [
+        {record.started[:10] for record in group.ok if record.details.get(DATED)}
+        for group in groups
+    ]
+    if min(map(len, days)) >= _DAYS:
+        return ""
+    told = " and ".join(str(len(one)) for one in days)
+    return f"runs of {told} days that logs tell: from {_DAYS} on they say how a system is from day to day"
 
 
 def _races_in(name: str) -> bool:

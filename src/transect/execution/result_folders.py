@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from transect.analysis.load import Problem, load_records
-from transect.analysis.log_runs import systems_of, with_log_runs
+from transect.analysis.log_runs import with_log_runs
 from transect.analysis.result_sets import ResultSet
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
@@ -45,9 +45,9 @@ def read_sets(folders: Sequence[Path]) -> list[ResultSet]:
             raise BadInput(f"{folder}: is the same folder as {seen[real]}: expected another one")
         seen[real] = folder
     sets = [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
-    named = any(len(systems_of(one.loaded.records)) > 1 for one in sets)
-    for one in sets:
-        one.loaded.records = with_log_runs(one.loaded.records, named=named)
+    expanded = with_log_runs([one.loaded.records for one in sets])
+    for one, records in zip(sets, expanded, strict=True):
+        one.loaded.records = records
     return sets
 
 

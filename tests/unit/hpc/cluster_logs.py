@@ -226,11 +226,11 @@ TITAN = """\
 """
 FSDP = """\
 + TRAINING_ARGS=('--train_batch_size=1' '--max_steps=3' '--seed=42')
-0: 2026-01-01 00:00:00 I [train.py:156] Creating Model
-0: 2026-01-01 00:00:06 I [train.py:103] Batch 0 Loss: 11.21702, Speed: 6.10 samples/sec, lr: 0.000006
-0: 2026-01-01 00:00:14 I [train.py:103] Batch 1 Loss: 11.20650, Speed: 14.50 samples/sec, lr: 0.000013
-0: 2026-01-01 00:00:22 I [train.py:103] Batch 2 Loss: 11.12571, Speed: 15.00 samples/sec, lr: 0.000019
-0: 2026-01-01 00:00:30 I [train.py:103] Batch 3 Loss: 10.97558, Speed: 14.75 samples/sec, lr: 0.000025
+2026-01-01 00:00:00 I [train.py:156] Creating Model
+2026-01-01 00:00:06 I [train.py:103] Batch 0 Loss: 11.21702, Speed: 6.10 samples/sec, lr: 0.000006
+2026-01-01 00:00:14 I [train.py:103] Batch 1 Loss: 11.20650, Speed: 14.50 samples/sec, lr: 0.000013
+2026-01-01 00:00:22 I [train.py:103] Batch 2 Loss: 11.12571, Speed: 15.00 samples/sec, lr: 0.000019
+2026-01-01 00:00:30 I [train.py:103] Batch 3 Loss: 10.97558, Speed: 14.75 samples/sec, lr: 0.000025
 """
 
 # Name -> log, and how many runs it has.

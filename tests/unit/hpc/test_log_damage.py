@@ -18,7 +18,7 @@ NEEDS_ITS_LAST_END = {
     "babelstream after 5", "babelstream float", "babelstream gpu-stream", "babelstream csv",
     "minibude kernel", "horovod", "onnxruntime-perf-test", "dllogger", "dllogger units",
     "dllogger json", "neuron", "mxnet gluon", "tensorflow", "fairseq", "fairseq json", "megatron",
-    "deepspeed", "dl-training fsdp",
+    "deepspeed", "dl-training fsdp", "nvbandwidth",
 }  # fmt: skip
 
 

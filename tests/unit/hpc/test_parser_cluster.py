@@ -97,6 +97,17 @@ def test_a_log_that_breaks_off_gives_no_result_that_is_ok(name: str) -> None:
         assert {metric.printed for run in scan(half) for metric in run.metrics} <= whole
 
 
+def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> None:
+    script, _, rest = logs.FSDP.partition("\n")
+    labelled = script + "\n" + "".join(f"0: {line}\n" for line in rest.splitlines())
+    for text, status in (
+        (labelled, "ok"),
+        (labelled.replace("max_steps=3", "max_steps=9"), "truncated"),
+    ):
+        (run,) = scan(text)
+        assert (str(run.status), run.parameters["rank"]) == (status, 0)
+
+
 def test_thousands_are_parted_by_commas() -> None:
     run = scan(logs.TITAN.replace("tps: 950", "tps: 11,500").replace("tps: 960", "tps: 11,600"))[0]
     assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]
@@ -112,6 +123,14 @@ def test_a_read_is_timed_there_and_back_and_is_no_half_of_a_round_trip() -> None
     assert str(run.status) == "ok" and all(one.normalised is None for one in run.metrics)
 
 
+def test_a_copy_within_a_device_and_a_latency_are_no_bandwidth_of_a_link() -> None:
+    copy = logs.NVBANDWIDTH.replace("host_to_device_memcpy_ce", "device_local_copy")
+    time = logs.NVBANDWIDTH.replace("bandwidth (GB/s)", "latency (ns)")
+    for text, unit in ((copy, "GB/s"), (time, "ns")):
+        (metric,) = scan(text)[0].metrics
+        assert (metric.unit, metric.normalised) == (unit, None)
+
+
 def test_what_tensor_cores_compute_is_no_rate_of_fp32() -> None:
     run = scan(logs.GPU_BURN.replace("using FLOATS", "using FLOATS, using Tensor Cores"))[0]
     assert str(run.status) == "ok" and all(one.normalised is None for one in run.metrics)
@@ -122,6 +141,7 @@ def test_what_tensor_cores_compute_is_no_rate_of_fp32() -> None:
     [
         "#!/bin/bash\n#SBATCH -N 2\nsrun ib_write_bw -a server\nfio --name=x --rw=write\n",
         "sacct -j 17 --format=JobID,State,Elapsed\nJob ID: 17\nState: running well\n",
+        "JobID is a number, and State tells how the job stands\n",
         '{\n  "num_accelerators": 8,\n  "workload": "unet3d"\n}\n',
         "step: 10  loss: 0.5\nstep: 20  loss: 0.4\n",
         'printf(" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]");\n',

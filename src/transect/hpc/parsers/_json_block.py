@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from transect.hpc.block import Block
@@ -10,6 +11,7 @@ from transect.hpc.text import CLIP
 
 __all__ = ["read_object"]
 
+_PIECE = re.compile(r'["{}\[\],]|(?:-?[\d.eE+\-]+|true|false|null|NaN),?$')
 # Larger documents are no summaries.
 _MOST_LINES = 200_000
 
@@ -17,7 +19,7 @@ _MOST_LINES = 200_000
 def read_object(block: Block) -> dict[str, Any] | None:
     """Return the object that the block's first line is in, from that line's first key on; None where it is not whole.
 
-    The block has to hand over every line. Braces in texts are counted too: the object ends where both their
+    The block has to hand over every line; what is no piece of JSON, such as words of a launcher, is left out. Braces in texts are counted too: the object ends where both their
     number and JSON's rules say so.
     """
     text, depth = "", 0
@@ -25,6 +27,8 @@ def read_object(block: Block) -> dict[str, Any] | None:
         piece = line.text.strip()
         if place == 0 and not piece.startswith("{"):
             text, depth = "{", 1
+        if place and not _PIECE.match(piece):
+            continue
         if len(piece) >= CLIP or place > _MOST_LINES:
             return None
         text += piece + "\n"

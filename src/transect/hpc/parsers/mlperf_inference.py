@@ -33,6 +33,7 @@ _RESULTS = {
 _LATENCY = re.compile(
     r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)"
 )
+_MOST = 200
 _SETTINGS = frozenset({
     "samples_per_query", "target_qps", "min_duration (ms)", "min_query_count", "performance_sample_count",
     "target_latency (ns)", "accuracy_log_probability",
@@ -63,7 +64,9 @@ class MlperfInference(Parser):
                 if draft is not None:
                     yield _run(draft, told)
                 draft, told = Draft(block=block, benchmark=self.benchmark, line=line.number), {}
-            elif (pair := _PAIR.match(text)) is not None and not line.cut:
+            elif line.cut or len(told) >= _MOST:
+                continue
+            elif (pair := _PAIR.match(text)) is not None:
                 told.setdefault(pair[1], pair[2].strip())
         if draft is not None:
             yield _run(draft, told)

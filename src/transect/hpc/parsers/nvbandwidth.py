@@ -19,7 +19,7 @@ from transect.hpc.values import NUMBER, last_digit, number
 
 __all__ = ["Nvbandwidth"]
 
-_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm)"
+_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm|copy)"
 _RUNNING = re.compile(rf"Running ({_CASE})\.\s*$")
 _TITLE = re.compile(r"\S[^\n]{2,80}\((GB/s|ns)\)\s*$")
 _ROW = re.compile(rf"(\S{{1,40}})((?:\s+(?:{NUMBER}|N/A))+)\s*$")
@@ -47,7 +47,7 @@ class Nvbandwidth(Parser):
     starts = (
         r"nvbandwidth Version: ",
         rf"Running {_CASE}\.[ \t\r]*(?:\n|\Z)",
-        r'\{?[ \t]*"nvbandwidth"[ \t]?:',
+        r'\{?[ \t]*"nvbandwidth"[ \t]?:[ \t]*(?:\{|(?=[\r\n]|\Z))',
     )
     wants = None
 
@@ -68,6 +68,8 @@ class Nvbandwidth(Parser):
             elif draft is None:
                 for name, value, device in _FACT.findall(text):
                     facts[name or "device"] = (value or device).strip()
+            elif line.cut:
+                continue  # a number may have lost digits
             elif (total := _SUM.match(text)) is not None:
                 yield _run(draft, cells, total[2])
                 draft = None
@@ -105,8 +107,10 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
         draft.lacks("no sum of its matrix")
         return draft.run()
     higher = unit == "GB/s"
+    # A copy within one device goes over no link.
+    linked = higher and not draft.variant.endswith("_copy")
     draft.reading("sum", total, unit, Direction.HIGHER if higher else Direction.LOWER,
-                  registered="link_bandwidth" if higher else None)  # fmt: skip
+                  registered="link_bandwidth" if linked else None)  # fmt: skip
     ends = [last_digit(one) for one in cells if number(one) is not None]
     low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
     printed = last_digit(total)
@@ -120,8 +124,9 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
 
 def _json(block: Block) -> Iterator[Run]:
     line = block.first.number
-    told = (read_object(block) or {}).get("nvbandwidth")
-    cases = told.get("testcases") if isinstance(told, dict) else None
+    whole = (read_object(block) or {}).get("nvbandwidth")
+    told: dict[str, Any] = whole if isinstance(whole, dict) else {}
+    cases = told.get("testcases")
     if not isinstance(cases, list):
         draft = Draft(block=block, benchmark="nvbandwidth", line=line)
         draft.lacks("its JSON is not whole")

@@ -5,6 +5,7 @@ A job's time is its result. It is held against its begin and end, and its proces
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,14 +25,16 @@ _STATES = (
     r"|REVOKED|SUSPENDED|TIMEOUT"
 )
 _SEFF = re.compile(rf"State: ({_STATES})[^\n(]{{0,40}}\(exit code (\d{{1,6}})\)")
-_HEAD = re.compile(r"JobID(?:Raw)?(?:\||[ \t]+)[^\n]{0,2000}?\bState\b")
+# Of words in a sentence one blank parts the first two.
+_HEAD = re.compile(r"JobID(?:Raw)?(?:\||[ \t]{2,})[^\n]{0,2000}?\bState\b")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*$")
 _ROW = re.compile(r"\d{1,12}(?:_\d{1,9}|_\[|\+\d{1,6}|\.[\w+]{1,20})?[\s|]")
 _FACT = re.compile(
     r"(Nodes|Cores per node|Cores|CPU Utilized|CPU Efficiency|Job Wall-clock time|Memory Utilized|Memory Efficiency): ([^\n]{1,120})"
 )
 _SHARE = re.compile(rf"({NUMBER})% of ((?:\d{{1,4}}-)?\d{{1,4}}:\d\d:\d\d) core-walltime")
-_TIME = re.compile(r"(?:(\d{1,4})-)?(?:(\d{1,4}):)?(\d{1,2}):(\d{2}(?:\.\d{1,6})?)")
+# Of a shorter one it is not told whether a cut took its end.
+_TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):(\d{2}):(\d{2})")
 _NAMES = {
     "JobName": "job_name", "Partition": "partition", "NNodes": "nodes", "AllocNodes": "nodes", "AllocCPUS": "cpus",
     "NCPUS": "cpus", "ReqMem": "memory",
@@ -39,9 +42,9 @@ _NAMES = {
 
 
 def seconds_of(printed: str) -> float | None:
-    """Return `1-02:03:04`, `02:03:04` or `03:04.5` in seconds; None for anything else.
+    """Return `1-02:03:04` or `02:03:04` in seconds; None for anything else.
 
-    >>> seconds_of("1-00:00:10"), seconds_of("03:04"), seconds_of("Unknown")
+    >>> seconds_of("1-00:00:10"), seconds_of("00:03:04"), seconds_of("Unknown")
     (86410.0, 184.0, None)
     """
     match = _TIME.fullmatch(printed.strip())
@@ -91,6 +94,8 @@ class SlurmAccounting(Parser):
                 columns = _fixed(head, plain)
             elif columns and _ROW.match(plain + " "):
                 cells = _cells(columns, plain)
+                if cells is not None and line.cut and not list(cells.values())[-1]:
+                    continue  # a row that has lost its end
                 if cells is None:
                     draft = Draft(
                         block=block, benchmark=self.benchmark, line=line.number, variant="sacct"
@@ -166,10 +171,9 @@ def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
     if cells.get("Start"):
         draft.parameters["date"] = cells["Start"]
     seconds = _elapsed(draft, cells.get("Elapsed", ""))
-    try:
+    begun = ended = None
+    with contextlib.suppress(KeyError, ValueError):
         begun, ended = (datetime.fromisoformat(cells[name]) for name in ("Start", "End"))
-    except (KeyError, ValueError):
-        begun = ended = None
     suspended = seconds_of(cells.get("Suspended", "")) or 0
     if (
         seconds is not None

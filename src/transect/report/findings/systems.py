@@ -69,7 +69,7 @@ def _of(cell: LogCell, races: Sequence[SystemRace]) -> Iterator[Finding]:
             for race in races[:_SHOWN] for name, one in race.others.items()
         ),
         f"{len(races) - _SHOWN} more numbers" if len(races) > _SHOWN else "",
-        "what other days and nodes of a system would say is in no log",
+        "what other nodes of a system would say is in no log",
     )  # fmt: skip
     if untold(cell) and sureness is Sureness.FIRM:
         sureness = Sureness.TENTATIVE
