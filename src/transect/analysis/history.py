@@ -16,7 +16,7 @@ from transect.analysis.log_runs import LogCell
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import unlike
+from transect.analysis.settings import PARTLY_TOLD, partly_told, unlike
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.analysis.timelines import Run
@@ -216,11 +216,24 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     if told.equal:
         outcome = Outcome.SAME
     sureness = Sureness.TENTATIVE if told.sureness is Sureness.OPEN else told.sureness
+    reason = told.reason
+    if sureness is Sureness.FIRM and _partly_told(
+        series, [runs[place] for place in (*before, *after)]
+    ):
+        sureness, reason = Sureness.TENTATIVE, f"{reason}; {PARTLY_TOLD}"
     return Change(
         series=series, at=point.at, before=before, after=after, p=point.p, outcome=outcome,
-        sureness=sureness, comparison=told, reason=told.reason,
+        sureness=sureness, comparison=told, reason=reason,
         surroundings=_surroundings(series, runs[before[-1]], runs[after[0]]),
     )  # fmt: skip
+
+
+def _partly_told(series: Series, runs: Sequence[Run]) -> bool:
+    """Whether settings of its runs may differ unseen; of a whole stage, those of any of its cells."""
+    return partly_told(*(
+        group for run in runs for cell, group in run.own.items()
+        if cell == series.cell or (series.cell is None and cell.stage == series.stage)
+    ))  # fmt: skip
 
 
 def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:

@@ -17,7 +17,7 @@ from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, wit
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import partly_told
+from transect.analysis.settings import PARTLY_TOLD, partly_told
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.metrics import Direction
@@ -219,10 +219,7 @@ def _as_sure(
     if told.decision is None and told.sureness is Sureness.FIRM:
         return Sureness.TENTATIVE, f"{told.reason}; not held beside the other comparisons"
     if told.sureness is Sureness.FIRM and partly_told(pair.base, pair.other):
-        return (
-            Sureness.TENTATIVE,
-            f"{told.reason}; a record of an earlier version does not hold all that its payload was told: settings may differ",
-        )
+        return Sureness.TENTATIVE, f"{told.reason}; {PARTLY_TOLD}"
     if disturbed:
         return told.sureness, f"{told.reason}; others were at work on the machine"
     if untold(pair.base.cell) and told.sureness is Sureness.FIRM:

@@ -12,7 +12,16 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 
-__all__ = ["SOURCES", "Settings", "Unlike", "as_json", "partly_told", "settings_of", "unlike"]
+__all__ = [
+    "PARTLY_TOLD",
+    "SOURCES",
+    "Settings",
+    "Unlike",
+    "as_json",
+    "partly_told",
+    "settings_of",
+    "unlike",
+]
 
 # Details that say what a cell was told, and not what came of it.
 _SETTINGS = (
@@ -24,6 +33,7 @@ _TOLD = "told"
 _NOT_COMPARED = frozenset({
     "tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems",
 })  # fmt: skip
+PARTLY_TOLD = "a record of an earlier version does not hold all that its payload was told: settings may differ"
 # Stages whose payloads were always told more than their parameters: older records do not hold it.
 _TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factories import train_cell, write_records
+from factories import infer_cell, train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
 from transect.analysis.change_points import MIN_RUNS, change_points
 from transect.domain.record import Cause, Status, write_record
@@ -60,6 +60,23 @@ def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, 
         {"kind": "software", "fact": "git commit", "before": ["0" * 12], "after": ["1" * 12]}
     ]
     assert told(transect, tmp_path, "--fail")[0] == 4
+
+
+@pytest.mark.parametrize("old", [0, 7])
+def test_a_change_among_records_that_lack_what_was_told_is_not_firm(tmp_path, transect, old):
+    """The first runs are of a version that recorded no warm-up: another one may be what changed."""
+    for day in range(14):
+        details = {} if day < old else {"told": {"limits": {"warmup": 20}}}
+        for repeat, latency in enumerate(noisy(1e-3 * (1.3 if day >= 7 else 1), day, repeats=3)):
+            cell = infer_cell("c", repeat, exporter="dynamo")
+            at = START + timedelta(days=day, minutes=repeat)
+            record = run_record(cell, {"latency": latency}, at=at, details=details)
+            write_records(tmp_path / f"day-{day:02}" / "quick", record)
+    _, facts = told(transect, tmp_path)
+    change = facts["changes"][-1]
+    assert (change["run"], change["outcome"]) == (7, "worse")
+    assert change["sureness"] == ("tentative" if old else "firm")
+    assert told(transect, tmp_path, "--fail")[0] == (0 if old else 4)
 
 
 def test_runs_without_a_change_have_none(tmp_path, transect):

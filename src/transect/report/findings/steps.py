@@ -227,8 +227,9 @@ def _scaled(
     ends = "too few runs for an interval"
     if interval is not None:
         ends = f"95 % interval {number(interval.low)} to {number(interval.high)}"
-    step, waited = (median(top.group, name) for name in ("step_time", "communication_time"))
-    limit = f"{percent(waited / step)} of a step is waiting for messages" if step and waited else ""
+    # Of all steps together, as the record has it: a few slow ones may be most of it.
+    share = median(top.group, "communication_share")
+    limit = f"{percent(share)} of its steps' time is waiting for messages" if share else ""
     same = difference is None or difference.verdict is Verdict.SAME
     if not same:
         instead = "" if gain > 1 else f"slower than on fewer: {way} is the best of it"
