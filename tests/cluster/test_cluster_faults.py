@@ -101,6 +101,20 @@ class Faults:
         self.cluster.run("scontrol", "update", f"jobid={job_of(folder)}", "timelimit=0")
         return "timeout"
 
+    def lose_slurmd(self, folder: Path) -> str:
+        """A node's daemon dies and comes back: the job is declared dead, its runner lives on."""
+        node, job = self.node(folder), job_of(folder)
+        daemon = [
+            p for p, argv in self.cluster.processes(node).items() if argv.split()[0] == "slurmd"
+        ]
+        self.cluster.node_run(node, "kill", "-9", *map(str, daemon))
+        self.cluster.run("scontrol", "update", f"node={node}", "state=down", "reason=test")
+        (folder / "release").touch()
+        assert self.cluster.job_state(job) == "NODE_FAIL"
+        self.cluster.restart("slurmd", node)
+        self.cluster.run("scontrol", "update", f"node={node}", "state=resume")
+        return "node-failure"
+
     def power_cut(self, folder: Path) -> str:
         """The node does not come back: what was to run on it runs elsewhere."""
         node = self.node(folder)
@@ -134,7 +148,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     folder = None
     for fault in (
         faults.kill_rank, faults.restart_slurmd, faults.restart_slurmctld, faults.silent_sacct,
-        faults.drain, faults.scancel, faults.time_limit, faults.power_cut,
+        faults.drain, faults.scancel, faults.lose_slurmd, faults.time_limit, faults.power_cut,
     ):  # fmt: skip
         folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
@@ -144,9 +158,9 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     assert {cell: found[cell] for cell in expected} == expected, text
     # Two blocks, and one submission more for each fault that ended a job: no retry inside another
     # (https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/284).
-    assert checkout.submitted("train_wildcards_iris-mlp-ce.n1") == 2 + 3
+    assert checkout.submitted("train_wildcards_iris-mlp-ce.n1") == 2 + 4
     others = {cell: cause for cell, cause in found.items() if cell not in expected}
-    assert set(others.values()) == {"ok"} and len(others) == 8
+    assert set(others.values()) == {"ok"} and len(others) == 7
     nothing_left(checkout)
     report = (checkout.folder / "results" / name / "report.html").read_text()
     for cause in ("killed", "timeout", "node-failure"):

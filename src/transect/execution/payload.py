@@ -11,12 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import FAULTS, BadInput, MissingDependency, TransectError, Unsupported
+from transect.domain.errors import (
+    FAULTS,
+    BadInput,
+    Interruption,
+    MissingDependency,
+    TransectError,
+    Unsupported,
+)
 from transect.domain.files import FULL, free_bytes
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
+from transect.execution.allocation import job_is_over
+from transect.execution.attempts import Attempt
 from transect.execution.job import Job, Result, check_environment
-from transect.execution.scheduler import known
 from transect.execution.stage import StageRunner
 from transect.execution.step_energy import counts_energy, note_energy, step_name
 from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
@@ -111,7 +119,7 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
     No payload runs twice: its ranks have ended, and were never all there.
     """
     number = os.environ.get("SLURM_JOB_ID", "")
-    if not refused.passes or not known(number):
+    if not refused.passes:
         return False
     if refused.step and not wait_for_end(number, refused.step, _STEP_WAIT_S):
         return False
@@ -156,6 +164,10 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
             memory_bytes=memory * 2**20 if memory else None,
         )
         refused = refusal(_text(job.log)) if outcome.code else None
+        if outcome.code and job_is_over(job.spec.get("system") or {}):
+            if refused is not None:
+                Attempt(job.folder).end()  # it never began: the next job runs it
+            raise Interruption(1)
         if refused is None:
             break
         late = time.monotonic() - begin > _STEP_WAIT_S
@@ -172,7 +184,8 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
 def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
     """Run the payload; return its result, how it ended, and the variables that change speed.
 
-    Raises DiskFull when there is no room for results; any other fault becomes a result.
+    Raises DiskFull when there is no room for results, and Interruption when the job is over for Slurm: nobody
+    is to blame then. Any other fault becomes a result.
     """
     try:
         ended = _run(job, stage)
