@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clustered import causes, cell_of, job_of, nothing_left, start, tells, waits_made
+from clustered import ClusterRun, causes, cell_of, job_of, nothing_left, start, tells, waits_made
 from clusters import eventually
 from side_by_side import alone
 
@@ -45,6 +45,7 @@ class Faults:
 
     def __init__(self, checkout) -> None:
         self.checkout, self.cluster = checkout, checkout.cluster
+        self.run: ClusterRun
 
     def node(self, folder: Path) -> str:
         """Return where the cell runs."""
@@ -65,22 +66,16 @@ class Faults:
         return "ok"
 
     def silent_sacct(self, folder: Path) -> str:
-        """The stock executor drops its jobs when sacct fails often enough, and waits for ever.
+        """slurmdbd is down, for all that follows: the controller tells how jobs end.
 
+        The stock executor drops its jobs when sacct fails often enough, and waits for ever.
         https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/331
         """
-        shim = self.checkout.folder / "shims" / "sacct"
-        calls = self.checkout.folder / "sacct-calls"
-        shim.write_text(f"#!/bin/sh\necho . >> {calls}\nexit 1\n")
-        shim.chmod(0o755)
-        try:
-            # Every look at the queue is five attempts.
-            eventually(
-                lambda: calls.exists() and len(calls.read_text().split()) >= 12,
-                what="sacct to be asked",
-            )
-        finally:
-            shim.unlink()
+        for name in ("sacct", "sacctmgr"):
+            shim = self.checkout.folder / "shims" / name
+            shim.write_text("#!/bin/sh\necho 'Connection refused' >&2\nexit 1\n")
+            shim.chmod(0o755)
+        tells(self.run, "sacct does not answer")
         (folder / "release").touch()
         return "ok"
 
@@ -112,7 +107,6 @@ class Faults:
         (folder / "release").touch()
         assert self.cluster.job_state(job) == "NODE_FAIL"
         self.cluster.restart("slurmd", node)
-        self.cluster.run("scontrol", "update", f"node={node}", "state=resume")
         return "node-failure"
 
     def power_cut(self, folder: Path) -> str:
@@ -136,7 +130,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     (checkout.folder / "full").touch()
     cluster.run("scontrol", "update", "node=n1,n2", "state=drain", "reason=test")
     try:
-        run = start(checkout, name, repeats=8)
+        run = faults.run = start(checkout, name, repeats=8)
         # The stock executor fails a job at the first refusal.
         tells(run, "Slurm refuses prepare.n1", times=2)
         (checkout.folder / "full").unlink()

@@ -15,6 +15,7 @@ from typing import Any
 
 from transect.domain.paths import ROOT
 from transect.domain.system import System
+from transect.execution.associations import associations
 from transect.execution.locks import user_name
 from transect.execution.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
@@ -123,20 +124,21 @@ def _account(system: System) -> list[Row]:
     if not accounting():
         text = "no accounting database: account and QOS are not checked; states come from squeue"
         return [_row("accounting", "note", text)]
-    user = user_name()
-    text = ask("sacctmgr", "-nP", "show", "assoc", f"user={user}", "format=account,qos") or ""
-    pairs = [line.split("|") for line in text.splitlines() if "|" in line]
-    accounts = sorted({pair[0] for pair in pairs})
+    user, found = user_name(), associations()
+    if found is None:
+        text = "sacctmgr does not answer (is slurmdbd down?): account and QOS are not checked"
+        return [_row("accounting", "note", text)]
+    accounts = sorted(found)
     rows = []
     if system.account is None:
         rows.append(_row("account", "ok", f"your default; yours are: {', '.join(accounts)}"))
-    elif system.account in accounts:
+    elif system.account.lower() in accounts:
         rows.append(_row(f"account {system.account}", "ok", f"user {user} may use it"))
     else:
         text = f"user {user} has {', '.join(accounts) or 'none'}: set account to one of these"
         rows.append(_row(f"account {system.account}", "wrong", text))
     if system.qos is not None:
-        known = sorted({q for pair in pairs for q in pair[1].split(",") if q})
+        known = sorted({qos for names in found.values() for qos in names})
         state = "ok" if system.qos in known else "wrong"
         rows.append(_row(f"qos {system.qos}", state, f"yours are: {', '.join(known) or 'none'}"))
     return rows
