@@ -30,7 +30,7 @@ from transect.execution.step_energy import counts_energy, note_energy, step_name
 from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
-from transect.launch.wrapping import image_fault
+from transect.launch.wrapping import image_fault, modules_fault
 from transect.measure.provenance import speed_variables
 from transect.planning.expand import reason_to_skip
 
@@ -76,13 +76,13 @@ def _who(job: Job, stage: StageRunner, outcome: Outcome) -> str:
     return str(asked(job, outcome) if asked is not None else "") or "a process"
 
 
-def _image_fault(job: Job) -> str | None:
-    """Return what the cell's image lacks, as its log has it; None for another end, or no container."""
+def _lacks(job: Job, code: int, log: str) -> str | None:
+    """Return what the cell's modules or image lack, as its log has it; None for another end."""
     for facts in (job.environment, *job.others.values()):
         image = job.image_of(facts)
-        if image is not None and (said := image_fault(image[1], image[0], _text(job.log))):
+        if image is not None and (said := image_fault(image[1], image[0], log)):
             return said
-    return None
+    return modules_fault(code, log)
 
 
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
@@ -95,13 +95,15 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
         text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
         return Result.failed(Cause.OUT_OF_MEMORY, text)
     if outcome.code:
-        told = step_cause(_text(job.log))
-        if told is not None:
-            cause, line = told
-            return Result.failed(cause, line) if cause else stage.collect(job, outcome)
-        fault = _image_fault(job)
-        if fault is not None:
+        log = _text(job.log)
+        told = step_cause(log)
+        if told is not None and told[0] is not None:
+            return Result.failed(told[0], told[1])
+        # Also where srun tells that a rank ended by itself: it may never have become the payload.
+        if fault := _lacks(job, outcome.code, log):
             return Result.failed(Cause.MISSING_DEPENDENCY, fault)
+        if told is not None:
+            return stage.collect(job, outcome)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
     if number in (signal.SIGKILL, signal.SIGTERM):
