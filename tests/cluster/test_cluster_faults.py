@@ -130,7 +130,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     (checkout.folder / "full").touch()
     cluster.run("scontrol", "update", "node=n1,n2", "state=drain", "reason=test")
     try:
-        run = faults.run = start(checkout, name, repeats=8)
+        run = faults.run = start(checkout, name, repeats=9)
         # The stock executor fails a job at the first refusal.
         tells(run, "Slurm refuses prepare.n1", times=2)
         (checkout.folder / "full").unlink()
@@ -154,7 +154,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     # (https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/284).
     assert checkout.submitted("train_wildcards_iris-mlp-ce.n1") == 2 + 4
     others = {cell: cause for cell, cause in found.items() if cell not in expected}
-    assert set(others.values()) == {"ok"} and len(others) == 7
+    assert set(others.values()) == {"ok"} and len(others) == 9
     nothing_left(checkout)
     report = (checkout.folder / "results" / name / "report.html").read_text()
     for cause in ("killed", "timeout", "node-failure"):

@@ -17,7 +17,7 @@ NODES = ["ib,skylake,rack1", "ib,icelake,rack1", "eth,icelake,rack2", "icelake,r
         ("icelake", [1, 2, 3]),
         # A part of a feature's name is none.
         ("lake", []),
-        ("(null)", None),
+        ("(null)", []),
         ("ib&icelake", [1, 3]),
         ("skylake|eth", [0, 2]),
         # From left to right: (skylake or eth), and ib.
