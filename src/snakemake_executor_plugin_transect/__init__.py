@@ -66,6 +66,11 @@ class _Sacct:
         say(f"[transect] {text}asked again in {_SACCT_AGAIN_S} s")
 
 
+def _can_ask(tool: str) -> bool:
+    """Keep the stock plug-in from calls of a silent sacct that have no bound: the nodes of a lost job."""
+    return not (tool == "sacct" and _Sacct.silent()) and bool(_is_there(tool))
+
+
 async def _states(command: str, logger: Any) -> tuple[dict[str, str] | None, float | None]:
     if command.startswith("sacct"):
         if not _Sacct.silent():
@@ -93,6 +98,8 @@ async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None
 
 
 stock.query_job_status = _first_words
+_is_there = stock.is_query_tool_available
+stock.is_query_tool_available = _can_ask
 
 
 def _block_id(job: Any) -> str:

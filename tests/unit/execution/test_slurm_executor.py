@@ -73,7 +73,11 @@ def test_the_controller_tells_states_while_sacct_is_silent(monkeypatch, capsys):
     assert asked == ["sacct", "squeue", "squeue"]
     assert capsys.readouterr().err.count("sacct does not answer") == 1
     assert executor.get_status_command() == "squeue"
+    monkeypatch.setattr(plugin, "_is_there", lambda tool: True)
+    can_ask = plugin.stock.is_query_tool_available
+    assert can_ask("squeue") and not can_ask("sacct")
     monkeypatch.setattr(plugin._Sacct, "silent_until", 0.0)
+    assert can_ask("sacct")
     look()
     assert asked[3:] == ["sacct", "squeue"]
 
