@@ -166,12 +166,11 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
             memory_bytes=memory * 2**20 if memory else None,
         )
         refused = refusal(_text(job.log)) if outcome.code else None
-        if outcome.code and job_is_over(job.spec.get("system") or {}):
-            if refused is not None:
-                Attempt(job.folder).end()  # it never began: the next job runs it
-            raise Interruption(1)
         if refused is None:
             break
+        if job_is_over(job.spec.get("system") or {}):
+            Attempt(job.folder).end()  # it never began: the next job runs it
+            raise Interruption(1)
         late = time.monotonic() - begin > _STEP_WAIT_S
         if late or not _begins_anew(job, refused, prepared):
             return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
@@ -199,6 +198,9 @@ def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[
             raise DiskFull(f"{job.folder}: {error}") from None
         say(*traceback.format_exc().splitlines())
         ended = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
-    if ended[0].status is Status.FAILED and free_bytes(job.folder) < _NO_ROOM:
-        raise DiskFull(f"{job.folder}: no room for results on this file system")
+    if ended[0].status is Status.FAILED:
+        if free_bytes(job.folder) < _NO_ROOM:
+            raise DiskFull(f"{job.folder}: no room for results on this file system")
+        if job_is_over(job.spec.get("system") or {}):
+            raise Interruption(1)  # the next job asks Slurm what became of it
     return ended

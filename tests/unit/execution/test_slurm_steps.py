@@ -160,6 +160,8 @@ class Stage:
     def collect(self, job, outcome):
         assert outcome.code == 0
         left = sorted(path.name for path in job.folder.iterdir())
+        if not job.log.read_text():
+            raise FileNotFoundError("its result")
         return Result(details={"left": left, "log": job.log.read_text()})
 
 
@@ -211,13 +213,19 @@ LIVES = "echo 'JobId=8 JobState=RUNNING Reason=None Dependency=(null) NodeList=n
 @pytest.mark.parametrize("scontrol", [FORGOTTEN, DEAD])
 @pytest.mark.parametrize(
     ("log", "began"),
-    [(EXPIRED, False), (NODE_GONE, False), ("srun: error: n3: task 0: Killed\n", True)],
+    [
+        (EXPIRED, False),
+        (NODE_GONE, False),
+        ("srun: error: n3: task 0: Killed\n", True),
+        # Its ranks were ended, and srun says nothing: no result is there.
+        (None, True),
+    ],
 )
 def test_no_cell_is_blamed_when_the_runner_outlives_its_job(
     programs, tmp_path, scontrol, log, began
 ):
     script(programs, "scontrol", scontrol)
-    program = script(programs, "step", said(log))
+    program = script(programs, "step", said(log) if log else "exit 0")
     folder = tmp_path / "cell"
     (tmp_path / "attempt").mkdir()
     side = Attempt(tmp_path / "attempt")
