@@ -12,7 +12,6 @@ The folder of each environment that `needs.txt` names is in its variable TRANSEC
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import math
 import re
@@ -20,8 +19,6 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,6 +32,7 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.build_image import build_image
+from transect.execution.file_lock import one_builder
 from transect.execution.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
@@ -143,19 +141,6 @@ def _made(folder: Path, name: str) -> dict[str, Any] | None:
     return facts if whole else None
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of an environment: two studies may ask at once, and the second one waits."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"[transect] waits for another build of {folder}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
     say(f"[transect] building environment '{name}' in {folder}")
     start = time.monotonic()
@@ -199,7 +184,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         return facts | {"status": "failed", "message": text}
     try:
         log.unlink(missing_ok=True)
-        with _locked(folder):
+        with one_builder(folder):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []

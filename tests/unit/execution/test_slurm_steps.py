@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from transect.domain.errors import MissingDependency
+from transect.domain.errors import Interruption, MissingDependency
 from transect.domain.record import Cause, Status
 from transect.execution import scheduler
+from transect.execution.allocation import AllocationGuard, job_is_over, lost_daemon
+from transect.execution.attempts import Attempt
 from transect.execution.job import Result
 from transect.execution.payload import execute
 from transect.execution.scheduler import fate
 from transect.execution.steps import refusal, step_cause
-from transect.launch import Request, slurm
+from transect.launch import Request, processes, slurm
+from transect.measure.guard import Guard
+from transect.measure.watcher import watch
 
 # As Slurm 22.05 printed them when a daemon was stopped for longer than its answer may take.
 ALLOCATION = """\
@@ -29,7 +36,20 @@ srun: error: Application launch failed: Job credential expired
 srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 slurmstepd-n2: error: *** STEP 8.0 ON n2 CANCELLED AT 2026-11-21T22:00:00 ***
 """
+# As Slurm 22.05 printed them after a node's daemon had died: before and after the job was declared dead.
+NODE_GONE = """\
+srun: error: Node failure on n3
+srun: error: Task launch for StepId=8.1 failed on node n3: Communication connection failure
+srun: error: Application launch failed: Communication connection failure
+srun: Job step aborted
+"""
+EXPIRED = """\
+srun: error: Slurm job 8 has expired
+srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 8
+"""
 CASES = {
+    "a node's daemon that is gone": (NODE_GONE, True, "8.1"),
+    "a job that was declared dead": (EXPIRED, True, ""),
     "a busy controller": (ALLOCATION, True, ""),
     "a busy node": ("begun\n" + LAUNCH, True, "8.0"),
     "a busy node of Slurm 20": (LAUNCH.replace("StepId=8.0", "8.0"), True, "8.0"),
@@ -68,6 +88,7 @@ def test_a_refusal_passes_or_lasts_as_slurm_says(name):
         "",
         "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n",
         "srun: error: n1: task 0: Killed\n" + LAUNCH,
+        "srun: error: Node failure on n1\nsrun: error: n2: task 1: Killed\n" + LAUNCH,
         "Unable to create step for job 3: said by a payload\n",
     ],
 )
@@ -134,24 +155,34 @@ def test_what_slurm_refuses_for_good_is_asked_once(programs):
 class Stage:
     """One process that stands for srun."""
 
-    def __init__(self, program: Path) -> None:
-        self.program = program
+    def __init__(self, program: Path, launcher: str) -> None:
+        self.program, self.launcher = program, launcher
 
     def prepare(self, job):
         (job.folder / "order.json").write_text("prepared")
-        return "plain", Request(command=[str(self.program)])
+        return self.launcher, Request(command=[str(self.program)])
 
     def collect(self, job, outcome):
         assert outcome.code == 0
         left = sorted(path.name for path in job.folder.iterdir())
+        if not job.log.read_text():
+            raise FileNotFoundError("its result")
         return Result(details={"left": left, "log": job.log.read_text()})
 
 
-def run_step(folder: Path, program: Path) -> Result:
+def run_step(
+    folder: Path, program: Path, attempt: Path | None = None, guard: Guard | None = None,
+    launcher: str = "plain",
+) -> Result:  # fmt: skip
     folder.mkdir()
-    spec = {"cell_limits": {"seconds": 600, "memory_mb": None}}
+    if attempt is not None:
+        attempt.replace(Attempt(folder).path)
+    spec = {
+        "cell_limits": {"seconds": 600, "memory_mb": None},
+        "system": {"launcher": "srun", "mpi_launcher": "srun"},
+    }
     job = SimpleNamespace(folder=folder, log=folder / "output.log", spec=spec)
-    return execute(job, Stage(program))[0]  # type: ignore[arg-type]
+    return execute(job, Stage(program, launcher), guard)[0]  # type: ignore[arg-type]
 
 
 def said(text: str) -> str:
@@ -181,9 +212,119 @@ def test_a_refusal_that_lasts_ends_in_slurms_own_words(programs, tmp_path):
     assert (result.cause, result.message) == (Cause.SCHEDULER, line.strip())
 
 
+FORGOTTEN = '[ "$1" = ping ] || { echo Invalid job id >&2; exit 1; }'
+DEAD = "echo 'JobId=8 JobState=NODE_FAIL Reason=NodeDown Dependency=(null) NodeList=n3'"
+LIVES = "echo 'JobId=8 JobState=RUNNING Reason=None Dependency=(null) NodeList=n3'"
+
+
 @pytest.mark.env
-def test_a_job_that_slurm_no_longer_knows_is_not_waited_for(programs, tmp_path):
-    known = '[ "$1" = ping ] || { echo Invalid job id >&2; exit 1; }'
-    script(programs, "scontrol", known)
-    result = run_step(tmp_path / "cell", script(programs, "step", said(ALLOCATION)))
-    assert result.cause is Cause.SCHEDULER and "timed out" in result.message
+@pytest.mark.parametrize("scontrol", [FORGOTTEN, DEAD])
+@pytest.mark.parametrize(
+    ("log", "began"),
+    [
+        (EXPIRED, False),
+        (NODE_GONE, False),
+        ("srun: error: n3: task 0: Killed\n", True),
+        # Its ranks were ended, and srun says nothing: no result is there.
+        (None, True),
+    ],
+)
+def test_no_cell_is_blamed_when_the_runner_outlives_its_job(
+    programs, tmp_path, scontrol, log, began
+):
+    script(programs, "scontrol", scontrol)
+    program = script(programs, "step", said(log) if log else "exit 0")
+    folder = tmp_path / "cell"
+    (tmp_path / "attempt").mkdir()
+    side = Attempt(tmp_path / "attempt")
+    side.begin("fingerprint")
+    with pytest.raises(Interruption):
+        run_step(folder, program, attempt=side.path)
+    # By it the next job asks Slurm what became of the cell; without it, the cell runs there.
+    assert Attempt(folder).path.exists() == began
+    assert not (folder / "record.json").exists()
+
+
+@pytest.mark.env
+def test_a_cell_that_fails_in_a_living_job_is_told_as_ever(programs, tmp_path):
+    script(programs, "scontrol", LIVES)
+    result = run_step(
+        tmp_path / "cell", script(programs, "step", said("srun: error: n3: task 0: Killed\n"))
+    )
+    assert result.cause is Cause.KILLED
+
+
+@pytest.mark.env
+@pytest.mark.parametrize(
+    ("state", "over"),
+    [
+        ("RUNNING", False),
+        ("COMPLETING", False),
+        ("SUSPENDED", False),
+        ("NODE_FAIL", True),
+        ("TIMEOUT", True),
+    ],
+)
+def test_no_further_cell_begins_in_a_job_that_is_over(programs, state, over):
+    script(programs, "scontrol", LIVES.replace("RUNNING", state))
+    assert job_is_over({"launcher": "srun", "mpi_launcher": "srun"}) is over
+    # A person's shell may hold the number of a job that ended long ago.
+    assert not job_is_over({"launcher": "plain", "mpi_launcher": "mpiexec"})
+    script(programs, "scontrol", BUSY)
+    assert not job_is_over({"launcher": "srun", "mpi_launcher": "srun"})
+
+
+# As Slurm 22.05 answered after a kill of the step's daemon; and for a step that has ended, or never was here.
+KILLED_DAEMON = "echo 'Unable to connect to slurmstepd: Connection refused' >&2; exit 1"
+ENDED_DAEMON = "echo 'Job step 8.3 does not exist on this node.' >&2; exit 1"
+
+
+def watched_by(programs: Path, hosts: tuple[str, ...]) -> Iterator[AllocationGuard]:
+    """Yield a guard whose watchers are threads of this process."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        here = f"127.0.0.1:{server.getsockname()[1]}"
+        connections = {}
+        for host in hosts:
+            pool.submit(watch, here, "token")
+            connections[host], _ = server.accept()
+            assert connections[host].recv(512).startswith(b"token ")
+        yield AllocationGuard([*hosts, "gone"], connections)
+        for connection in connections.values():
+            connection.close()
+
+
+@pytest.fixture(params=["one node", "two nodes"])
+def guard(request, programs):
+    if request.param == "one node":
+        yield Guard()
+    else:
+        yield from watched_by(programs, ("n1", "n2"))
+
+
+@pytest.mark.env
+def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
+    # The last step is the cell's; the first is that of the watchers.
+    script(programs, "squeue", "printf '8.0\\n8.3\\n8.batch\\n8.extern\\n'")
+    script(programs, "scontrol", f'[ "$2" = 8.3 ] || exit 0; {KILLED_DAEMON}')
+    nodes = "n1, n2" if isinstance(guard, AllocationGuard) else socket.gethostname()
+    assert lost_daemon(guard) == f"slurmstepd of step 8.3 has died on {nodes}"
+    # An answer to this is none to the next look.
+    assert guard.look()[0]["host"] == socket.gethostname()
+    for text in (ENDED_DAEMON, "exit 0"):
+        script(programs, "scontrol", text)
+        assert lost_daemon(guard) == ""
+    script(programs, "squeue", BUSY)
+    assert lost_daemon(guard) == ""
+
+
+@pytest.mark.env
+def test_a_cell_whose_step_has_lost_its_daemon_does_not_wait_out_its_limit(
+    programs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(processes, "_FIRST_QUESTION_S", 0.0)
+    script(programs, "squeue", "echo 8.3")
+    script(programs, "scontrol", f'[ "$1" = listpids ] || {{ {LIVES}; exit; }}; {KILLED_DAEMON}')
+    srun = script(programs, "srun", "exec sleep 6000")
+    result = run_step(tmp_path / "cell", srun, guard=Guard(), launcher="srun")
+    assert result.cause is Cause.NODE_FAILURE
+    assert result.message == f"slurmstepd of step 8.3 has died on {socket.gethostname()}"
