@@ -129,7 +129,9 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         head = {"study": plan.study.name, "rule": block.rule, "name": block.name}
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
         # What its cells are told besides what their fingerprints cover.
-        head["told"] = digest([limits, *(p.id for p in block.cells if p.spec["taken"])])[:16]
+        named = sorted({one for p in block.cells for one in p.spec.get("named", ())})
+        taken = (p.id for p in block.cells if p.spec["taken"])
+        head["told"] = digest([limits, *named, *taken])[:16]
         if any(p.optional for p in block.cells):
             # Beyond this time of the job nothing more begins; None: it may take what it takes.
             head["minutes"] = block.minutes if plan.system.scheduler != "none" else None
