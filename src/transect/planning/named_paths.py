@@ -2,63 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from transect.domain.registry import plugin_folders
 
-__all__ = ["named_paths"]
+__all__ = ["NamedPaths"]
 
 # What a spec holds besides what somebody can be told.
-_NO_OPTIONS = ("study", "cell_id", "system", "inputs", "environment", "lock", "sources")
-_OPTIONS = ("options", "dataset_options")
+_NO_OPTIONS = frozenset({
+    "study", "cell_id", "system", "inputs", "environment", "lock", "sources"
+})  # fmt: skip
+_OPTIONS = frozenset({"options", "dataset_options"})
+_WALKED = frozenset({str, dict, list, tuple})
 _LONGEST = 4096
 
 
-def named_paths(
-    spec: Mapping[str, Any],
-    study: Path,
-    results: Path,
-    known: Collection[Path],
-    declared: Collection[str],
-) -> list[str]:
-    """Return the absolute paths that exist and that any text in a cell's spec names, sorted.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Named:
+    path: str
+    folder: bool
 
-    Text is taken as it stands, from the study's folder (that of the file `study`), and from plug-in folders. A file counts
-    wherever it is named. A folder counts as an option, or where it is written with a `/`; as an option of
-    the cell itself it does not, as those are of programs that write there, such as IOR. Not those in `known`, of
-    which the stage knows already, nor options that a dataset has `declared`: those are its data stage's. Nor what
-    holds the results or is one of them: that changes with every run.
+
+class NamedPaths:
+    """Finds what the text in specs of one study names.
+
+    Text is taken as it stands, from the study's folder and from plug-in folders. A file counts wherever it is named. A
+    folder counts as an option, or where it is written with a `/`; as an option of the cell itself it does not, as those are
+    of programs that write there, such as IOR. What holds the results or is one of them does not count: that changes with every run.
     """
-    places = [study.parent.resolve(), *plugin_folders()]
-    # A folder of plug-ins holds what Python compiles as it imports them.
-    own, left = results.resolve(), {*places, *(one.resolve() for one in known)}
-    found: set[Path] = set()
-    for keys, text in _texts({key: spec[key] for key in spec if key not in _NO_OPTIONS}, ()):
-        option = any(key in _OPTIONS for key in keys)
-        if not 0 < len(text) <= _LONGEST or "\0" in text or (option and keys[-1] in declared):
-            continue
-        for place in places:
+
+    def __init__(self, study: Path, results: Path) -> None:
+        # A folder of plug-ins itself holds what Python compiles as it imports them.
+        self._places = [study.parent.resolve(), *plugin_folders()]
+        self._results = results.resolve()
+        # A study has few different texts in many cells.
+        self._of = cache(self._look)
+
+    def __call__(self, spec: Mapping[str, Any]) -> dict[str, str]:
+        """Return the key below which each path stands, by the absolute path; of a list, the list's key."""
+        found: dict[str, str] = {}
+        for key, value in spec.items():
+            if key not in _NO_OPTIONS and type(value) in _WALKED:
+                self._walk(value, key, key in _OPTIONS, key != "cell", found)
+        return found
+
+    def _walk(
+        self, value: Any, key: str, option: bool, folders: bool, found: dict[str, str]
+    ) -> None:
+        # Types as JSON has them: fifty thousand specs are walked whenever a study is planned.
+        kind = type(value)
+        if kind is str:
+            for one in self._of(value):
+                if not one.folder or (folders and (option or "/" in value)):
+                    found[one.path] = key
+        elif kind is dict:
+            for name, inside in value.items():
+                if type(inside) in _WALKED:
+                    self._walk(inside, name, option or name in _OPTIONS, folders, found)
+        elif kind is list or kind is tuple:
+            for inside in value:
+                self._walk(inside, key, option, folders, found)
+
+    def _look(self, text: str) -> list[_Named]:
+        if not 0 < len(text) <= _LONGEST or "\0" in text:
+            return []
+        found = []
+        for place in self._places:
             try:
                 path = (place / Path(text).expanduser()).resolve()
-                folder = path.is_dir() and keys[0] != "cell" and (option or "/" in text)
+                folder = path.is_dir()
                 there = folder or path.is_file()
             except (OSError, RuntimeError):
                 continue  # too long for a name, or nobody's home
-            results_own = path.is_relative_to(own) or own.is_relative_to(path)
-            if there and not results_own and path not in left:
-                found.add(path)
-    return sorted(map(str, found))
-
-
-def _texts(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield each text with the keys above it; of the pairs that an axis of options holds, the value."""
-    if isinstance(value, str):
-        yield keys, value
-    elif isinstance(value, Mapping):
-        for key, inside in value.items():
-            yield from _texts(inside, (*keys, str(key)))
-    elif isinstance(value, list | tuple):
-        for inside in value:
-            yield from _texts(inside, keys)
+            of_results = path.is_relative_to(self._results) or self._results.is_relative_to(path)
+            if there and not of_results and path not in self._places:
+                found.append(_Named(path=str(path), folder=folder))
+        return found

@@ -29,7 +29,7 @@ from transect.planning.context import Context
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand, hook_of, precedences
 from transect.planning.images import image_lock
-from transect.planning.named_paths import named_paths
+from transect.planning.named_paths import NamedPaths
 from transect.planning.parameters import dataset_paths
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
@@ -140,7 +140,7 @@ class _Planner:
         self._locks: dict[str, str] = {}
         self._systems: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.sources: dict[str, Sources] = {}
-        self._results = results
+        self._paths = NamedPaths(context.file, results)
 
     def plan(
         self, cell: Cell, inputs: dict[str, Cell], order: int, waits: Iterable[Cell] = ()
@@ -177,6 +177,7 @@ class _Planner:
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
+        named = self._named(cell, spec)
         # What the runner is told besides: a change of these alone makes no record stale.
         spec |= {
             "fingerprint": fingerprint,
@@ -184,7 +185,7 @@ class _Planner:
             "cell_limits": self._limits,
             "taken": bool(context.takers(cell)),
         }
-        if named := self._named(cell, spec):
+        if named:
             # Where they lie makes nothing stale; what they hold is an input.
             spec["named"] = named
         if (until := until_spec(cell, stage, context)) is not None:
@@ -194,10 +195,17 @@ class _Planner:
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
 
     def _named(self, cell: Cell, spec: dict[str, Any]) -> list[str]:
-        known = STAGES.get(cell.stage).files(spec)
+        """Return the paths that its options name and that nobody else says it reads, sorted."""
+        named = self._paths(spec)
+        if not named:
+            return []
+        known = {str(path.resolve()) for path in STAGES.get(cell.stage).files(spec)}
         workload = cell.get("workload")
+        # Those are its data stage's.
         declared = dataset_paths(workload) if workload in WORKLOADS else ()
-        return named_paths(spec, self._context.file, self._results, known, declared)
+        return sorted(
+            path for path, key in named.items() if path not in known and key not in declared
+        )
 
     def _check_network(self, cell: Cell) -> None:
         networks = self._context.system.networks
