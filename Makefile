@@ -63,4 +63,4 @@ $(VENV)/.test: $(VENV)/.driver envs/test/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .snakemake results/quick results/environments
+	rm -rf $(VENV) build

@@ -19,6 +19,7 @@ from make_records import write_synthetic_study
 from pages import Page
 from rank_records import write_rank_study
 
+from transect.domain.study import Question
 from transect.report.build import build_report, write_page
 from transect.report.charts import drawing
 from transect.report.made import Made, make_all
@@ -101,7 +102,12 @@ def ranks_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
     with unsynced():
         study = write_rank_study(folder)
-    build_report(study, folder / "report.html", title="Ranks", questions=[])
+    build_report(
+        study,
+        folder / "report.html",
+        title="Ranks",
+        questions=[Question(ask="?", answered_by=["rank.*"])],
+    )
     return folder / "report.html"
 
 

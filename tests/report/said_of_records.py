@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from transect.analysis.load import Loaded
 from transect.domain.record import Record
+from transect.domain.study import Question
 from transect.report.blocks import Chart, Charts, Chip, Heading, Table
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
@@ -21,8 +22,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def context(*records: Record, published: Sequence[dict] = ()) -> Context:
-    return Context(Loaded(study="s", records=list(records)), title="t", published=published)
+def context(
+    *records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",)
+) -> Context:
+    """Return a study of these records, which asks for what these rules decide: of published works too."""
+    asked = Question(ask="?", answered_by=list(asks))
+    loaded = Loaded(study="s", records=list(records))
+    return Context(loaded, title="t", published=published, questions=[asked])
 
 
 def findings(*records: Record) -> dict[str, list[Finding]]:

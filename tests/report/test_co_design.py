@@ -15,6 +15,7 @@ from transect.analysis.out_of_core import sweeps
 from transect.analysis.overlapped import exchanges
 from transect.analysis.parallelism import division, ideal_bubble, rivalries
 from transect.domain.record import Cause, Status
+from transect.domain.study import Question
 from transect.report.build import build_report
 from transect.report.findings.claims import claim_answers
 from transect.report.making import all_parts, make_section
@@ -293,7 +294,10 @@ def test_the_best_of_several_comparisons_says_so():
 
 def test_a_whole_report_can_be_made_of_the_cells_that_ran(tmp_path):
     summary = build_report(
-        write_measured(tmp_path / "co-design"), tmp_path / "report.html", title="T", questions=[]
+        write_measured(tmp_path / "co-design"),
+        tmp_path / "report.html",
+        title="T",
+        questions=[Question(ask="?", answered_by=["claim"])],
     )
     assert summary["problems"] == []
     assert {"pipelines", "exchange", "claims"} <= set(Page.read(tmp_path / "report.html").sections)

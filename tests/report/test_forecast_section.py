@@ -14,6 +14,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.extrapolation import Curve, speed_up
 from transect.analysis.forecasts import forecasts, mean_error, order_of
 from transect.analysis.load import load_records
+from transect.domain.study import Question
 from transect.report.blocks import Charts, Heading, Prose
 from transect.report.context import Context
 from transect.report.findings.claims import claim_answers, claim_findings
@@ -120,7 +121,9 @@ def joined_by(network):
 
 
 def read(study) -> Context:
-    return Context(load_records(study), title="t")
+    return Context(
+        load_records(study), title="t", questions=[Question(ask="?", answered_by=["claim"])]
+    )
 
 
 def drawn(study) -> list[Curve]:

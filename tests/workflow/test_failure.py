@@ -148,7 +148,8 @@ def test_status_lists_and_retry_deletes_the_failed(failed):
     assert told["others"] == {}
     assert {"test-killed.single" in one["cell"] for one in told["cells"]} == {True, False}
     dry = place.transect("retry", "results/failing", "--dry-run")
-    assert dry.stdout.count("would delete") == FAILED
+    assert dry.stdout.count("would delete train/") == FAILED
+    assert "would delete environments/broken.json" in dry.stdout
     assert place.pending(FILE) == set()
     # One that a killed runner set aside would be put back, and held.
     lost = next(one for one in told["cells"] if one["status"] == "failed")

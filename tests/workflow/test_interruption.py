@@ -60,8 +60,8 @@ def runners(checkout):
     return found
 
 
-def start(checkout):
-    """Start the study, in a process group of its own."""
+def start(checkout, ignored=()):
+    """Start the study, in a process group of its own, with some signals ignored."""
     (checkout.folder / "long.yaml").write_text(STUDY)
     return subprocess.Popen(
         checkout.command("--config", CONFIG),
@@ -70,6 +70,7 @@ def start(checkout):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=lambda: [signal.signal(one, signal.SIG_IGN) for one in ignored],
     )
 
 
@@ -105,6 +106,25 @@ def test_interrupted_run_goes_on(checkout, number):
     after = finished(checkout)
     assert len(before) < len(after) < CELLS
     assert before.items() <= after.items(), "a finished cell ran again"
+
+
+def test_an_interruption_ends_a_run_in_the_background_of_a_shell(checkout):
+    """Which starts it with SIGINT ignored, as `nohup` does with SIGHUP; the latter stays so."""
+    before = begun(checkout)
+    running = start(checkout, ignored=(signal.SIGINT, signal.SIGHUP))
+    try:
+        wait_for(lambda: len(records(checkout)) > len(before) and checkout.payloads())
+        held = len(records(checkout))
+        os.killpg(running.pid, signal.SIGHUP)
+        wait_for(lambda: len(records(checkout)) > held and checkout.payloads())
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(timeout=BOUND_S)
+    assert running.returncode != 0
+    wait_for(lambda: not checkout.payloads() and not runners(checkout))
+    # `finished` takes no record of a cell that was killed.
+    after = finished(checkout)
+    assert len(before) < len(after) < CELLS
 
 
 def test_the_next_run_ends_the_runner_that_a_killed_one_left(checkout):

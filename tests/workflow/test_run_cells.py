@@ -44,6 +44,14 @@ def short(records) -> set[str]:
     return {name.split("~")[0] for name in records}
 
 
+def reported(study) -> dict[str, int]:
+    """Return what the report counts."""
+    folder = study.folder / "results/chosen"
+    assert (folder / "report.html").stat().st_size
+    counts: dict[str, int] = json.loads((folder / "summary.json").read_text())["counts"]
+    return counts
+
+
 IRIS = {
     "data/iris-mlp-ce",
     "reference/iris-mlp-ce.numpy.single.n1x1.b16.fp64.r1",
@@ -70,6 +78,7 @@ def test_chosen_cells_run_with_what_they_take(study):
     assert done.stdout.strip() == "1 ok"
     records = study.records("chosen")
     assert short(records) == IRIS
+    assert reported(study)["ok"] == 3
     started = {name: one["started"] for name, one in records.items()}
     # What it takes came first.
     assert sorted(started, key=started.get) == sorted(
@@ -95,6 +104,9 @@ def test_a_failed_cell_is_the_exit_code(study):
     done = run(study, "train/*test-raises*")
     assert done.returncode == 1, done.stderr
     assert done.stdout.strip() == "1 failed"
+    # Its input, reference and data hold, or ran; one report says so of all.
+    counts = reported(study)
+    assert counts["failed"] == 1 and counts["ok"] == len(study.records("chosen")) - 1
     (record,) = (r for n, r in study.records("chosen").items() if "test-raises" in n)
     assert record["cause"] == "crash"
 

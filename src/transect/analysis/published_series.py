@@ -7,10 +7,11 @@ point of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["GO_WITH_MPI", "PUBLISHED", "SUMMING", "PublishedSeries"]
+__all__ = ["GO_WITH_MPI", "PUBLISHED", "SUMMING", "PublishedSeries", "differences"]
 
 GO_WITH_MPI = "Parallel training in Go with MPI (2022)"
 # The published ways: they add weight changes and divide by nothing.
@@ -54,6 +55,26 @@ def _images(*minutes: float) -> dict[int, float]:
 
 _COLLECTIVE = ("mpi-allreduce", "mpi-overlap", "mpi-hierarchical", "mpi-bcast-reduce")
 _POINT_TO_POINT = ("mpi-sendrecv",)
+
+
+# What else was published of the work, by the names of a workload's hyper-parameters.
+_TOLD: dict[str, dict[str, float | str]] = {
+    "iris-mlp": {"epochs": 100, "learning_rate": 0.01, "loss": "mse"},
+    "images-mlp": {"epochs": 10, "learning_rate": 0.004, "loss": "mse"},
+}
+
+
+def differences(workload: str, parameters: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Say in which hyper-parameters trainings of a workload are other work than what was published of it.
+
+    Such as `epochs 5 here, 100 published`. What records do not tell is not held against them.
+    """
+    found: dict[str, None] = {}
+    for one in parameters:
+        for name, value in _TOLD.get(workload, {}).items():
+            if name in one and one[name] != value:
+                found[f"{name.replace('_', ' ')} {one[name]} here, {value} published"] = None
+    return list(found)
 
 
 def _series(problem: str, workload: str, way: str, minutes: Mapping[int, float]) -> PublishedSeries:

@@ -9,7 +9,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import Beside, beside, division
-from transect.analysis.published_series import PUBLISHED, SUMMING
+from transect.analysis.published_series import PUBLISHED, SUMMING, differences
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 
@@ -26,7 +26,7 @@ class PointToPoint:
     """Messages from rank to rank beside the collective, on equal ranks over one network.
 
     `result` holds seconds for each sample, as a rank that trains nothing leaves the others more of them.
-    `published` is the ratio of the published minutes on as many ranks.
+    `published` is the ratio of the published minutes on as many ranks; None where the work is another one.
     """
 
     group: TrainGroup
@@ -54,7 +54,10 @@ def point_to_point(groups: Iterable[TrainGroup], floors: Floors) -> list[PointTo
                 other = next((g for g in members if _rivals(g, own, rival)), None)
                 result = beside(own, other, floors, of=per_sample) if other else None
                 if other is not None and result is not None:
+                    told = [record.parameters for one in (own, other) for record in one.records]
+                    other_work = differences(own.cell.workload or "", told)
                     ratio = published_ratio(own.cell.workload, own.cell.ranks)
+                    ratio = None if other_work else ratio
                     found.append(
                         PointToPoint(group=own, other=other, result=result, published=ratio)
                     )

@@ -7,9 +7,10 @@ for every size of the data.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 from transect.analysis.amdahl import SerialPart, serial_part
 from transect.analysis.groups import grouped
@@ -17,7 +18,12 @@ from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
 from transect.analysis.noise import middle
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import division, median_of
-from transect.analysis.published_series import PUBLISHED, SUMMING, PublishedSeries
+from transect.analysis.published_series import (
+    PUBLISHED,
+    SUMMING,
+    PublishedSeries,
+    differences,
+)
 from transect.analysis.scaling import TrainGroup
 
 __all__ = ["Problem", "RankPoint", "RankSeries", "Stop", "problems", "published_points"]
@@ -85,12 +91,16 @@ class RankSeries:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """What was published of one network, and the series of this study's cells with it."""
+    """What was published of one network, and the series of this study's cells with it.
+
+    `differs` says in which hyper-parameters these are other work; without any they are the same, as far as was published.
+    """
 
     name: str
     workload: str
     published: tuple[RankSeries, ...]
     measured: tuple[RankSeries, ...]
+    differs: tuple[str, ...] = ()
 
     @property
     def first(self) -> int:
@@ -123,9 +133,15 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
                 Problem(
                     name=name, workload=workload, measured=tuple(measured),
                     published=tuple(_published(one) for one in ours),
+                    differs=tuple(differences(workload, _parameters(measured))),
                 )
             )  # fmt: skip
     return found
+
+
+def _parameters(measured: Sequence[RankSeries]) -> Iterator[Mapping[str, Any]]:
+    points = (point for one in measured for point in one.points)
+    return (record.parameters for point in points if point.group for record in point.group.records)
 
 
 def _published(one: PublishedSeries) -> RankSeries:

@@ -26,6 +26,7 @@ from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
 from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
+from transect.domain.process_state import hear_children
 from transect.domain.terminal import printable
 
 __all__ = ["app", "run"]
@@ -105,6 +106,7 @@ def _options(
 
 def run() -> NoReturn:
     """Run the command line; what a person can mend is one message and an exit code."""
+    hear_children()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character shows its number, and the command goes on.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -85,34 +85,44 @@ def retry(
 ) -> None:
     """Delete the failed records, so that the next run makes just those (and what needs them).
 
-    Environments that could not be built are forgotten too.
+    Environments of the study that could not be built are forgotten too. Nothing else is touched, and nothing behind a link.
     Example: transect retry results/quick && make report
     """
     from transect.domain.paths import StudyPaths
+    from transect.execution.ownership import failed_environments, why_not_own
 
     paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
     # What cannot be read is as good as failed.
     wanted = {"failed", "unreadable"} | ({"skipped"} if skipped else set())
-    gone = [cell for cell in _states(folder) if cell.state in wanted]
-    for cell in gone:
-        print_lines(f"{'would delete' if dry_run else 'deleted'} {cell.stage}/{cell.cell}")
+    done = "would delete" if dry_run else "deleted"
+    planned, gone = _planned(folder.resolve()), 0
+    for cell in _states(folder):
+        if cell.state not in wanted:
+            continue
+        if left := why_not_own(paths, cell.stage, cell.cell, planned):
+            print_lines(f"left {cell.stage}/{cell.cell}: {left}")
+            continue
+        gone += 1
+        print_lines(f"{done} {cell.stage}/{cell.cell}")
         if not dry_run:
             paths.forget_record(cell.stage, cell.cell)
-    for stamp in (folder.parent / "environments").glob("*.json"):
-        try:
-            built = json.loads(stamp.read_text())["status"] == "ok"
-        except (OSError, ValueError, KeyError, TypeError):
-            built = False
-        if not built and not dry_run:
+    stamps = failed_environments(paths)
+    for stamp in stamps:
+        print_lines(f"{done} environments/{stamp.name}")
+        if not dry_run:
             stamp.unlink()
-    print_lines(f"{len(gone)} records")
+    print_lines(f"{gone} records, {len(stamps)} environments that could not be built")
 
 
 def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
     """Remove the cells that the study no longer has, as it was planned by its last run.
 
+    A folder counts as one by its own record or spec. Nothing else is touched, and nothing behind a link.
     Example: transect clean results/quick --dry-run
     """
+    from transect.domain.paths import StudyPaths
+    from transect.execution.ownership import why_not_own
+
     planned = _planned(folder.resolve())
     if planned is None:
         wrong = "cannot be read" if (folder / "plan.json").exists() else "is not there"
@@ -120,20 +130,19 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
             f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run "
             "writes it"
         )
+    paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
     gone = 0
-    for path in sorted(folder.glob("*/*/")):
+    for path in sorted(folder.glob("*/*~*/")):
         stage, cell_id = path.parent.name, path.name
-        # A cell's folder and nothing else: ids end in a hash.
-        if "~" not in cell_id or stage in ("specs", "blocks") or path.is_symlink():
+        if f"{stage}/{cell_id}" in planned:
             continue
-        if f"{stage}/{cell_id}" not in planned:
-            print_lines(f"{'would remove' if dry_run else 'removed'} {stage}/{cell_id}")
-            gone += 1
-            if not dry_run:
-                shutil.rmtree(path)
-    if not dry_run:
-        # Made anew by the next report; it remembers the rows of what is gone.
-        shutil.rmtree(folder / ".records-cache", ignore_errors=True)
+        if left := why_not_own(paths, stage, cell_id, planned):
+            print_lines(f"left {stage}/{cell_id}: {left}")
+            continue
+        print_lines(f"{'would remove' if dry_run else 'removed'} {stage}/{cell_id}")
+        gone += 1
+        if not dry_run:
+            shutil.rmtree(paths.cell(stage, cell_id))
     print_lines(f"{gone} cells that the study no longer has")
 
 

@@ -157,6 +157,8 @@ def run(
 ) -> None:
     """Run chosen cells here, and what they take that is not there; exit code 1 if one failed.
 
+    The report is made at the end, of all records that the study has by then.
+
     Example: transect run quick 'train/iris-mlp.torch.single*'
     """
     from transect.domain.paths import ROOT

@@ -19,12 +19,18 @@ from typing import Any
 
 from transect.domain.terminal import say
 
-__all__ = ["kept_state"]
+__all__ = ["hear_children", "kept_state"]
 
 # Variables that transect itself sets as it goes on.
 _OWN = "TRANSECT_"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 _LIMITS = ("AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")
+
+
+def hear_children() -> None:
+    """Undo an ignored SIGCHLD, which a process inherits: every child would seem to have ended with code 0."""
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _folder() -> str | None:

@@ -9,11 +9,19 @@ import time
 
 from transect.domain.paths import StudyPaths
 
-__all__ = ["EarlyReport"]
+__all__ = ["EarlyReport", "make_report_of"]
 
 # The first one comes early; then a report may take a twentieth of the time.
 _FIRST_S = 60.0
 _SHARE = 20
+
+
+def make_report_of(paths: StudyPaths) -> None:
+    """Make the report in a process of its own; a failure is told and harms nothing."""
+    command = [
+        sys.executable, "-m", "transect.execution.make_report", f"--folder={paths.folder}",
+    ]  # fmt: skip
+    subprocess.run(command, check=False)
 
 
 class EarlyReport:
@@ -40,14 +48,10 @@ class EarlyReport:
             return 0.0
 
     def make_if_due(self) -> None:
-        """Make the report if it is due; a failure is told and harms nothing."""
+        """Make the report if it is due."""
         due = max(_FIRST_S, _SHARE * self._took)
         if time.time() - max(self._last, self._made_at()) < due:
             return
         begin = time.monotonic()
-        command = [
-            sys.executable, "-m", "transect.execution.make_report",
-            f"--folder={self._paths.folder}",
-        ]  # fmt: skip
-        subprocess.run(command, check=False)
+        make_report_of(self._paths)
         self._took, self._last = time.monotonic() - begin, time.time()

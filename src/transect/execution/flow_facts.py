@@ -50,7 +50,8 @@ def _outside(block: Block, paths: StudyPaths) -> list[str]:
     """Return what tells that files from outside changed: logs, images, decks."""
     seen: dict[Path, None] = {}
     for planned in block.cells:
-        for path in STAGES.get(planned.cell.stage).files(planned.spec):
+        files = STAGES.get(planned.cell.stage).files(planned.spec)
+        for path in (*files, *map(Path, planned.spec.get("named", ()))):
             seen.setdefault(path)
     return [facts_of(path, paths) for path in seen]
 
@@ -96,7 +97,12 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
         folder=str(paths.folder),
         environments=locks,
         report_state=digest(
-            [report_hash(), canonical_json(words), canonical_json(plan.aims.stored()), *cells]
+            [
+                report_hash(plan.file.parent),
+                canonical_json(words),
+                canonical_json(plan.aims.stored()),
+                *cells,
+            ]
         )[:16],
         blocks=tuple(facts),
     )

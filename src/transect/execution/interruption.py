@@ -32,14 +32,17 @@ def watch_for_interruption() -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         before: Any = signal.getsignal(number)
-        signal.signal(number, _handler(before))
+        # A shell starts what it puts in the background with SIGINT ignored, and then Python installs nothing: without
+        # this the runners would end and Snakemake go on, and call their cells killed.
+        signal.signal(number, _handler(before if callable(before) else signal.default_int_handler))
 
 
-def _handler(before: Any) -> Callable[[int, FrameType | None], None]:
+def _handler(
+    before: Callable[[int, FrameType | None], Any],
+) -> Callable[[int, FrameType | None], None]:
     def note(number: int, frame: FrameType | None) -> None:
         SUBMISSIONS.interrupted = True
         _end_runners()
-        if callable(before):
-            before(number, frame)
+        before(number, frame)
 
     return note

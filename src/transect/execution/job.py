@@ -129,7 +129,8 @@ class Job:
         """Return the folders outside that the payload reads and writes."""
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
-        named = [*self.spec.get("files", ()), *(v for v in options.values() if isinstance(v, str))]
+        named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
+        named += [one for one in options.values() if isinstance(one, str)]
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [
             *dict.fromkeys(str(path.absolute()) for path in outside),

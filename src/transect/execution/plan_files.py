@@ -12,6 +12,7 @@ from transect.domain.files import canonical_json, digest, write_atomic, write_if
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.until import Aims
+from transect.execution.stamps import stamp_entry
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
@@ -129,7 +130,9 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         head = {"study": plan.study.name, "rule": block.rule, "name": block.name}
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
         # What its cells are told besides what their fingerprints cover.
-        head["told"] = digest([limits, *(p.id for p in block.cells if p.spec["taken"])])[:16]
+        named = sorted({one for p in block.cells for one in p.spec.get("named", ())})
+        taken = (p.id for p in block.cells if p.spec["taken"])
+        head["told"] = digest([limits, *named, *taken])[:16]
         if any(p.optional for p in block.cells):
             # Beyond this time of the job nothing more begins; None: it may take what it takes.
             head["minutes"] = block.minutes if plan.system.scheduler != "none" else None
@@ -144,7 +147,11 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
             write_atomic(file, json.dumps(sources.files, indent=0) + "\n")
     # What became of blocks that are gone stands nowhere else; sources of old specs stay.
     for path in paths.specs.glob("*/*.json"):
-        if path not in written and path.parent != paths.specs / "sources":
+        head = None if path in written or _linked(path) else _head(path)
+        if head is not None and (head.get("rule"), head.get("name")) == (
+            path.parent.name,
+            path.stem,
+        ):
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
@@ -156,8 +163,13 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}
     for path in (paths.folder / "blocks").glob("*/*.json"):
-        if path not in stamps:
+        if path not in stamps and not _linked(path) and stamp_entry(path, "state") is not None:
             path.unlink()
+
+
+def _linked(path: Path) -> bool:
+    """Whether a file is reached through a link: then it is not the study's own to delete."""
+    return any(one.is_symlink() for one in (path, path.parent, path.parents[1]))
 
 
 def _head(file: Path) -> dict[str, Any] | None:

@@ -51,9 +51,13 @@ def _interrupted(number: int, _: FrameType | None) -> NoReturn:
 
 
 def end_on_signals() -> None:
-    """Turn the signals that ask for an end into Interruption, so that payloads are ended too."""
+    """Turn the signals that ask for an end into Interruption, so that payloads are ended too.
+
+    A SIGHUP that somebody had ignored, as `nohup` has, stays so: the terminal's end is not to be theirs.
+    """
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _interrupted)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
 
 
 def _holds(job: Job) -> bool:

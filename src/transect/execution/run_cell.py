@@ -24,7 +24,7 @@ from transect.execution.payload import DiskFull, execute, refuse
 from transect.execution.scheduler import fate
 from transect.execution.side_files import changed_file, changed_input, checksums_beside
 from transect.execution.stage import RUNNERS, StageRunner
-from transect.execution.stage_helpers import not_ok
+from transect.execution.stage_helpers import named_facts, not_ok
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
@@ -62,7 +62,7 @@ def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
 
     An input that is not ok counts too: it may have left the same bytes, and be judged otherwise.
     """
-    inputs = [*stage.inputs(job), *not_ok(job)]
+    inputs = [*stage.inputs(job), *named_facts(job), *not_ok(job)]
     return digest([job.spec["fingerprint"], *inputs])[:16], inputs
 
 

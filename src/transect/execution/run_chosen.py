@@ -13,6 +13,7 @@ from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_environment import made, sized
 from transect.execution.claim import Claim
+from transect.execution.early_report import make_report_of
 from transect.execution.job import load_job
 from transect.execution.plan_files import check_origin, write_plan
 from transect.execution.progress import start_progress
@@ -55,7 +56,7 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
 
 
 def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[str, int]:
-    """Run cells, and what they take that has no valid record; return how many ended how.
+    """Run cells, and what they take that has no valid record, and make the report; return how many ended how.
 
     `again`: also those chosen cells whose records hold. Raises BadInput when another run holds
     the results folder.
@@ -83,6 +84,8 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
             if not {planned.key for planned in todo}.isdisjoint(p.key for p in block.cells):
                 paths.stamp(block.rule, block.name).unlink(missing_ok=True)
         run_jobs(jobs, paths, attempt=1)
+        # One that was made between two cells, or for a run before, does not have all of these.
+        make_report_of(paths)
         ends: Counter[Any] = Counter(
             read_record(paths.record(*planned.key)).status.value for planned in cells
         )

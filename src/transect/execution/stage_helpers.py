@@ -26,6 +26,7 @@ __all__ = [
     "cores",
     "data_checksums",
     "facts_of",
+    "named_facts",
     "need",
     "not_ok",
     "over_subscribed",
@@ -96,6 +97,13 @@ def facts_of(path: Path, paths: StudyPaths) -> str:
     facts = digest(log_facts(path, known.of))
     known.save()
     return facts
+
+
+def named_facts(job: Job) -> list[str]:
+    """Return name and checksum of each file or folder that the cell's options name (`planning.named_paths`)."""
+    return [
+        f"{Path(one).name} {facts_of(Path(one), job.paths)}" for one in job.spec.get("named", ())
+    ]
 
 
 # srun gives up a step that has not begun by then; the payload's runner asks again.

@@ -26,7 +26,7 @@ __all__ = ["Reason", "Staleness"]
 # No parameters of the payload: compared as what they are.
 _PARTS = (
     "sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits",
-    "taken", "other_environments", "until", "optional",
+    "taken", "other_environments", "until", "optional", "named",
 )  # fmt: skip
 _SHOWN = 60
 

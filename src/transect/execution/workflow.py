@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
-from transect.domain.process_state import kept_state
+from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_image import image_changed
@@ -318,6 +318,7 @@ def open_flow(config: dict[str, Any], quiet: Collection[Any] = ()) -> Flow:
     planned, whatever was edited since.
     """
     folder = Path(".snakemake")
+    hear_children()
     # Children run modules of this checkout in environments that do not have it installed.
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     try:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transect.domain.files import sha256_file
+from transect.domain.registry import plugin_folders
 from transect.hpc.base import PARSERS, Run
 from transect.hpc.ingest import UNREADABLE, read_file
 from transect.hpc.refusal import Refusal
@@ -59,6 +60,8 @@ def sources_hash() -> str:
         module = sys.modules.get(type(PARSERS.get(name)).__module__)
         if module is not None and module.__file__:
             files.add(Path(module.__file__))
+    for place in plugin_folders():
+        files |= {*place.rglob("*.py")}  # what they import from beside them
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())

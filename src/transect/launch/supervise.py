@@ -157,7 +157,7 @@ def supervise(
     Returns the exit code of the first rank that failed, 128 + number for a signal, or 0.
     `launcher`: the one process starts the ranks elsewhere, so its own code may be that of a rank
     that was ended because another one failed; the first report of a rank on stderr counts.
-    SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
+    SIGINT, SIGTERM, SIGHUP (unless it is ignored, as under `nohup`), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
     returns true. After one of the first three, or the failure of another rank, the ranks have
     `grace_s` seconds, or until the second one, to end. When this process dies, the ranks die too.
     The first process has our standard input, the others have none; with `stdin_at` it is handed to
@@ -166,11 +166,16 @@ def supervise(
     """
     session = f"{os.getpid()}-{time.time_ns()}"
     waited = _PASSED_ON | {signal.SIGCHLD}
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        # As under `nohup`; a blocked signal would come although it is ignored.
+        waited.discard(signal.SIGHUP)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
 
     def prepare() -> None:
         # srun and mpiexec end their ranks on SIGTERM.
         die_with_parent(signal.SIGTERM if launcher else signal.SIGKILL)
+        # In the background of a shell it is ignored, and so would be what we pass on.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     children: list[subprocess.Popen[bytes]] = []

@@ -1,13 +1,16 @@
 """The hash of the source files that a stage runs: an import closure, read from the sources.
 
 Snakemake does not see an edit of a module, so this hash is a parameter of every rule. The closure
-follows `import transect…` and `from .…` statements anywhere in a file, also inside functions.
+follows `import transect…` and `from .…` statements anywhere in a file, also inside functions. A file from
+outside of the package, such as a plug-in, may import its neighbours too, whichever way it makes Python find
+them: those are looked for in every folder that it may name (`_places`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +18,7 @@ from pathlib import Path
 
 from transect import stages
 from transect.domain.files import digest
+from transect.domain.registry import plugin_folders
 
 __all__ = ["PACKAGE", "Sources", "closure", "code_hash", "hash_sources"]
 
@@ -22,6 +26,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 _NAMES = r"import[ \t]+(\([^)]*\)|(?:\\\n|[^\n])+)"
 _FROM = re.compile(rf"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+{_NAMES}", re.MULTILINE)
 _IMPORT = re.compile(rf"^[ \t]*{_NAMES}", re.MULTILINE)
+# What only files from outside are searched for: imports behind another word of the line, modules and files by
+# name. A word in quotes may be a file that is run, or a folder that Python is made to search.
+_INSIDE = re.compile(r"[;:][ \t]*((?:from|import)[ \t][^\n;#]+)")
+_NAMED = re.compile(r"\b(?:import_module|__import__|run_module)\(\s*[\"'](\.*)([\w.]+)[\"']")
+_WORDS = re.compile(r"[\"']([\w./-]+)[\"']")
 
 
 def _file(module: str) -> Path | None:
@@ -35,9 +44,11 @@ def _file(module: str) -> Path | None:
 
 
 def _module_at(base: Path) -> Path | None:
-    if base.with_suffix(".py").is_file():
-        return base.with_suffix(".py")
-    return base / "__init__.py" if (base / "__init__.py").is_file() else None
+    # As Python looks: a package goes before a module of its name.
+    for path in (base / "__init__.py", base.with_name(f"{base.name}.py")):
+        if path.is_file():
+            return path
+    return None
 
 
 @cache
@@ -47,6 +58,7 @@ def _text(path: Path) -> bytes:
 
 @cache
 def _imports(path: Path) -> frozenset[Path]:
+    """Return what a file of the package imports, or a file from outside of the package and by `.`."""
     text = _text(path).decode("utf-8", "replace")
     found: set[Path | None] = set()
     modules = [m for names in _IMPORT.findall(text) for m in re.findall(r"\btransect[\w.]*", names)]
@@ -60,30 +72,99 @@ def _imports(path: Path) -> frozenset[Path]:
             modules += [package, *(f"{package}.{name}" for name in inside)]
     for module in modules:
         # A package's own __init__ runs too.
-        parts = module.split(".")
-        found |= {_file(".".join(parts[:end])) for end in range(1, len(parts) + 1)}
+        found |= {_file(one) for one in _with_packages(module)}
+    return frozenset(file for file in found if file is not None)
+
+
+def _with_packages(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def _grounds(ground: Path | None) -> list[Path]:
+    return [one.resolve() for one in (*([ground] if ground else ()), *plugin_folders())]
+
+
+def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
+    """Return the folders from which a file from outside may import.
+
+    Its own and those above it, up to the folder of the study or of plug-ins that holds it; these; what it names
+    below one of them; and what it made Python search there.
+    """
+    above = [one for one in path.parents if any(one.is_relative_to(ground) for ground in grounds)]
+    near = list(dict.fromkeys([path.parent, *above, *grounds]))
+    named = [place / name for name in sorted(set(_WORDS.findall(text))) for place in near]
+    more = [one.resolve() for one in (*named, *map(Path, sys.path)) if one.is_dir()]
+    below = (one for one in more if any(map(one.is_relative_to, grounds)))
+    return list(dict.fromkeys([*near, *below]))
+
+
+@cache
+def _neighbours(path: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
+    """Return the files that a file from outside imports from elsewhere than the package."""
+    text = _text(path).decode("utf-8", "replace")
+    text = "\n".join([text, *_INSIDE.findall(text)])
+    found: set[Path | None] = set()
+    modules: list[str] = []
+    for names in _IMPORT.findall(text):
+        modules += re.findall(r"(?:^|,)[ \t\\\n(]*([\w.]+)", names)
+    for dots, package, names in _FROM.findall(text):
+        if not dots:
+            modules += [package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))]
+    for dots, module in _NAMED.findall(text):
+        if dots:
+            found.add(_module_at(path.parents[len(dots) - 1].joinpath(*module.split("."))))
+        else:
+            modules.append(module)
+    places = _places(path, text, grounds)
+    # The package's own are followed by `_imports`.
+    modules = [name for name in modules if name.split(".")[0] != "transect"]
+    for module in {one for name in modules for one in _with_packages(name) if one}:
+        for place in places:
+            base = place.joinpath(*module.split("."))
+            found |= {_module_at(base), *base.parent.glob(f"{base.name}.*so")}
+    scripts = {name for name in _WORDS.findall(text) if name.endswith(".py")}
+    found |= {file for name in scripts for place in places if (file := place / name).is_file()}
     return frozenset(file for file in found if file is not None)
 
 
 def _packages(path: Path) -> list[Path]:
-    """Return what runs before a module of ours does: its packages."""
-    if not path.is_relative_to(PACKAGE):
-        return []
-    depth = len(path.relative_to(PACKAGE).parts)
-    inits = (parent / "__init__.py" for parent in path.parents[:depth])
-    return [init for init in inits if init.is_file()]
+    """Return what runs before a module does: its packages."""
+    if path.is_relative_to(PACKAGE):
+        depth = len(path.relative_to(PACKAGE).parts)
+        inits = [parent / "__init__.py" for parent in path.parents[:depth]]
+        return [init for init in inits if init.is_file()]
+    inits = []
+    for parent in path.parents:
+        if not (parent / "__init__.py").is_file():
+            break
+        inits.append(parent / "__init__.py")
+    return inits
+
+
+def closure(root: Path, ground: Path | None = None) -> frozenset[Path]:
+    """Return the file and every file that it imports, directly or not: of the package, and its neighbours.
+
+    `ground` is the study's folder: what is imported from below it counts, as from below plug-in folders.
+    """
+    return _closure(root, tuple(_grounds(ground)))
 
 
 @cache
-def closure(root: Path) -> frozenset[Path]:
-    """Return the file and every file of the package that it imports, directly or not."""
+def _closure(root: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
     seen: set[Path] = set()
-    open_files = [root, *_packages(root)]
+    open_files = [root]
     while open_files:
         path = open_files.pop()
-        if path not in seen:
-            seen.add(path)
+        if path in seen:
+            continue
+        seen.add(path)
+        if path.suffix == ".py":
             open_files.extend(_imports(path) - seen)
+            if path == root or not path.is_relative_to(PACKAGE):
+                open_files.extend(_packages(path))
+            if not path.is_relative_to(PACKAGE):
+                open_files.extend(_neighbours(path, grounds) - seen)
     return frozenset(seen)
 
 
@@ -98,10 +179,11 @@ class Sources:
     files: dict[str, str]
 
 
-def _name(path: Path) -> str:
-    """Return a path from the package's parent on, or the name of a file from elsewhere."""
-    if path.is_relative_to(PACKAGE.parent):
-        return path.relative_to(PACKAGE.parent).as_posix()
+def _name(path: Path, grounds: Iterable[Path]) -> str:
+    """Return a path from the package's parent on, from the folder of the study or of plug-ins, or a mere name."""
+    for place in (PACKAGE.parent, *grounds):
+        if path.is_relative_to(place):
+            return path.relative_to(place).as_posix()
     return path.name
 
 
@@ -110,17 +192,21 @@ def _file_hash(path: Path) -> str:
     return hashlib.sha256(_text(path)).hexdigest()[:16]
 
 
+def hash_sources(roots: frozenset[Path], ground: Path | None = None) -> Sources:
+    """Hash the closures of all roots; `ground` as in `closure`."""
+    return _hash_sources(roots, tuple(_grounds(ground)))
+
+
 @cache
-def hash_sources(roots: frozenset[Path]) -> Sources:
-    """Hash the closures of all roots."""
+def _hash_sources(roots: frozenset[Path], grounds: tuple[Path, ...]) -> Sources:
     paths: set[Path] = set()
     for root in roots:
-        paths |= closure(root) if root.suffix == ".py" else {root}
-    named = sorted((_name(path), _file_hash(path)) for path in paths)
+        paths |= _closure(root, grounds)
+    named = sorted((_name(path, grounds), _file_hash(path)) for path in paths)
     whole = digest(part for pair in named for part in pair)[:16]
     return Sources(whole, dict(named))
 
 
-def code_hash(roots: Iterable[Path]) -> str:
+def code_hash(roots: Iterable[Path], ground: Path | None = None) -> str:
     """Hash the closures of all roots: 16 hexadecimal digits, equal on every machine."""
-    return hash_sources(frozenset(roots)).hash
+    return hash_sources(frozenset(roots), ground).hash

@@ -29,10 +29,13 @@ from transect.planning.context import Context
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand, hook_of, precedences
 from transect.planning.images import image_lock
+from transect.planning.named_paths import NamedPaths
+from transect.planning.parameters import dataset_paths
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import read_study
 from transect.planning.until import aims_of, until_spec
+from transect.training.workloads import WORKLOADS
 
 __all__ = ["Planned", "StudyPlan", "make_plan", "turns_within"]
 
@@ -128,7 +131,7 @@ def _system_spec(cell: Cell, system: System) -> dict[str, Any]:
 class _Planner:
     """Makes the specs; what many cells share is made once."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, results: Path) -> None:
         self._context = context
         self._limits = context.study.limits.model_dump()
         # For the record only: an edit of these words makes nothing stale.
@@ -137,6 +140,7 @@ class _Planner:
         self._locks: dict[str, str] = {}
         self._systems: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.sources: dict[str, Sources] = {}
+        self._paths = NamedPaths(context.file, results)
 
     def plan(
         self, cell: Cell, inputs: dict[str, Cell], order: int, waits: Iterable[Cell] = ()
@@ -152,7 +156,7 @@ class _Planner:
         stage = STAGES.get(cell.stage)
         taken = {role: (source.stage, source.id) for role, source in inputs.items()}
         environment = self._inside(cell, stage.environment(cell))
-        sources = sources_of(cell, stage, context.system)
+        sources = sources_of(cell, stage, context.system, context.file.parent)
         self.sources[sources.hash] = sources
         spec: dict[str, Any] = {
             "study": context.study.name,
@@ -172,6 +176,7 @@ class _Planner:
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
+        named = self._named(cell, spec)
         # What the runner is told besides: a change of these alone makes no record stale.
         spec |= {
             "fingerprint": fingerprint,
@@ -179,11 +184,27 @@ class _Planner:
             "cell_limits": self._limits,
             "taken": bool(context.takers(cell)),
         }
+        if named:
+            # Where they lie makes nothing stale; what they hold is an input.
+            spec["named"] = named
         if (until := until_spec(cell, stage, context)) is not None:
             spec["until"] = until
         if cell in context.optional:
             spec["optional"] = True
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
+
+    def _named(self, cell: Cell, spec: dict[str, Any]) -> list[str]:
+        """Return the paths that its options name and that nobody else says it reads, sorted."""
+        named = self._paths(spec)
+        if not named:
+            return []
+        known = {str(path.resolve()) for path in STAGES.get(cell.stage).files(spec)}
+        workload = cell.get("workload")
+        # Those are its data stage's.
+        declared = dataset_paths(workload) if workload in WORKLOADS else ()
+        return sorted(
+            path for path, key in named.items() if path not in known and key not in declared
+        )
 
     def _inside(self, cell: Cell, environment: str) -> str:
         """Return an environment's name, in the container that the cell or else the system asks for.
@@ -256,7 +277,7 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     shuffled = list(range(sum(map(len, expanded.values()))))
     random.Random(study.seed).shuffle(shuffled)
     order = iter(shuffled)
-    planner = _Planner(context)
+    planner = _Planner(context, results)
     planned = {
         name: _in_turn({
             cell_id: planner.plan(cell, inputs, next(order), waits.get(cell, ()))

@@ -51,13 +51,17 @@ def _wrappers(cell: Cell, system: System) -> list[str]:
 _KNOWN: dict[tuple[object, ...], Sources] = {}
 
 
-def sources_of(cell: Cell, stage: Stage, system: System) -> Sources:
-    """Hash the sources that the cell runs: the same for all cells of the same plug-ins."""
+def sources_of(cell: Cell, stage: Stage, system: System, ground: Path) -> Sources:
+    """Hash the sources that the cell runs: the same for all cells of the same plug-ins.
+
+    `ground` is the study's folder: what plug-ins import from below it counts too.
+    """
     plugins = tuple((registry.kind, name) for registry, name in stage.plugins(cell))
     wrappers = tuple(_wrappers(cell, system))
-    key = (cell.stage, plugins, wrappers, stage.launchers(cell, system), *stage.sources(cell))
+    launchers = stage.launchers(cell, system)
+    key = (ground, cell.stage, plugins, wrappers, launchers, *stage.sources(cell))
     if key not in _KNOWN:
-        _KNOWN[key] = hash_sources(frozenset(roots_of(cell, system)))
+        _KNOWN[key] = hash_sources(frozenset(roots_of(cell, system)), ground)
     return _KNOWN[key]
 
 
@@ -74,7 +78,7 @@ def check_launchers(system: System, where: Path) -> None:
 
 
 @cache
-def report_hash() -> str:
+def report_hash(ground: Path) -> str:
     """Hash what the report is made with: its modules, templates, styles, and the stages' parts."""
     roots = [PACKAGE / "report" / "build.py"]
     for folder in ("report", "analysis"):
@@ -84,4 +88,4 @@ def report_hash() -> str:
     stages = sys.modules["transect.stages"]
     for place in stages.__path__:
         roots += sorted(Path(place).glob("*/report.py"))
-    return code_hash(roots)
+    return code_hash(roots, ground)

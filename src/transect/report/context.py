@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
@@ -98,6 +99,20 @@ class Context:
             [_variant(cell) for cell in cells if cell.get("strategy")],
         )
 
+    def asks_for(self, work: str, *rules: str, section: str = "") -> bool:
+        """Whether the study is to be held beside a published work.
+
+        An entry of its `published` names it, or a question one of the `rules` that decide its claims, or the
+        section that shows them. Of all others nothing stands in the report.
+        """
+        named = (str(one.get("study") or "") for one in self.published)
+        if any(_plain(one) == _plain(work) for one in named):
+            return True
+        asked = [rule for one in self.questions for rule in one.answered_by]
+        return any(fnmatchcase(rule, one) for rule in rules for one in asked) or any(
+            section in getattr(one, "shown_in", ()) for one in self.questions if section
+        )
+
     @classmethod
     def empty(cls, study: str = "empty") -> Context:
         """Return a context without any record."""
@@ -131,6 +146,10 @@ class Context:
         """Failed records, then skipped ones, each in order of stage and cell."""
         bad = [record for record in self.records if record.status is not Status.OK]
         return sorted(bad, key=lambda r: (r.status is Status.SKIPPED, r.stage, r.cell_id))
+
+
+def _plain(work: str) -> str:
+    return work.replace("–", "-").casefold().strip()
 
 
 def _variant(cell: Cell) -> str:

@@ -165,12 +165,14 @@ class Running:
     """`transect launch` with ranks that write down their process ids."""
 
     def __init__(
-        self, folder: Path, *arguments: str, code: str = HANDLER, python: str = sys.executable
-    ) -> None:
+        self, folder: Path, *arguments: str, code: str = HANDLER, python: str = sys.executable,
+        ignored: tuple[signal.Signals, ...] = (),
+    ) -> None:  # fmt: skip
         self.child = subprocess.Popen(
             [*LAUNCH, *TORCH, "--ranks-per-node", "2", *arguments, "--", python, "-c", code],
             env=environment(), cwd=folder, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: [signal.signal(one, signal.SIG_IGN) for one in ignored],
         )  # fmt: skip
         self.pids = []
         for number in range(2):
@@ -223,11 +225,34 @@ def test_second_signal_ends_ranks_at_once(tmp_path):
     assert running.child.returncode == 143 and not running.alive()
 
 
-def test_interrupt_from_the_keyboard(tmp_path):
-    running = Running(tmp_path)
+# A shell starts what it puts in the background with SIGINT ignored.
+@pytest.mark.parametrize("ignored", [(), (signal.SIGINT,)], ids=["heard", "ignored"])
+def test_an_interrupt_ends_ranks(tmp_path, ignored):
+    running = Running(tmp_path, "--no-label", ignored=ignored)
     running.child.send_signal(signal.SIGINT)
     running.child.communicate(timeout=600)
     assert running.child.returncode == 130 and not running.alive()
+
+
+def test_a_hang_up_that_nohup_has_ignored_ends_nothing(tmp_path):
+    running = Running(tmp_path, ignored=(signal.SIGHUP,))
+    running.child.send_signal(signal.SIGHUP)
+    # Passed on after it, were it passed on.
+    running.child.send_signal(signal.SIGUSR1)
+    lines = sorted(running.child.stdout.readline() for _ in range(2))
+    assert lines == ["[0] SIGUSR1\n", "[1] SIGUSR1\n"]
+    running.child.terminate()
+    running.child.communicate(timeout=600)
+    assert running.child.returncode == 0 and not running.alive()
+
+
+def test_a_code_is_told_where_the_end_of_children_was_ignored():
+    done = subprocess.run(
+        [*LAUNCH, *TORCH, "--", sys.executable, "-c", "raise SystemExit(7)"], env=environment(),
+        capture_output=True, text=True, timeout=600,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
 
 
 @pytest.mark.parametrize("label", ["--label", "--no-label"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.analysis.claims import Answer, Evidence, Judgement, answers
+from transect.analysis.claims import CLAIMS, Answer, Evidence, Judgement, answers
 from transect.analysis.extrapolation import speed_up
 from transect.analysis.forecasts import mean_error
 from transect.analysis.out_of_core import sweeps
@@ -25,7 +25,10 @@ _SAID = {
 
 
 def claim_answers(context: Context) -> list[Answer]:
-    """Answer every published claim; none where no cell of the study could speak to any."""
+    """Answer every published claim; none where no cell of the study could speak to any, or it asks for none."""
+    works = {claim.source for claim in CLAIMS}
+    if not any(context.asks_for(work, "claim", section="claims") for work in works):
+        return []
     groups: list[TrainGroup] = context.of("train")
     found = context.curves
     speaks = (

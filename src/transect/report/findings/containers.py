@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from transect.analysis.containers import (
     LITTLE,
     QUESTIONS,
@@ -17,7 +19,14 @@ from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import clean, ends, factor, percent, quantity
 
-__all__ = ["PUBLISHED", "all_costs", "container_findings", "cost_words", "place_of"]
+__all__ = [
+    "PUBLISHED",
+    "all_costs",
+    "claim_answer",
+    "container_findings",
+    "cost_words",
+    "place_of",
+]
 
 # By which of them a study's question is answered.
 _TOPICS = {
@@ -67,8 +76,14 @@ def container_findings(context: Context) -> list[Finding]:
         able = [cost for cost in members if not cost.over_subscribed] or members
         top = max(able, key=lambda cost: (cost.shown, cost.ratio.value, cost.group.cell.id))
         findings.append(_finding(container, metric, top, len(able), small))
-    answer = published_answer(costs)
+    answer = claim_answer(context, costs)
     return findings if answer is None else [*findings, _published(answer)]
+
+
+def claim_answer(context: Context, costs: Iterable[ContainerCost]) -> Published | None:
+    """Return what is left of the published claim, where the study asks for it."""
+    asked = context.asks_for(PUBLISHED, "container.claim")
+    return published_answer(costs) if asked else None
 
 
 def _question(cost: ContainerCost) -> tuple[str, str, bool]:

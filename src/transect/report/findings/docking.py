@@ -37,6 +37,7 @@ COLUMN = "dock"
 
 # Of linear: less is called so.
 _NEAR_LINEAR = 0.9
+ASSESSMENT = "HPC assessment (GWDG SCC)"
 _PUBLISHED_CORES = 16
 _PUBLISHED_CUDA = 10e12
 _PUBLISHED_JULIA = 7.0
@@ -51,8 +52,9 @@ def docking_findings(context: Context) -> list[Finding]:
     missing = without_result(context.of("bench"))
     fastest = [finding for one in found if (finding := _fastest(one, missing)) is not None]
     openmp = [curve for curve in curves(rows) if curve.rows[0].model == "openmp"]
-    linear = [finding for curve in openmp if (finding := _linear(curve)) is not None]
-    return [*fastest, *linear, *_claims(rows, openmp)]
+    asked = context.asks_for(ASSESSMENT, "docking.claim")
+    linear = [finding for curve in openmp if (finding := _linear(curve, asked)) is not None]
+    return [*fastest, *linear, *(_claims(rows, openmp) if asked else ())]
 
 
 def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
@@ -123,7 +125,7 @@ def _decision(
     )  # fmt: skip
 
 
-def _linear(curve: Curve) -> Finding | None:
+def _linear(curve: Curve, asked: bool) -> Finding | None:
     """Say how far OpenMP scales; nothing where two times have no ratio."""
     # Threads that share cores cannot be faster for it.
     rows = [row for row in curve.rows if not row.group.over_subscribed]
@@ -148,7 +150,7 @@ def _linear(curve: Curve) -> Finding | None:
         f"({ends(speed_up, factor)}), {percent(speed_up.value / ideal)} of linear.",
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(last.time, 's')} per pose",
-            "" if last.threads >= _PUBLISHED_CORES
+            "" if last.threads >= _PUBLISHED_CORES or not asked
             else f"{count(last.threads, 'thread')} cannot show what {_PUBLISHED_CORES} cores do",
         ),
     )  # fmt: skip
@@ -209,7 +211,7 @@ def _claim(claim: str, here: str, *, decided: bool) -> Finding:
     return Finding(
         subject="claims", kind="claim", named=True,
         sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
-        claim=f"HPC assessment (GWDG SCC): {claim}; {here}.",
+        claim=f"{ASSESSMENT}: {claim}; {here}.",
         evidence="the section on docking has the times; rates by the formula are compared at equal poses "
         "per work-item only, which the study did not publish",
     )  # fmt: skip

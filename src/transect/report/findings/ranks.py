@@ -19,18 +19,28 @@ from transect.report.findings.finding import Finding, joined, least_sure, names,
 from transect.report.findings.parallel import strategy_words
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
-__all__ = ["place_words", "rank_findings", "serial_words", "series_name"]
+__all__ = ["asks_for_ranks", "place_words", "rank_findings", "serial_words", "series_name"]
+
+_RULES = tuple(
+    f"rank.{topic}"
+    for topic in ("near-linear", "stop", "sum-rate", "point-to-point", "larger-batch")
+)
+
+
+def asks_for_ranks(context: Context) -> bool:
+    """Whether the study is to be held beside what was published of training in Go with MPI."""
+    return context.asks_for(GO_WITH_MPI, *_RULES, section="ranks")
 
 
 def rank_findings(context: Context) -> list[Finding]:
-    """What the published study claims of ranks, and what the cells of this study say of each."""
-    groups = context.of("train")
-    found = problems(groups, context.network_fits)
+    """What cells of this study say of ranks, and where it asks for that, of what was published of them."""
+    groups, asked = context.of("train"), asks_for_ranks(context)
+    found = problems(groups, context.network_fits) if asked else []
     return [
         *(_near_linear(problem) for problem in found),
         *(_stops(problem, context.floors) for problem in found),
-        *([_sums(paths)] if (paths := sum_paths(groups)) else []),
-        *(_messages(one) for one in _strongest(point_to_point(groups, context.floors))),
+        *([_sums(paths, asked)] if (paths := sum_paths(groups)) else []),
+        *(_messages(one, asked) for one in _strongest(point_to_point(groups, context.floors))),
         *(_batches(one) for one in batch_sweeps(groups, context.floors)),
     ]
 
@@ -89,6 +99,8 @@ def _near_linear(problem: Problem) -> Finding:
             f"; here {series_name(best)} is {factor(stop.speed_up)} times as fast on {stop.fastest} ranks as on "
             f"{stop.base} ({percent(stop.efficiency)})"
         )
+    if problem.differs:
+        here += f"; here is other work: {', '.join(problem.differs)}"
     return Finding(
         subject="claims", kind="near-linear", named=True, sureness=Sureness.FIRM,
         short=f"{problem.name}: the published minutes are not near-linear{here}",
@@ -149,6 +161,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
         for one in problem.published
         if one.published is not None
     )
+    published = published if not problem.differs else ""
     return Finding(
         subject=problem.workload, kind="rank-stop", named=True, sureness=sureness,
         claim=f"{said}.{lacking}", tests=tuple(
@@ -163,7 +176,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
     )  # fmt: skip
 
 
-def _sums(paths: list[SumPath]) -> Finding:
+def _sums(paths: list[SumPath], asked: bool) -> Finding:
     """Say what a sum without a mean is: the mean at as many times the rate as replicas add up."""
     same, other = [one for one in paths if one.same], [one for one in paths if one.other]
     told = names([f"{_sum_name(one)} with {one.factor} replicas" for one in same], 4)
@@ -186,8 +199,8 @@ def _sums(paths: list[SumPath]) -> Finding:
         [d for p in paths for d in p.to_mean],
     )
     return Finding(
-        subject="claims", kind="sum-rate", named=True, sureness=sureness,
-        claim=f"{GO_WITH_MPI}: {claim}", short=claim.partition(": ")[0],
+        subject="claims" if asked else "study", kind="sum-rate", named=asked, sureness=sureness,
+        claim=f"{GO_WITH_MPI}: {claim}" if asked else claim, short=claim.partition(": ")[0],
         evidence=joined(
             f"final losses, seed by seed: at most {number(max(d for p in paths for d in p.to_scaled))} of it from the "
             f"scaled rate's, at least {number(min(far))} from the mean's" if near and far else "no seed is common to all three",
@@ -219,20 +232,23 @@ def _place(one: PointToPoint) -> tuple[bool, int]:
     return not one.crowded, one.group.cell.ranks
 
 
-def _messages(one: PointToPoint) -> Finding:
+def _messages(one: PointToPoint, asked: bool) -> Finding:
     result = one.result
     doubt = "" if result.shown else "; these runs cannot tell the two apart"
     if one.crowded:
         doubt = "; its ranks share cores, so this decides nothing"
     published = (
-        f"; published on as many ranks: {factor(one.published)} times" if one.published else ""
+        f"; published on as many ranks: {factor(one.published)} times"
+        if one.published and asked
+        else ""
     )
+    said = f"{GO_WITH_MPI}, point-to-point beside the collective: " if asked else ""
     return Finding(
-        subject="claims", kind="point-to-point", named=True,
+        subject="claims" if asked else "study", kind="point-to-point", named=True,
         sureness=no_firmer(result.sureness, one.group, one.other), comparisons=result.told,
         groups=(one.group, one.other), short=f"{place_words(one)}: {strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
-        claim=f"{GO_WITH_MPI}, point-to-point beside the collective: {strategy_words(one.group)} takes "
+        claim=f"{said}{strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
         f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",
         evidence=joined(

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.comparisons import Sureness, Verdict
-from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost, published_answer
+from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost
 from transect.analysis.groups import grouped
 from transect.analysis.verdicts import LEVEL
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.context import Context
-from transect.report.findings.containers import PUBLISHED, all_costs, cost_words, place_of
+from transect.report.findings.containers import (
+    PUBLISHED,
+    all_costs,
+    claim_answer,
+    cost_words,
+    place_of,
+)
 from transect.report.findings.deciding import same_within
 from transect.report.text import clean, percent, quantity, scale_for, with_ends
 
@@ -37,7 +43,7 @@ def containers_body(context: Context) -> Iterator[Part]:
         title = QUESTIONS[metric]
         yield Heading(f"{title[:1].upper()}{title[1:]}")
         yield _table(members)
-    answer = published_answer(costs)
+    answer = claim_answer(context, costs)
     if answer is not None:
         yield Heading("Published")
         yield table(

@@ -24,7 +24,12 @@ from transect.report.charts.theme import MUTED, Style
 from transect.report.columns import NOT_TOLD
 from transect.report.context import Context
 from transect.report.findings.parallel import strategy_words
-from transect.report.findings.ranks import place_words, serial_words, series_name
+from transect.report.findings.ranks import (
+    asks_for_ranks,
+    place_words,
+    serial_words,
+    series_name,
+)
 from transect.report.sections.batches import batch_blocks
 from transect.report.text import clean, factor, in_unit, number, percent, with_ends
 
@@ -40,23 +45,35 @@ _PUBLISHED = {
 
 def ranks_body(context: Context) -> Iterator[Part]:
     """Draw each problem with what was published of it; list stops, sums, messages and batches."""
-    groups = context.of("train")
-    found = problems(groups, context.network_fits)
+    groups, asked = context.of("train"), asks_for_ranks(context)
+    found = problems(groups, context.network_fits) if asked else []
     pairs, sums = point_to_point(groups, context.floors), sum_paths(groups)
     batches = list(batch_blocks(context))
     if not any((found, pairs, sums, batches)):
         return
-    yield Lead(
-        "What was published of parallel training in Go with MPI (2022), and what the same work gives here. Minutes of "
-        "another machine are no measure of this one: each line is scaled to a point of its own, and only its shape "
-        "is compared."
-    )
+    if found:
+        same = not any(problem.differs for problem in found)
+        beside = (
+            "what the same work gives here"
+            if same
+            else "what other work on the same networks gives here"
+        )
+        yield Lead(
+            f"What was published of parallel training in Go with MPI (2022), and {beside}. Minutes of "
+            "another machine are no measure of this one: each line is scaled to a point of its own, and only its shape "
+            "is compared."
+        )
+    else:
+        yield Lead(
+            "What messages, sums without a mean and larger batches do to a training on several ranks, each beside the same "
+            "training without."
+        )
     for problem in found:
         yield Heading(problem.name)
         yield from _problem(context, problem)
     if pairs:
         yield Heading("Point-to-point beside the collective")
-        yield _messages(pairs)
+        yield _messages(pairs, asked)
     if sums:
         yield Heading("A sum without a mean")
         yield _sums(sums)
@@ -73,6 +90,11 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
     made = _generated(context, problem.workload)
     if made:
         yield note(made)
+    if problem.differs:
+        yield note(
+            f"This is not the work that was published: {', '.join(problem.differs)}. How a sample's time changes with the ranks can be "
+            "compared; minutes, losses and accuracies cannot."
+        )
     every = [*problem.published, *problem.measured]
     yield _chart(context, problem, every)
     yield table(
@@ -168,7 +190,7 @@ def _as_it_is(row: _Row) -> str:
     )
 
 
-def _messages(pairs: list[PointToPoint]) -> Part:
+def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
     waited = "communication_time"
     return table(
         pairs,
@@ -178,9 +200,11 @@ def _messages(pairs: list[PointToPoint]) -> Part:
             digits("Waits (step)", lambda one: median_of(one.group, waited), in_unit("s"), NOT_TOLD),
             digits("Collective waits", lambda one: median_of(one.other, waited), in_unit("s"), NOT_TOLD),
             digits("Time of a sample, ratio", lambda one: with_ends(one.result.ratio)),
-            digits("Published ratio", lambda one: one.published, factor), words("", _decided),
+            *([digits("Published ratio", lambda one: one.published, factor)] if asked else []),
+            words("", _decided),
         ],
-        caption="Point-to-point over collective: time of a sample on equal ranks, and the published minutes' ratio",
+        caption="Point-to-point over collective: time of a sample on equal ranks"
+        + (", and the published minutes' ratio, of equal work" if asked else ""),
     )  # fmt: skip
 
 

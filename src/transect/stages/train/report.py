@@ -42,7 +42,7 @@ SECTIONS = (
     Section(key="memory", title="Past the memory", order=330, make=out_of_core_body),
     Section(key="asynchronous", title="Asynchronous updates", order=335, make=asynchronous_body),
     Section(key="claims", title="Published claims", order=345, make=claims_body),
-    Section(key="ranks", title="Ranks, published and here", order=346, make=ranks_body),
+    Section(key="ranks", title="Ranks, messages and batches", order=346, make=ranks_body),
     Section(key="hyperparameters", title="Hyper-parameters", order=350, make=hyperparameters_body),
     Section(key="equality", title="Equality of the trainers", order=400, make=equality_body),
 )

@@ -1,0 +1,140 @@
+"""What a plug-in imports from beside it, and files that its options name, belong to the fingerprints of its cells."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from transect.planning import code_hash
+from transect.planning.code_hash import closure, hash_sources
+from transect.planning.named_paths import NamedPaths
+
+
+@pytest.fixture
+def ground(tmp_path, monkeypatch):
+    """A study's folder with a plug-in folder in it."""
+    monkeypatch.setenv("TRANSECT_PLUGINS", str(tmp_path / "mine"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "mine").mkdir()
+    return tmp_path
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("INIT", "__init__")
+        path = path.with_name(f"{path.name}.py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def followed(ground: Path) -> set[str]:
+    """Return the files below the study's folder that the plug-in runs."""
+    for cached in (code_hash._text, code_hash._imports, code_hash._neighbours, code_hash._closure):
+        cached.cache_clear()
+    found = closure(ground / "mine/plugin.py", ground)
+    return {p.relative_to(ground).as_posix() for p in found if p.is_relative_to(ground)}
+
+
+FORMS = {
+    "absolute": "import helper",
+    "in a function": "def f():\n    import helper as h, os",
+    "behind a word": "try: import helper\nexcept ImportError: pass",
+    "of a name": "from helper import (\n    one,\n    two)",
+    "continued": "import os, \\\n    helper",
+    "relative": "from . import helper",
+    "by name": "import importlib\nh = importlib.import_module('helper')",
+    "as a file": "import runpy, pathlib\nrunpy.run_path(str(pathlib.Path(__file__).parent / 'helper.py'))",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_module_beside_a_plugin_is_followed(ground, form):
+    write(ground / "mine", plugin=FORMS[form], helper="", nobodys="")
+    assert followed(ground) == {"mine/plugin.py", "mine/helper.py"}
+
+
+def test_packages_nested_and_whatever_they_import_are_followed(ground):
+    write(
+        ground,
+        mine__plugin="from lib.deep.factors import F\n",
+        mine__lib__INIT="from .first import A\n",
+        mine__lib__first="import common.shared\n",
+        mine__lib__deep__INIT="",
+        mine__lib__deep__factors="from ..second import B\n",
+        mine__lib__second="",
+        mine__lib__third="",
+        common__shared="",
+    )
+    assert followed(ground) == {
+        "mine/plugin.py", "mine/lib/__init__.py", "mine/lib/first.py", "mine/lib/second.py",
+        "mine/lib/deep/__init__.py", "mine/lib/deep/factors.py", "common/shared.py",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["when imported", "when run"])
+def test_a_folder_that_a_plugin_makes_python_search_is_searched(ground, early):
+    line = "sys.path.insert(0, str(Path(__file__).parent / 'more'))"
+    write(ground / "mine", plugin=f"{line}\nimport helper", more__helper="")
+    if early:
+        sys.path.insert(0, str(ground / "mine/more"))
+    assert followed(ground) == {"mine/plugin.py", "mine/more/helper.py"}
+
+
+def test_the_packages_of_a_stage_in_a_plugin_folder_and_compiled_modules_are_followed(ground):
+    write(ground / "mine", plugin="import fast", INIT="")
+    (ground / "mine/fast.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
+    assert followed(ground) == {
+        "mine/plugin.py", "mine/__init__.py", "mine/fast.cpython-311-x86_64-linux-gnu.so"
+    }  # fmt: skip
+
+
+def test_files_are_named_from_the_study_on_so_that_two_of_a_name_are_told_apart(ground):
+    write(ground, mine__plugin="import a.one, b.one", mine__a__one="", mine__b__one="")
+    followed(ground)
+    code_hash._hash_sources.cache_clear()
+    names = hash_sources(frozenset({ground / "mine/plugin.py"}), ground).files
+    assert set(names) == {"mine/plugin.py", "mine/a/one.py", "mine/b/one.py"}
+
+
+def named(ground: Path, spec: dict) -> dict[str, str]:
+    found = NamedPaths(ground / "study.yaml", ground / "results")(spec)
+    return {Path(one).relative_to(ground).as_posix(): key for one, key in found.items()}
+
+
+@pytest.fixture
+def data(ground):
+    """Files and folders that options may name."""
+    for name in ("data/rows.csv", "mine/own.csv", "results/x/table.csv", "word"):
+        (ground / name).parent.mkdir(parents=True, exist_ok=True)
+        (ground / name).touch()
+    return ground
+
+
+NAMED = {
+    "a file": ({"parameters": {"dataset_options": {"table": "data/rows.csv"}}}, ["data/rows.csv"]),
+    "beside the plug-in": ({"model": {"options": {"table": "own.csv"}}}, ["mine/own.csv"]),
+    "in a list": ({"options": {"tables": [{"a": "word"}]}}, ["word"]),
+    "a folder": ({"rule": {"options": {"folder": "data"}}}, ["data"]),
+    "of a cell": ({"cell": {"options": [["deck", "data/rows.csv"]]}}, ["data/rows.csv"]),
+    # Benchmarks of file systems write there.
+    "a cell's folder": ({"cell": {"options": [["folder", "./data"]]}}, []),
+    "no option, a path": ({"toys": "./data"}, ["data"]),
+    "no option, a word": ({"workload": "data"}, []),
+    "not there": ({"options": {"table": "data/nothing.csv", "optimiser": "sgd", "empty": ""}}, []),
+    # What holds the results changes with every run.
+    "results": ({"options": {"a": "results", "b": ".", "c": "results/x/table.csv"}}, []),
+    "no text": ({"options": {"a": "x\0y", "b": "~nobody-has-this-name/x", "c": "x" * 300}}, []),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_what_an_option_names_is_found(data, case):
+    spec, expected = NAMED[case]
+    assert sorted(named(data, spec)) == expected
+
+
+def test_a_path_is_told_with_its_key_and_may_be_absolute(data):
+    spec = {"parameters": {"dataset_options": {"folder": "data", "table": str(data / "word")}}}
+    assert named(data, spec) == {"data": "folder", "word": "table"}
