@@ -34,6 +34,7 @@ _PLACEHOLDER = re.compile(
     r"\bX{1,6}\.X{1,6}\b|[\[<](?:(?:fill|insert|enter)[ _\-]?(?:in|here|value)?|TBD|TODO)[\]>]|<(?:value|number|result)>",
     re.IGNORECASE,
 )
+_NOTHING = (RunStatus.TRUNCATED, RunStatus.NO_RESULT)
 # Finds what is suspicious, refuses nothing.
 _DOUBTS = Refusal()
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b\0")) + b"\x7f"
@@ -150,7 +151,10 @@ class Scanner:
             if launch is not None and launch.benchmark == parser.benchmark:
                 block.command = launch.command
             launch = None
-            for run in _unless_template(_parse(parser, block), block, reader):
+            runs = _parse(parser, block)
+            if not self._forced:
+                runs = _of_a_log(runs, block, is_source(file, reader.head), reader.head)
+            for run in runs:
                 understood = True
                 yield _DOUBTS.judged(run)
             pushed = block.pushed_back
@@ -210,8 +214,12 @@ def no_result(file: str, reason: str, benchmark: str = UNKNOWN) -> Run:
     return Run(file=file, line=0, benchmark=benchmark, status=RunStatus.NO_RESULT, reason=reason)
 
 
-def _unless_template(runs: Iterator[Run], block: Block, reader: Reader) -> Iterator[Run]:
-    """Yield the runs of a block, and none where words stand in the place of all its numbers."""
+def _of_a_log(runs: Iterator[Run], block: Block, source: bool, head: bytes) -> Iterator[Run]:
+    """Yield the runs of a block, and none of what is no log.
+
+    Words stand in the place of all numbers, or a script or a page (`source`) has lines with which output begins,
+    without a number behind them.
+    """
     held: list[Run] | None = []
     for run in runs:
         if held is not None and not run.metrics:
@@ -220,14 +228,11 @@ def _unless_template(runs: Iterator[Run], block: Block, reader: Reader) -> Itera
         yield from held or ()
         held = None
         yield run
-    if held:
-        texts = (
-            block.first.text,
-            reader.head.decode("utf-8", "replace"),
-            *(run.reason for run in held),
-        )
-        if not any(map(_PLACEHOLDER.search, texts)):
-            yield from held
+    if not held or (source and all(run.status in _NOTHING for run in held)):
+        return
+    texts = (block.first.text, head.decode("utf-8", "replace"), *(run.reason for run in held))
+    if not any(map(_PLACEHOLDER.search, texts)):
+        yield from held
 
 
 def _parse(parser: Parser, block: Block) -> Iterator[Run]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from log_scan import scan
 
 from transect.hpc.base import Run
@@ -160,6 +162,10 @@ def nccl(op: str = "all_reduce", n: int = 4, redop: str = "sum", wrong: str = "0
 
 
 NCCL = nccl()
+# NCCL_DEBUG=INFO: NCCL writes lines of its own while a row is not over.
+NCCL_INFO = "node1:64:70 [1] NCCL INFO AllReduce: opCount 3f sendbuff 0x72 count 262144 datatype 7 op 0 root 0\n"
+NCCL_ROW = re.compile(r"(?m)^( +\d{7} +\d+ +float +sum +-1)(( +[\d.]+){4})(( +[\d.]+){4})$")
+NCCL_PIECES = NCCL_ROW.sub(rf"\1{NCCL_INFO}\2{NCCL_INFO * 2}\4", NCCL)
 
 
 GRAPH500 = "".join(

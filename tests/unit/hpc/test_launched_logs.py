@@ -139,3 +139,28 @@ def test_a_form_that_nobody_filled_in_is_no_log(words: str) -> None:
     # A number in it is a result, or why it is none.
     stream = WHOLE["stream"].text
     assert told(stream.replace("16000.0", words))[0][1] == "truncated"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/bin/bash\ncat <<EOF > config\nSCALE: 20\nedgefactor: 16\nEOF\n",
+        "# Benchmarking Exchange\n\nSee below.\n\n```yaml\nModel: resnet50\nBatch size: 32\n```\n",
+    ],
+)
+def test_a_line_of_a_script_or_a_page_with_which_output_begins_is_no_run(text: str) -> None:
+    assert told(text) == [("unknown", "no-result", 0)]
+    # Where somebody says what it is, it is that.
+    assert scan("#!/bin/sh\nSCALE: 20\n", "graph500")[0].benchmark == "graph500"
+
+
+def test_results_and_failures_on_a_page_are_told() -> None:
+    table = WHOLE["stream"].text
+    assert told(f"# A page\n```\n{table}```\n")[0][:2] == ("stream", "ok")
+    cut = table[: table.index("Scale:")]
+    assert told(f"# A page\n```\n{cut}```\n")[0][:2] == ("stream", "truncated")
+    died = "STREAM version $Revision: 5.10 $\nsrun: error: n1: task 0: Killed\n"
+    assert told(f"# A page\n```\n{died}```\n")[0][:2] == ("stream", "failed")
+    # A job that shows its script first.
+    shown = f"job 7 on n1\n#!/bin/bash\n#SBATCH -n 1\n{table[: table.index('Function')]}"
+    assert told(shown)[0][:2] == ("stream", "truncated")

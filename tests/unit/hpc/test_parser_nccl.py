@@ -8,6 +8,8 @@ import pytest
 from log_scan import scan
 from network_logs import (
     NCCL,
+    NCCL_INFO,
+    NCCL_ROW,
     first,
     nccl,
 )
@@ -90,29 +92,25 @@ def test_nccl_several_types_are_told_apart_by_phase() -> None:
     }
 
 
-INFO = "node1:64:70 [1] NCCL INFO AllReduce: opCount 3f sendbuff 0x72 count 262144 datatype 7 op 0 root 0\n"
-ROW = re.compile(r"(?m)^( +\d{7} +\d+ +float +sum +-1)(( +[\d.]+){4})(( +[\d.]+){4})$")
-
-
 @pytest.mark.parametrize(
     "info",
     [
-        INFO,
-        INFO * 3 + "[2026-01-31 12:00:00] node1:64:70 [0] NCCL WARN something else\n",
-        "[1,3]<stdout>:" + INFO,
+        NCCL_INFO,
+        NCCL_INFO * 3 + "[2026-01-31 12:00:00] node1:64:70 [0] NCCL WARN something else\n",
+        "[1,3]<stdout>:" + NCCL_INFO,
     ],
 )
 def test_nccl_rows_cut_by_what_nccl_itself_says(info: str) -> None:
     whole = first(NCCL)
     for cut in (rf"\1{info}\2{info}\4", rf"\1{info}\2\4", rf"\1\2{info}\4"):
-        text = ROW.sub(cut, NCCL)
+        text = NCCL_ROW.sub(cut, NCCL)
         assert text.count("NCCL INFO") >= 4
         run = first(text)
         assert (run.status, run.warnings, run.metrics) == ("ok", [], whole.metrics), run.reason
 
 
 def test_a_nccl_row_of_which_a_piece_is_missing_is_no_row() -> None:
-    text = ROW.sub(rf"\1{INFO}\2{INFO}\4", NCCL)
+    text = NCCL_ROW.sub(rf"\1{NCCL_INFO}\2{NCCL_INFO}\4", NCCL)
     halves = [
         line
         for line in text.splitlines(keepends=True)
@@ -128,7 +126,7 @@ def test_a_nccl_row_of_which_a_piece_is_missing_is_no_row() -> None:
 
 
 def test_pieces_of_rows_that_two_programs_print_at_once_are_not_put_together() -> None:
-    text = ROW.sub(rf"\1{INFO}\2{INFO}\4", NCCL)
+    text = NCCL_ROW.sub(rf"\1{NCCL_INFO}\2{NCCL_INFO}\4", NCCL)
     twice = "".join(line * 2 for line in text.splitlines(keepends=True))
     whole = {(m.size, m.phase, m.printed) for m in first(NCCL).metrics}
     assert all({(m.size, m.phase, m.printed) for m in run.metrics} <= whole for run in scan(twice))
@@ -145,7 +143,8 @@ def test_pieces_of_rows_that_two_programs_print_at_once_are_not_put_together() -
 def test_labels_of_ranks_within_a_nccl_row() -> None:
     label = "[1,0]<stdout>:"
     text = "".join(
-        label + line for line in ROW.sub(rf"\1{label}\2{label}\4", NCCL).splitlines(keepends=True)
+        label + line
+        for line in NCCL_ROW.sub(rf"\1{label}\2{label}\4", NCCL).splitlines(keepends=True)
     )
     run = first(text)
     assert (run.status, run.metrics) == ("ok", first(NCCL).metrics), run.reason

@@ -65,6 +65,7 @@ LOGS = {
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),
     "nccl-tests": Log(network.NCCL, "nccl-tests"),
+    "nccl-tests pieces": Log(network.NCCL_PIECES, "nccl-tests"),
     "graph500": Log(network.GRAPH500, "graph500"),
     "npb": Log(network.NPB, "npb"),
     "mlperf": Log(learning.mlperf(), "mlperf-training"),
