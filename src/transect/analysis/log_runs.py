@@ -34,14 +34,16 @@ READS = "ingest"
 # is taken for a setting by mistake keeps two runs apart and is named, one that is left out mixes unlike work.
 _NO_SETTING = re.compile(
     r"(?:^|[_\W])(?:date|began|ended|started|time\d*|timestamp|hosts?|hostname|machine|node_?name|path|dir|file|files?name|"
-    r"command|program|device|gpu|cpu|driver|build|compile\w*|version\w*|headers|library|platform|org|poc\w*|email|hash|seed|"
+    r"command|program|driver|build|compile\w*|(?:api)?version\w*|hplinpack|tensorflow|headers|library|platform|org|poc\w*|email|(?<!config-)hash|seed|"
     r"label|last\w*|residual\w*|errors?\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
     r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|wtick|avail\w*|job_?id|state|exit_code|"
-    r"number of cg sets|iterations per set|optimized cg iterations per set|steps_this_run)(?:$|[_\W])",
+    r"number of cg sets|iterations per set|optimized cg iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)(?:$|[_\W])",
     re.I,
 )  # fmt: skip
 # Parameters that tell which machine a run was on.
-_MACHINE = re.compile(r"^(?:device|gpu|machine|platform|cpu)$", re.I)
+_MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
+# Where one of them says which kind it is told to use, that is a setting.
+_KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
 
 _DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
 _PRINTED = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S")
@@ -154,7 +156,9 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
         when if len(printed) < _TELLING else "",
     ]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
-    machine = {name: str(value) for name, value in first.parameters.items() if _MACHINE.match(name)}
+    machine = {
+        name: str(value) for name, value in first.parameters.items() if _of_machine(name, value)
+    }
     return Record(
         study=record.study, stage=READS, cell=cell, cell_id=cell.id,
         status=Status.OK if first.valid else Status.FAILED, cause=None if first.valid else bad,
@@ -182,11 +186,15 @@ def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
     ]
 
 
+def _of_machine(name: str, value: Any) -> bool:
+    return _MACHINE.fullmatch(name) is not None and str(value).lower() not in _KINDS
+
+
 def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, canonical_json(value).strip('"'))
         for name, value in sorted(parameters.items())
-        if not _NO_SETTING.search(name)
+        if not (_NO_SETTING.search(name) or _of_machine(name, value))
     )
 
 

@@ -31,10 +31,15 @@ class SystemRace:
     others: Mapping[str, Comparison]
 
     @property
+    def systems(self) -> tuple[str, ...]:
+        """All that have the number, sorted."""
+        return tuple(sorted((str(self.best.cell.get("system")), *self.others)))
+
+    @property
     def winner(self) -> str | None:
         """The system that is better than every other; None where one cannot be told from the best."""
         won = all(one.verdict is Verdict.BETTER for one in self.others.values())
-        return self.best.cell.system if won else None  # type: ignore[attr-defined]
+        return str(self.best.cell.get("system")) if won else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -68,6 +68,13 @@ def test_where_and_when_it_ran_and_what_came_of_it_are_no_settings(tmp_path, com
     assert compared()[1]["others"][0]["pairs"] == 1
 
 
+def test_which_kind_of_device_was_asked_for_is_a_setting(tmp_path, compared):
+    for name, device in (("a", "CPU"), ("b", "GPU")):
+        runs = {f"x/{n}.out": stream_run(100 + n, device=device) for n in range(3)}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[1]["others"][0]["pairs"] == 0
+
+
 def test_of_an_archive_that_grew_only_what_is_new_is_held_beside_the_base(tmp_path, compared):
     old = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 1, 4))}
     new = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(800, 2, 4), start=4)}

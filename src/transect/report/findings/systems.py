@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, settings_in_words, untold
+from transect.analysis.log_runs import NOTHING_TOLD, LogCell, settings_in_words
 from transect.analysis.system_races import SystemRace, Unmatched, system_races
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, least_sure, names
+from transect.report.findings.finding import Finding, joined, least_sure, lost_runs, names
 from transect.report.text import clean, clipped, count
 
 __all__ = ["system_findings"]
@@ -21,8 +21,9 @@ _CLIP = 160
 def system_findings(context: Context) -> list[Finding]:
     """Say for each benchmark and choice of settings which system is faster, and what is not compared."""
     races, unmatched = system_races(context.records, margin=context.aims.margin)
-    by_cell = grouped(races, lambda race: race.cell)
-    found = [finding for cell, own in by_cell.items() for finding in _of(cell, own)]
+    # A number that one of the systems lacks says nothing of it.
+    alike = grouped(races, lambda race: (race.cell, race.systems))
+    found = [_of(cell, systems, own) for (cell, systems), own in alike.items()]
     return [*found, *map(_unlike, unmatched)]
 
 
@@ -30,10 +31,7 @@ def _named(cell: LogCell) -> str:
     return clean(f"{cell.benchmark} {cell.variant}".strip())
 
 
-def _of(cell: LogCell, races: Sequence[SystemRace]) -> Iterator[Finding]:
-    systems = sorted(
-        {name for race in races for name in (race.best.cell.get("system"), *race.others)}
-    )
+def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> Finding:
     winners = {race.winner for race in races}
     told = [one for race in races for one in race.others.values()]
     factors = sorted(one.factor for one in told if one.verdict is Verdict.BETTER)
@@ -68,13 +66,15 @@ def _of(cell: LogCell, races: Sequence[SystemRace]) -> Iterator[Finding]:
             f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {one.reason}"
             for race in races[:_SHOWN] for name, one in race.others.items()
         ),
-        f"{len(races) - _SHOWN} more numbers" if len(races) > _SHOWN else "",
+        count(len(races) - _SHOWN, "more number") if len(races) > _SHOWN else "",
+        *dict.fromkeys(
+            f"{clean(str(race.best.cell.get('system')))}: {lost}"
+            for race in races if (lost := lost_runs(race.best))
+        ),
         "what other nodes of a system would say is in no log",
     )  # fmt: skip
-    if untold(cell) and sureness is Sureness.FIRM:
-        sureness = Sureness.TENTATIVE
-    yield Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness, kind="system",
-                  named=True, comparisons=tuple(told))  # fmt: skip
+    return Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness, kind="system",
+                   named=True, comparisons=tuple(told))  # fmt: skip
 
 
 def _unlike(one: Unmatched) -> Finding:
