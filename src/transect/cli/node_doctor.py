@@ -30,7 +30,7 @@ Row = dict[str, str]
 Program = dict[str, Any]
 
 # The time limit of a job here.
-_RUN_S = 180
+_RUN_S = 300
 # What workers import of an environment's packages, by the names that these have in lock files.
 _IMPORTED = ("numpy", "pydantic", "psutil", "mpi4py", "torch", "tensorflow", "onnx", "onnxruntime")
 
