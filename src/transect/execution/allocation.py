@@ -179,7 +179,7 @@ def stays_here(system: Mapping[str, Any]) -> bool:
 def lost_daemon(guard: Guard) -> str:
     """Return on which nodes the daemon of the running cell's job step has died, in a sentence, or nothing.
 
-    The cell's step is the last one that its job began.
+    The ranks that it left there are ended. The cell's step is the last one that its job began.
     """
     job = os.environ.get("SLURM_JOB_ID")
     listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i") if job else None

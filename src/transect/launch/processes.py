@@ -27,8 +27,8 @@ _MEMORY_POLL_S = 0.2
 _SEARCH_S = 2.0
 # The first look: before, a payload holds nothing worth a look.
 _FIRST_POLL_S = 0.05
-# When `lost` is asked first, and the longest pause after that: it costs what it is asked of.
-_FIRST_QUESTION_S = 10.0
+# When `lost` is asked first, and again: rarely, for it takes a hundredth of a second from what is measured.
+_FIRST_QUESTION_S = 30.0
 _QUESTIONS_S = 60.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Bounds: srun and mpiexec need a second to end their ranks, and more beside busy neighbours.
@@ -250,7 +250,7 @@ def run(
                         if why := lost():
                             end = "lost"
                             break
-                        next_question = min(2 * now, now + _QUESTIONS_S)
+                        next_question = now + _QUESTIONS_S
                 ends.wait(min(next_look, seconds) - now)
             failed = [(code, one.pid) for code, one in zip(codes, children, strict=True) if code]
             # One that died by a signal comes first: others fail because it is gone.

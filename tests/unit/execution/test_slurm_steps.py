@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -142,6 +145,18 @@ def test_what_a_busy_controller_does_not_answer_is_asked_again(programs):
     with pytest.raises(MissingDependency, match="timed out"):
         (programs / "calls").unlink()
         slurm.ask("scontrol", "x", patience_s=0)
+
+
+@pytest.mark.env
+def test_whoever_waits_for_an_answer_is_told_once_why(programs, monkeypatch, capsys):
+    monkeypatch.setattr(slurm, "_IN_SILENCE_S", 0)
+    script(programs, "sacct", counted(programs, [BUSY, BUSY, "echo told"]))
+    assert slurm.ask("sacct", "-X") == "told"
+    assert re.findall(r"sacct -X: .*timed out.*: asked again for 300 s", capsys.readouterr().err)
+    (programs / "calls").unlink()
+    monkeypatch.setattr(slurm, "_IN_SILENCE_S", 60)
+    assert slurm.ask("sacct", "-X") == "told"
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.env
@@ -306,8 +321,15 @@ def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
     # The last step is the cell's; the first is that of the watchers.
     script(programs, "squeue", "printf '8.0\\n8.3\\n8.batch\\n8.extern\\n'")
     script(programs, "scontrol", f'[ "$2" = 8.3 ] || exit 0; {KILLED_DAEMON}')
+    orphan, other = (
+        subprocess.Popen(["sleep", "6000"], env={"SLURM_JOB_ID": "8", "SLURM_STEP_ID": step})
+        for step in ("3", "2")
+    )
     nodes = "n1, n2" if isinstance(guard, AllocationGuard) else socket.gethostname()
     assert lost_daemon(guard) == f"slurmstepd of step 8.3 has died on {nodes}"
+    assert orphan.wait() == -signal.SIGKILL and other.poll() is None
+    other.kill()
+    other.wait()
     # An answer to this is none to the next look.
     assert guard.look()[0]["host"] == socket.gethostname()
     for text in (ENDED_DAEMON, "exit 0"):
