@@ -31,7 +31,7 @@ def verify(
     """Check all records of a study; exit code 1 when one does not hold, each of these named.
 
     A record's own checksum, those of all files beside it, and whether what it was made from is still
-    the same. Where there is an RO-Crate, every file of the folder: those that are missing, changed or added.
+    the same; source files that were edited since are named, and no damage. Where there is an RO-Crate, every file of the folder: those that are missing, changed or added.
     It reads everything, and changes nothing; `make report` makes again what is damaged.
     Example: transect verify quick
     """
@@ -43,7 +43,7 @@ def verify(
     sealed = check_crate(paths.folder)
     if not verdicts and sealed is None:
         raise BadInput(f"{paths.folder}: no records there, expected those of a study that has run")
-    told = [one for one in verdicts if one.wrong or one.note]
+    told = [one for one in verdicts if one.wrong or one.note or one.edited]
     wrong = sum(bool(one.wrong) for one in verdicts)
     unsealed = sum(one.note == UNSEALED for one in verdicts)
     alone = sum(bool(one.note) for one in verdicts) - unsealed
@@ -61,6 +61,12 @@ def verify(
         more = f", {unsealed} have no checksum of their own" if unsealed else ""
         more += f", {alone} were not held to what they were made from" if alone else ""
         print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
+        if names := sorted({name for one in verdicts for name in one.edited}):
+            cells = sum(bool(one.edited) for one in verdicts)
+            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            print_lines(
+                f"{cells} of them were made by another {names[0]}{others}: `transect why` names what runs again"
+            )
         if sealed is not None:
             _say(sealed)
     if wrong or (sealed is not None and not sealed.holds):

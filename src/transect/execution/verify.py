@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
 from transect.domain.record import own_record, read_record
 from transect.execution.job import load_job
-from transect.execution.plan_files import read_block
+from transect.execution.plan_files import read_block, study_file
 from transect.execution.run_cell import fingerprint_of
 from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
+from transect.planning.code_hash import changed_sources
 
 __all__ = ["UNSEALED", "Verdict", "verify_records"]
 
@@ -27,12 +30,16 @@ _ALONE = "what it was made from is not all here: there is no folder environments
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What became of one record. `wrong` is empty for one that holds; `note`: what was not checked."""
+    """What became of one record. `wrong` is empty for one that holds; `note`: what was not checked.
+
+    `edited` are source files of it that are other ones now: it is what was written, and its cell would run again.
+    """
 
     stage: str
     cell: str
     wrong: str = ""
     note: str = ""
+    edited: tuple[str, ...] = ()
 
 
 def _specs(paths: StudyPaths) -> dict[tuple[str, str], dict[str, Any]]:
@@ -91,5 +98,19 @@ def verify_records(paths: StudyPaths) -> Iterator[Verdict]:
     """Yield a verdict on every record, sorted by stage and cell. Reads all files beside them."""
     paths = StudyPaths(results=paths.results.resolve(), study=paths.study)
     specs = _specs(paths)
+    edited = cache(partial(_edited, paths, study_file(paths)))
     for path in sorted(paths.folder.glob("*/*~*/record.json")):
-        yield _look(path, specs.get((path.parts[-3], path.parts[-2])), paths)
+        spec = specs.get((path.parts[-3], path.parts[-2]))
+        verdict = _look(path, spec, paths)
+        if spec is not None and not (verdict.wrong or verdict.note):
+            verdict = replace(verdict, edited=edited(str(spec["sources"])))
+        yield verdict
+
+
+def _edited(paths: StudyPaths, study: Path | None, sources: str) -> tuple[str, ...]:
+    """Return which of the source files that a hash stands for are other ones now."""
+    try:
+        files = json.loads(paths.sources(sources).read_text(encoding="utf-8"))
+        return tuple(changed_sources(files, study.parent if study else None))
+    except (OSError, ValueError, AttributeError):
+        return ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from transect import stages
 from transect.domain.files import digest
 from transect.domain.registry import plugin_folders
 
-__all__ = ["PACKAGE", "Sources", "closure", "code_hash", "hash_sources"]
+__all__ = ["PACKAGE", "Sources", "changed_sources", "closure", "code_hash", "hash_sources"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _NAMES = r"import[ \t]+(\([^)]*\)|(?:\\\n|[^\n])+)"
@@ -210,3 +210,10 @@ def _hash_sources(roots: frozenset[Path], grounds: tuple[Path, ...]) -> Sources:
 def code_hash(roots: Iterable[Path], ground: Path | None = None) -> str:
     """Hash the closures of all roots: 16 hexadecimal digits, equal on every machine."""
     return hash_sources(frozenset(roots), ground).hash
+
+
+def changed_sources(files: Mapping[str, str], ground: Path | None) -> list[str]:
+    """Return which of the files of `Sources` are other ones now; of what lies nowhere here nothing is said."""
+    places = (PACKAGE.parent, *_grounds(ground))
+    found = {name: [file for place in places if (file := place / name).is_file()] for name in files}
+    return [name for name, own in found.items() if own and _file_hash(own[0]) != files[name]]

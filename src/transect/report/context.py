@@ -21,7 +21,10 @@ from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report.charts.theme import Style, Styles
 
-__all__ = ["Context"]
+__all__ = ["THESIS", "Context"]
+
+# The thesis on tickets, as studies call it: its claims are on runtimes, retraining and classifiers.
+THESIS = "Göttingen 2024"
 
 
 class Context:

@@ -25,7 +25,7 @@ from transect.analysis.serving import (
     versus,
 )
 from transect.analysis.statistics import NoiseFloor, Spread
-from transect.report.context import Context
+from transect.report.context import THESIS, Context
 from transect.report.findings.finding import Finding, floor_text, inside_run, joined, median, names
 from transect.report.findings.runtimes import (
     RULE,
@@ -62,7 +62,8 @@ def overhead_findings(context: Context) -> list[Finding]:
     others = [name for name in context.workloads("infer") if name not in sizes]
     points = [own for name in others for own in _points(context, name)]
     thesis = [own for own in points if _thesis(own, context.floors) is not None]
-    return [*calls, *(_verdict(own, context.floors) for own in thesis or points)]
+    asked = context.asks_for(THESIS, "overhead.ffi-overhead")
+    return [*calls, *(_verdict(own, context.floors, asked) for own in thesis or points)]
 
 
 def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
@@ -161,7 +162,7 @@ def _thesis(groups: Sequence[InferGroup], floors: Floors) -> Versus | None:
     return next(filter(None, pairs), None)
 
 
-def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
+def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Finding:
     equal, thesis = _pair(groups, EQUAL, EQUAL, floors), _thesis(groups, floors)
     assert equal is not None
     near = nearness(equal)
@@ -170,7 +171,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
     )
     single = _single(groups, floors)
     if thesis is None:
-        claim += f": {near.value}; the thesis's settings were not run"
+        claim += f": {near.value}" + ("; the thesis's settings were not run" if asked else "")
     else:
         claim = (
             f"the latency of {_RUST} is {times_text(thesis)} that of {REFERENCE} under the thesis's "

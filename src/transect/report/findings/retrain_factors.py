@@ -18,7 +18,7 @@ from transect.analysis.retraining import (
 )
 from transect.analysis.statistics import Spread, Summary
 from transect.analysis.verdicts import Chance, chance_of_shift
-from transect.report.context import Context
+from transect.report.context import THESIS, Context
 from transect.report.findings.finding import Finding, joined, names, no_firmer
 from transect.report.text import clipped, count, tenths
 
@@ -66,21 +66,22 @@ def _given(effect: Effect) -> str:
 
 def factor_findings(context: Context) -> list[Finding]:
     """Per full design: what the published change of all factors at once is due to, and each effect."""
+    asked = context.asks_for(THESIS, "factor.retraining-gain", "factor.retraining-factor")
     return [
         finding
         for workload in context.workloads("retrain")
         for design in designs(context.of("retrain", workload), SCORE)
-        for finding in _of_design(design, context.aims.looks_at("retrain"))
+        for finding in _of_design(design, context.aims.looks_at("retrain"), asked)
     ]
 
 
-def _of_design(design: Design, looks: int) -> Iterator[Finding]:
+def _of_design(design: Design, looks: int, asked: bool) -> Iterator[Finding]:
     if not design.scores:
         yield _none(design)
         return
     share = _published(design)
     if share is not None:
-        yield _gain(design, share, looks)
+        yield _gain(design, share, looks, asked)
     found = effects(design)
     if found:
         yield _effects(design, found, looks)
@@ -100,7 +101,7 @@ def _published(design: Design) -> Attribution | None:
     return None
 
 
-def _gain(design: Design, share: Attribution, looks: int) -> Finding:
+def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Finding:
     parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(
         f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b
@@ -120,7 +121,8 @@ def _gain(design: Design, share: Attribution, looks: int) -> Finding:
         tests=_tests([(share.gains, not _crosses(share.gain))], looks),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
-            _seeds(design), "published: .49 to .56 with PyTorch, .70 with ONNX Runtime's training",
+            _seeds(design),
+            "published: .49 to .56 with PyTorch, .70 with ONNX Runtime's training" if asked else "",
         ),
     )  # fmt: skip
 

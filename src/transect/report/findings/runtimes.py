@@ -23,7 +23,7 @@ from transect.analysis.serving import (
 )
 from transect.analysis.statistics import Spread
 from transect.domain.record import Status
-from transect.report.context import Context
+from transect.report.context import THESIS, Context
 from transect.report.findings.finding import Finding, floor_text, inside_run, joined, names
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import clipped, count, ends, factor
@@ -249,21 +249,26 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
     """Hold PyTorch beside ONNX Runtime against the published factor, per workload."""
     of_workload = grouped(cases, lambda case: case.workload)
     few = len(of_workload) <= _FEW
+    asked = context.asks_for(THESIS, "runtime.framework")
     for workload, own in of_workload.items() if few else [("study", list(cases))]:
         verdicts = grouped(own, _factor)
         if few:
-            told = "; ".join(_ratios(same, verdict) for verdict, same in verdicts.items())
+            told = "; ".join(
+                _ratios(same, verdict if asked else "") for verdict, same in verdicts.items()
+            )
             claim = f"the latency of {_FRAMEWORK} is {told}"
         else:
             told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
-            claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: {told}; {_span(own)}"
+            claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: "
+            claim += f"{told}; {_span(own)}" if asked else _span(own)
         sure = {sureness_of(case.pair) for case in own}
         mixed = _UNKNOWN in verdicts or Sureness.TENTATIVE in sure
         sureness = Sureness.TENTATIVE if mixed else Sureness.FIRM
         yield Finding(
             subject=workload, scope=f"at {_point(own)}" if few else "", kind="framework",
             named=not few,
-            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}.",
+            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}."
+            if asked else f"{claim}.",
             evidence=_evidence(own), comparisons=_comparisons(own),
             sureness=Sureness.OPEN if list(verdicts) == [_UNKNOWN] else sureness,
         )  # fmt: skip
@@ -282,7 +287,7 @@ def _factor(case: _Case) -> str:
 def _ratios(cases: Sequence[_Case], verdict: str) -> str:
     parts = [f"{_times(alike)} on {where}"
              for where, alike in grouped(cases, lambda case: case.where).items()]  # fmt: skip
-    return f"{names(parts, 9)} that of {_RUNTIME}: {verdict}"
+    return f"{names(parts, 9)} that of {_RUNTIME}" + (f": {verdict}" if verdict else "")
 
 
 def _on_cuda(context: Context, cases: Sequence[_Case]) -> str:

@@ -97,9 +97,12 @@ def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
     )
     evidence = (
         f"sum against mean in {count(len(pairs), 'pair')} of the same start, batches and learning "
-        "rate, each held against a reference that sums or averages alike; the published Go study "
-        "sums, so its training changes with the number of ranks"
+        "rate, each held against a reference that sums or averages alike"
     )
+    if published:
+        evidence += (
+            "; the published Go study sums, so its training changes with the number of ranks"
+        )
     return [_finding(workload, claim, evidence, _sureness(pair))]
 
 
