@@ -12,7 +12,6 @@ The folder of each environment that `needs.txt` names is in its variable TRANSEC
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import math
 import re
@@ -20,20 +19,20 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, Interruption, say_fault
-from transect.domain.files import write_atomic
+from transect.domain.files import write_atomic, write_if_changed
 from transect.domain.paths import environments_folder
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.build_image import build_image
+from transect.execution.build_lock import build_lock
+from transect.execution.build_log import told
 from transect.execution.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
@@ -49,34 +48,11 @@ __all__ = ["build", "chosen", "made", "main", "sized"]
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
-_TAIL_LINES = 15
 _AGAIN = "`transect retry RESULTS/STUDY`, and call snakemake again"
-# What compilers, CMake, make and our own scripts call an error. What pip calls one (two words, or
-# many in capitals) only frames them.
-_ERROR = re.compile(
-    r"(?:^|[\s:])(?:fatal )?error: (?!subprocess-exited|metadata-generation|legacy-install)"
-    r"|^\s*CMake Error|\*\*\* .*Error \d"
-)
-_AROUND = 2, 5
-# A compiler's command line can be kilobytes long.
-_WIDTH = 300
 
 
 class _Failed(ValueError):
     """A command of a build failed, or what is built changed under it."""
-
-
-def told(lines: list[str]) -> str:
-    """Return what a failed build said: the lines around its first error, and its last lines."""
-    lines = [line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…" for line in lines]
-    start = max(0, len(lines) - _TAIL_LINES)
-    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), None)
-    if first is None:
-        return "\n".join(lines[start:])
-    before, after = max(0, first - _AROUND[0]), first + _AROUND[1]
-    if after >= start:
-        return "\n".join(lines[min(before, start) :])
-    return "\n".join([*lines[before:after], "[…]", *lines[start:]])
 
 
 def _needs(name: str, log: Path) -> dict[str, str]:
@@ -142,22 +118,10 @@ def _made(folder: Path, name: str) -> dict[str, Any] | None:
     return facts if whole else None
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of an environment: two studies may ask at once, and the second one waits."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"[transect] waits for another build of {folder}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
     say(f"[transect] building environment '{name}' in {folder}")
     start = time.monotonic()
+    log.unlink(missing_ok=True)
     # A builder that was killed leaves its pip behind, which would write into ours.
     clear_leftovers(folder)
     try:
@@ -197,8 +161,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
         return facts | {"status": "failed", "message": text}
     try:
-        log.unlink(missing_ok=True)
-        with _locked(folder):
+        with build_lock(folder, log):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
@@ -273,7 +236,8 @@ def main() -> int:
         choices = load_model(given.system, System).environments if given.system else {}
         log = given.out.with_suffix(".log").resolve()
         facts = made(given.name, choices.get(given.name), log, given.lock)
-        write_atomic(given.out, json.dumps(sized(facts), indent=1) + "\n")
+        # One that another study has written meanwhile stays: its cells are no older than it.
+        write_if_changed(given.out, json.dumps(sized(facts), indent=1) + "\n")
     except Interruption as end:
         return end.code
     except FAULTS as error:

@@ -6,20 +6,18 @@ a second builder waits for the first. It is tried once with its wrapper before a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
+from transect.execution.build_lock import build_lock
 from transect.execution.image_root import NotMade, make_root
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
@@ -29,18 +27,6 @@ from transect.planning.images import definition_of, image_folder, image_lock
 __all__ = ["build_image", "image_changed", "image_of"]
 
 _TRY_S = 120
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"[transect] waits for another build of {folder}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _remove(folder: Path) -> None:
@@ -161,7 +147,7 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
         # Before the lock: a cache that others keep may be readable only.
         made = _whole(folder, form)
         if made is None:
-            with _locked(folder):
+            with build_lock(folder):
                 made = _whole(folder, "folder") or _make(
                     environment, folder, Path(built["python"]).parents[1]
                 )

@@ -1,12 +1,13 @@
-"""Ctrl-C and SIGTERM: noted, and passed on to the runners that Snakemake would wait for."""
+"""Ctrl-C, SIGTERM and SIGHUP: noted, and passed on to the runners that Snakemake would wait for."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
@@ -33,6 +34,17 @@ def watch_for_interruption() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         before: Any = signal.getsignal(number)
         signal.signal(number, _handler(before))
+    # By `nohup` a run asks to go on.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        terminals = [number for number in (1, 2) if os.isatty(number)]
+        signal.signal(signal.SIGHUP, _handler(lambda *_: _hung_up(terminals)))
+
+
+def _hung_up(terminals: list[int]) -> NoReturn:
+    """End as by Ctrl-C, in silence: what goes to a terminal that has gone would be an error."""
+    for number in terminals:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    raise KeyboardInterrupt
 
 
 def _handler(before: Any) -> Callable[[int, FrameType | None], None]:

@@ -12,7 +12,7 @@ from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.launch import slurm
 
-__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "known"]
+__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "known", "runs"]
 
 # Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
 LOGS = Path(".snakemake") / "slurm_logs"
@@ -67,6 +67,13 @@ def ask(*command: str, patience_s: float = 0) -> str | None:
 def known(job: str) -> bool:
     """Tell whether Slurm knows a job; True also when it cannot be asked now."""
     return ask("scontrol", "show", "job", job) is not None or ask("scontrol", "ping") is None
+
+
+def runs(job: str) -> bool | None:
+    """Tell whether a job may still run something, queued ones included; None: Slurm does not say."""
+    text = ask("scontrol", "--oneliner", "show", "job", job)
+    state = re.search(r"\bJobState=(\S+)", text or "")
+    return None if state is None else state[1] not in {*_CAUSES, "COMPLETED", "FAILED"}
 
 
 @cache
