@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -73,7 +74,7 @@ class Claim:
         )
         if holder.get("host") != os.uname().nodename:
             text += (
-                f". It is on another host, and gave its last sign of life {self._held.silent_s():.0f} s "
+                f". It is on another host, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
                 f"ago: after {SILENT_S:.0f} s without any it counts as ended, and whoever then starts "
                 "the study cancels the jobs that it left"
             )
@@ -83,6 +84,7 @@ class Claim:
         """Say which jobs the holder has in Slurm's queue."""
         names: list[str] = []
         for file in self._paths.runs.glob("*.json"):
-            names += json.loads(file.read_text())
+            with contextlib.suppress(OSError):  # it ends just now
+                names += json.loads(file.read_text())
         jobs = jobs_named(names) if names else None
         return f", jobs {', '.join(jobs)} in Slurm's queue" if jobs else ""

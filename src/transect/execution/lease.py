@@ -61,7 +61,8 @@ def _held(path: Path, block: str, patience_s: float) -> Iterator[None]:
             how = f": end it by `scancel {job}`, or wait for its end" if job else ""
             raise Busy(f"{block}: its cells are run by {_told(holder)}{how}")
         if not told:
-            say(f"[transect] {block} waits for {holder.get('block', 'cells')} of {_told(holder)}")
+            what = holder.get("block", "what it needs")
+            say(f"[transect] {block} waits: {what} is run by {_told(holder)}")
             told = True
         time.sleep(_POLL_S)
     try:

@@ -47,8 +47,8 @@ def process_start(pid: int | None = None) -> float:
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
     """Tell whether the process of `host`, `pid`, `created` and perhaps `slurm_job` still runs.
 
-    One on another host: as Slurm says of its job; where that says nothing, unless it has given no
-    sign of life for `silent_s`.
+    One on another host: as Slurm says of its job; where that says nothing, unless it gave no sign of
+    life for `silent_s`, the seconds since the last one.
     """
     if facts["host"] != os.uname().nodename:
         job = facts.get("slurm_job")
@@ -62,7 +62,8 @@ def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
     except psutil.Error:
-        return False
+        # Where users do not see each other's processes, another user's is asked for its signs of life.
+        return facts.get("user", user_name()) != user_name() and silent_s < SILENT_S
     return abs(created - float(str(facts["created"]))) < 1.0
 
 
@@ -77,7 +78,7 @@ class Held:
         self.held = False
 
     def take(self) -> dict[str, Any] | None:
-        """Take it and return None, or return the facts of who holds it: none when these are unknown.
+        """Take it and return None, or the facts of who holds it and `silent_s`, or {} of one unknown.
 
         Raises OSError when the folder cannot be written.
         """
@@ -96,19 +97,6 @@ class Held:
     def holder(self) -> dict[str, Any] | None:
         """Return the facts of another one that lives and holds it, or None."""
         return None if self.held else self._look()[1]
-
-    def silent_s(self) -> float:
-        """Return for how long its holder gave no sign of life, by the file system's own clock."""
-        probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        try:
-            probe.touch()
-            now = probe.stat().st_mtime
-        except OSError:
-            now = time.time()
-        finally:
-            with contextlib.suppress(OSError):
-                probe.unlink()
-        return now - self.path.stat().st_mtime
 
     def give_back(self) -> None:
         """End it, if it is ours."""
@@ -137,15 +125,29 @@ class Held:
         text = ""
         try:
             text = self.path.read_text()
-            facts: dict[str, Any] = json.loads(text)
-            return text, facts if still_lives(facts, self.silent_s()) else None
+            silent_s = self._silent_s()
+            facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
+            return text, facts if still_lives(facts, silent_s) else None
         except FileNotFoundError:
             return text, None
         except PermissionError:
             return text, {}  # another user's: nobody can tell from here
         except (ValueError, KeyError, TypeError):
             # Half written: one of this second counts, an older one is a dead process's.
-            return text, {} if self.silent_s() < _YOUNG_S else None
+            return text, {} if self._silent_s() < _YOUNG_S else None
+
+    def _silent_s(self) -> float:
+        """Return for how long its holder gave no sign of life, by the file system's own clock."""
+        probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            probe.touch()
+            now = probe.stat().st_mtime
+        except OSError:
+            now = time.time()
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink()
+        return now - self.path.stat().st_mtime
 
     def _remove(self, seen: str) -> None:
         """Remove the file of a dead holder, but not one that another put in its place meanwhile."""

@@ -69,13 +69,6 @@ def known(job: str) -> bool:
     return ask("scontrol", "show", "job", job) is not None or ask("scontrol", "ping") is None
 
 
-def runs(job: str) -> bool | None:
-    """Tell whether a job may still run something, queued ones included; None: Slurm does not say."""
-    text = ask("scontrol", "--oneliner", "show", "job", job)
-    state = re.search(r"\bJobState=(\S+)", text or "")
-    return None if state is None else state[1] not in {*_CAUSES, "COMPLETED", "FAILED"}
-
-
 @cache
 def accounting() -> bool:
     """Tell whether this Slurm has a database that `sacct` can ask."""
@@ -102,6 +95,12 @@ def _after_cleaning(job: str) -> tuple[str, str, str] | None:
             break
         time.sleep(1)
     return found
+
+
+def runs(job: str) -> bool | None:
+    """Tell whether a job may still run something, queued ones included; None: Slurm does not say."""
+    found = _after_cleaning(job)
+    return None if found is None else found[0] not in {*_CAUSES, "COMPLETED", "FAILED"}
 
 
 def _from_accounting(job: str) -> tuple[str, str, str] | None:
