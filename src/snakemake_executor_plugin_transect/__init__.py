@@ -9,9 +9,10 @@ checkout's sources are meant.
 # No postponed annotations here: Snakemake reads the settings' types as objects.
 import asyncio
 import re
+import shlex
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ import snakemake_executor_plugin_slurm as stock
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings as SlurmSettings
 from snakemake_executor_plugin_slurm import common_settings, efficiency_report
+from snakemake_interface_common.exceptions import WorkflowError
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
@@ -35,8 +37,49 @@ _PASSING = re.compile(
 
 _FORGOTTEN_S = 300
 _ask_states = stock.query_job_status
+# While sacct does not answer, the controller is asked: of all jobs of this user, whatever their names.
+_CONTROLLER = "squeue --me --states=all --noheader --format='%i|%T'"
+_SACCT_AGAIN_S = 300
 # Jobs that Slurm named in its last answer: nobody has to ask for them one by one.
 _named: set[str] = set()
+
+
+class _Sacct:
+    """Whether sacct answers: not while slurmdbd is down, though all jobs go on."""
+
+    silent_until = 0.0
+
+    @classmethod
+    def silent(cls) -> bool:
+        """Tell whether it did not answer lately."""
+        return time.monotonic() < cls.silent_until
+
+    @classmethod
+    def falls_silent(cls) -> None:
+        """Note, and say, that it did not answer."""
+        from transect.domain.terminal import say
+
+        cls.silent_until = time.monotonic() + _SACCT_AGAIN_S
+        text = (
+            "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is "
+        )
+        say(f"[transect] {text}asked again in {_SACCT_AGAIN_S} s")
+
+
+def _can_ask(tool: str) -> bool:
+    """Keep the stock plug-in from calls of a silent sacct that have no bound: the nodes of a lost job."""
+    return not (tool == "sacct" and _Sacct.silent()) and bool(_is_there(tool))
+
+
+async def _states(command: str, logger: Any) -> tuple[dict[str, str] | None, float | None]:
+    if command.startswith("sacct"):
+        if not _Sacct.silent():
+            states, seconds = await _ask_states(command, logger)
+            if states is not None:
+                return states, seconds
+            _Sacct.falls_silent()
+        command = _CONTROLLER
+    return await _ask_states(command, logger)
 
 
 async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None, float | None]:
@@ -46,7 +89,7 @@ async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None
     for a job that still runs: it would wait for a cancelled job for ever. The profile that came
     before the plug-in had the same: https://github.com/Snakemake-Profiles/slurm/pull/22
     """
-    states, seconds = await _ask_states(command, logger)
+    states, seconds = await _states(command, logger)
     _named.clear()
     if states is None:
         return None, seconds
@@ -55,6 +98,8 @@ async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None
 
 
 stock.query_job_status = _first_words
+_is_there = stock.is_query_tool_available
+stock.is_query_tool_available = _can_ask
 _submit_command = stock.get_submit_command
 
 
@@ -148,6 +193,27 @@ class Executor(SlurmExecutor):
             self._failed_nodes = _NoNodes()
         # A prefix of the user's, and the first part of the UUID.
         SUBMISSIONS.run = self.run_uuid[:-28]
+
+    def get_status_command(self) -> str:
+        """Ask the controller, and for no reasons of failed jobs, while sacct does not answer."""
+        return "squeue" if _Sacct.silent() else str(super().get_status_command())
+
+    def get_account_arg(self, job: Any) -> Iterator[str]:
+        """Name the account of the system file, checked once where accounts can be asked for.
+
+        The stock plug-in asks for each job, without a bound, and refuses every job while slurmdbd is
+        down; where no account is given, it takes one from the last jobs. Slurm has a default.
+        """
+        from transect.execution.associations import associations
+
+        account = str(job.resources.get("slurm_account") or "")
+        # Slurm keeps their names in small letters.
+        known = sorted((associations() if account else None) or ())
+        if known and account.lower() not in known:
+            raise WorkflowError(
+                f"account {account} is none of yours, which are: {', '.join(known)}"
+            )
+        yield f" -A {shlex.quote(account)}" if account else ""
 
     def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
         """Submit again while Slurm refuses for a reason that passes.

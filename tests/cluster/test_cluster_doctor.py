@@ -70,37 +70,31 @@ def test_a_file_that_fits_is_all_ok(checkout):
     assert not list((checkout.folder / "results").glob(".doctor*"))
 
 
-# Files with a wrong promise or several that do not hide each other: lines, and of each row what it has to tell.
+# What a file may promise wrongly, of every group, and what each row has to tell.
 WRONG = {
-    "partition": ("partition: gpuu", {"partition": ("'gpuu'", "cpu, gpu")}),
-    "limits": (
-        "block_minutes: 500\nnodes: 99\ncores_per_node: 64\nmemory_mb_per_node: 9000\naccount: nobody",
-        {
-            "cpu: minutes": ("block_minutes", "55 or less"),
-            "cpu: nodes": ("99 asked", "12 or less"),
-            "cpu: cores_per_node": ("64 asked", "to 2"),
-            "cpu: memory_mb_per_node": ("9000 asked", "4000 or less"),
-            "account nobody": ("root, transect",),
-        },
+    "block_minutes: 500": ("cpu: minutes", "block_minutes", "55 or less"),
+    "nodes: 99": ("cpu: nodes", "99 asked", "12 or less"),
+    "cores_per_node: 64": ("cpu: cores_per_node", "64 asked", "to 2"),
+    "memory_mb_per_node: 9000": ("cpu: memory_mb_per_node", "9000 asked", "4000 or less"),
+    "account: nobody": ("account nobody", "root, transect"),
+    "gpu_type: h100": ("gpu: gpus_per_node", "gpu:fake:2"),
+    "mpi_type: pmi9": ("mpi_type pmi9", "pmix"),
+    "networks: {ib: {interface: ib0}}": ("network ib", "'ib0'"),
+    "scratch: /nowhere": ("scratch", "/nowhere"),
+    "environments: {runner-c: {modules: [gcc/99]}}": (
+        "environment runner-c",
+        "module: command not found",
     ),
-    "gpu type": ("gpu_type: h100", {"gpu: gpus_per_node": ("gpu:fake:2",)}),
-    "constraint": ("constraint: icelake", {"cpu: constraint icelake": ("no node",)}),
-    "mpi": ("mpi_type: pmi9", {"mpi_type pmi9": ("pmix",)}),
-    "on a node": (
-        "networks: {ib: {interface: ib0}}\nscratch: /nowhere",
-        {"network ib": ("'ib0'",), "scratch": ("/nowhere",)},
-    ),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_promises_are_named_with_their_cures(checkout, name):
-    lines, told = WRONG[name]
-    keys = {line.split(":")[0] for line in lines.splitlines()}
+def test_wrong_promises_are_named_with_their_cures_in_one_round(checkout):
+    """A partition and constraints: tests/unit/cli/test_cluster_doctor.py."""
+    keys = {line.split(":")[0] for line in WRONG}
     kept = [one for one in GOOD.splitlines() if one.split(":")[0] not in keys]
-    code, rows = doctor(checkout, "\n".join([*kept, lines, ""]))
+    code, rows = doctor(checkout, "\n".join([*kept, *WRONG, ""]))
     assert code == 1
-    for row, facts in told.items():
+    for row, *facts in WRONG.values():
         assert rows[row][0] == "wrong", rows
         assert all(fact in rows[row][1] for fact in facts), rows[row]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clustered import causes, cell_of, job_of, nothing_left, start, tells, waits_made
+from clustered import ClusterRun, causes, cell_of, job_of, nothing_left, start, tells, waits_made
 from clusters import eventually
 from side_by_side import alone
 
@@ -45,6 +45,7 @@ class Faults:
 
     def __init__(self, checkout) -> None:
         self.checkout, self.cluster = checkout, checkout.cluster
+        self.run: ClusterRun
 
     def node(self, folder: Path) -> str:
         """Return where the cell runs."""
@@ -65,22 +66,16 @@ class Faults:
         return "ok"
 
     def silent_sacct(self, folder: Path) -> str:
-        """The stock executor drops its jobs when sacct fails often enough, and waits for ever.
+        """slurmdbd is down, for all that follows: the controller tells how jobs end.
 
+        The stock executor drops its jobs when sacct fails often enough, and waits for ever.
         https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/331
         """
-        shim = self.checkout.folder / "shims" / "sacct"
-        calls = self.checkout.folder / "sacct-calls"
-        shim.write_text(f"#!/bin/sh\necho . >> {calls}\nexit 1\n")
-        shim.chmod(0o755)
-        try:
-            # Every look at the queue is five attempts.
-            eventually(
-                lambda: calls.exists() and len(calls.read_text().split()) >= 12,
-                what="sacct to be asked",
-            )
-        finally:
-            shim.unlink()
+        for name in ("sacct", "sacctmgr"):
+            shim = self.checkout.folder / "shims" / name
+            shim.write_text("#!/bin/sh\necho 'Connection refused' >&2\nexit 1\n")
+            shim.chmod(0o755)
+        tells(self.run, "sacct does not answer")
         (folder / "release").touch()
         return "ok"
 
@@ -100,6 +95,19 @@ class Faults:
     def time_limit(self, folder: Path) -> str:
         self.cluster.run("scontrol", "update", f"jobid={job_of(folder)}", "timelimit=0")
         return "timeout"
+
+    def lose_slurmd(self, folder: Path) -> str:
+        """A node's daemon dies and comes back: the job is declared dead, its runner lives on."""
+        node, job = self.node(folder), job_of(folder)
+        daemon = [
+            p for p, argv in self.cluster.processes(node).items() if argv.split()[0] == "slurmd"
+        ]
+        self.cluster.node_run(node, "kill", "-9", *map(str, daemon))
+        self.cluster.run("scontrol", "update", f"node={node}", "state=down", "reason=test")
+        (folder / "release").touch()
+        assert self.cluster.job_state(job) == "NODE_FAIL"
+        self.cluster.restart("slurmd", node)
+        return "node-failure"
 
     def power_cut(self, folder: Path) -> str:
         """The node does not come back: what was to run on it runs elsewhere."""
@@ -122,7 +130,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     (checkout.folder / "full").touch()
     cluster.run("scontrol", "update", "node=n1,n2", "state=drain", "reason=test")
     try:
-        run = start(checkout, name, repeats=8)
+        run = faults.run = start(checkout, name, repeats=9)
         # The stock executor fails a job at the first refusal.
         tells(run, "Slurm refuses prepare.n1", times=2)
         (checkout.folder / "full").unlink()
@@ -134,7 +142,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     folder = None
     for fault in (
         faults.kill_rank, faults.restart_slurmd, faults.restart_slurmctld, faults.silent_sacct,
-        faults.drain, faults.scancel, faults.time_limit, faults.power_cut,
+        faults.drain, faults.scancel, faults.lose_slurmd, faults.time_limit, faults.power_cut,
     ):  # fmt: skip
         folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
@@ -144,9 +152,9 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     assert {cell: found[cell] for cell in expected} == expected, text
     # Two blocks, and one submission more for each fault that ended a job: no retry inside another
     # (https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/284).
-    assert checkout.submitted("train_wildcards_iris-mlp-ce.n1") == 2 + 3
+    assert checkout.submitted("train_wildcards_iris-mlp-ce.n1") == 2 + 4
     others = {cell: cause for cell, cause in found.items() if cell not in expected}
-    assert set(others.values()) == {"ok"} and len(others) == 8
+    assert set(others.values()) == {"ok"} and len(others) == 9
     nothing_left(checkout)
     report = (checkout.folder / "results" / name / "report.html").read_text()
     for cause in ("killed", "timeout", "node-failure"):

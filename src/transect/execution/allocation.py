@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from transect.execution.scheduler import ask
+from transect.domain.terminal import say
+from transect.execution.scheduler import ask, final_state
 from transect.launch.slurm import srun
 from transect.measure.guard import Guard
 
-__all__ = ["open_guard", "prepare_allocation", "stays_here"]
+__all__ = ["job_is_over", "open_guard", "prepare_allocation", "stays_here"]
 
 # Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
 # node that is gone ends the job before that.
@@ -162,6 +163,21 @@ def stays_here(system: Mapping[str, Any]) -> bool:
     `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
     """
     return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
+
+
+def job_is_over(system: Mapping[str, Any]) -> bool:
+    """Tell, and say, whether Slurm holds this runner's job for ended although the runner lives.
+
+    A node's daemon that dies ends the job and leaves the runner, also when it comes back: Slurm takes no
+    step of it any more, and another job has its cells.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    if not job or (stays_here(system) and system.get("scheduler", "none") == "none"):
+        return False
+    state = final_state(job)
+    if state is not None:
+        say(f"[transect] Slurm calls this job, {job}, {state}: its cells are left to another one")
+    return state is not None
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.build_image import build_image
-from transect.execution.build_lock import build_lock
+from transect.execution.build_lock import one_builder
 from transect.execution.build_log import told
 from transect.execution.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
@@ -161,7 +161,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
         return facts | {"status": "failed", "message": text}
     try:
-        with build_lock(folder, log):
+        with one_builder(folder, log):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []

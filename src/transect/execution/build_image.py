@@ -17,7 +17,7 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
-from transect.execution.build_lock import build_lock
+from transect.execution.build_lock import one_builder
 from transect.execution.image_root import NotMade, make_root
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
@@ -147,7 +147,7 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
         # Before the lock: a cache that others keep may be readable only.
         made = _whole(folder, form)
         if made is None:
-            with build_lock(folder):
+            with one_builder(folder):
                 made = _whole(folder, "folder") or _make(
                     environment, folder, Path(built["python"]).parents[1]
                 )

@@ -11,18 +11,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import FAULTS, BadInput, MissingDependency, TransectError, Unsupported
+from transect.domain.errors import (
+    FAULTS,
+    BadInput,
+    Interruption,
+    MissingDependency,
+    TransectError,
+    Unsupported,
+)
 from transect.domain.files import FULL, free_bytes
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
+from transect.execution.allocation import job_is_over
+from transect.execution.attempts import Attempt
 from transect.execution.job import Job, Result, check_environment
-from transect.execution.scheduler import known
 from transect.execution.stage import StageRunner
 from transect.execution.step_energy import counts_energy, note_energy, step_name
 from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
-from transect.launch.wrapping import image_fault
+from transect.launch.wrapping import image_fault, modules_fault
 from transect.measure.provenance import speed_variables
 from transect.planning.expand import reason_to_skip
 
@@ -68,13 +76,13 @@ def _who(job: Job, stage: StageRunner, outcome: Outcome) -> str:
     return str(asked(job, outcome) if asked is not None else "") or "a process"
 
 
-def _image_fault(job: Job) -> str | None:
-    """Return what the cell's image lacks, as its log has it; None for another end, or no container."""
+def _lacks(job: Job, code: int, log: str) -> str | None:
+    """Return what the cell's modules or image lack, as its log has it; None for another end."""
     for facts in (job.environment, *job.others.values()):
         image = job.image_of(facts)
-        if image is not None and (said := image_fault(image[1], image[0], _text(job.log))):
+        if image is not None and (said := image_fault(image[1], image[0], log)):
             return said
-    return None
+    return modules_fault(code, log)
 
 
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
@@ -87,13 +95,15 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
         text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
         return Result.failed(Cause.OUT_OF_MEMORY, text)
     if outcome.code:
-        told = step_cause(_text(job.log))
-        if told is not None:
-            cause, line = told
-            return Result.failed(cause, line) if cause else stage.collect(job, outcome)
-        fault = _image_fault(job)
-        if fault is not None:
+        log = _text(job.log)
+        told = step_cause(log)
+        if told is not None and told[0] is not None:
+            return Result.failed(told[0], told[1])
+        # Also where srun tells that a rank ended by itself: it may never have become the payload.
+        if fault := _lacks(job, outcome.code, log):
             return Result.failed(Cause.MISSING_DEPENDENCY, fault)
+        if told is not None:
+            return stage.collect(job, outcome)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
     if number in (signal.SIGKILL, signal.SIGTERM):
@@ -111,7 +121,7 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
     No payload runs twice: its ranks have ended, and were never all there.
     """
     number = os.environ.get("SLURM_JOB_ID", "")
-    if not refused.passes or not known(number):
+    if not refused.passes:
         return False
     if refused.step and not wait_for_end(number, refused.step, _STEP_WAIT_S):
         return False
@@ -158,6 +168,9 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
         refused = refusal(_text(job.log)) if outcome.code else None
         if refused is None:
             break
+        if job_is_over(job.spec.get("system") or {}):
+            Attempt(job.folder).end()  # it never began: the next job runs it
+            raise Interruption(1)
         late = time.monotonic() - begin > _STEP_WAIT_S
         if late or not _begins_anew(job, refused, prepared):
             return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
@@ -172,7 +185,8 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
 def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
     """Run the payload; return its result, how it ended, and the variables that change speed.
 
-    Raises DiskFull when there is no room for results; any other fault becomes a result.
+    Raises DiskFull when there is no room for results, and Interruption when the job is over for Slurm: nobody
+    is to blame then. Any other fault becomes a result.
     """
     try:
         ended = _run(job, stage)
@@ -184,6 +198,9 @@ def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[
             raise DiskFull(f"{job.folder}: {error}") from None
         say(*traceback.format_exc().splitlines())
         ended = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
-    if ended[0].status is Status.FAILED and free_bytes(job.folder) < _NO_ROOM:
-        raise DiskFull(f"{job.folder}: no room for results on this file system")
+    if ended[0].status is Status.FAILED:
+        if free_bytes(job.folder) < _NO_ROOM:
+            raise DiskFull(f"{job.folder}: no room for results on this file system")
+        if job_is_over(job.spec.get("system") or {}):
+            raise Interruption(1)  # the next job asks Slurm what became of it
     return ended

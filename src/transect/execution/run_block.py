@@ -26,7 +26,12 @@ from transect.domain.process_state import kept_state
 from transect.domain.record import own_record, read_record
 from transect.domain.terminal import say
 from transect.execution.abandoned import is_abandoned
-from transect.execution.allocation import open_guard, prepare_allocation, stays_here
+from transect.execution.allocation import (
+    job_is_over,
+    open_guard,
+    prepare_allocation,
+    stays_here,
+)
 from transect.execution.early_report import EarlyReport
 from transect.execution.job import Job, check_locks, load_job
 from transect.execution.lease import leased
@@ -134,6 +139,8 @@ def run_jobs(
             nonlocal ran
             if is_abandoned():
                 say("[transect] its Snakemake has gone: the rest is left")
+                raise Interruption(1)
+            if job_is_over(job.spec["system"]):
                 raise Interruption(1)
             with kept_state(f"a plug-in of {job.cell.id}"):
                 if _holds_again(job):

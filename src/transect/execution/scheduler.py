@@ -12,7 +12,7 @@ from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.launch import slurm
 
-__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "known", "runs"]
+__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "final_state", "known", "runs"]
 
 # Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
 LOGS = Path(".snakemake") / "slurm_logs"
@@ -41,6 +41,7 @@ _WORDS = {
     "REVOKED": "was revoked",
     "CANCELLED": "was cancelled",
 }
+_FINAL = {*_CAUSES, "COMPLETED", "FAILED"}
 # A Slurm that samples memory kills the job and calls it FAILED: only its log tells why.
 _MEMORY = re.compile(r"exceeded (?:job |step )?memory limit|oom[-_ ]kill|Out Of Memory", re.I)
 
@@ -77,8 +78,19 @@ def accounting() -> bool:
     return bool(match) and "none" not in match[1]
 
 
-def _from_controller(job: str) -> tuple[str, str, str] | None:
-    text = ask("scontrol", "--oneliner", "show", "job", job, patience_s=_PATIENCE_S)
+def final_state(job: str) -> str | None:
+    """Return the state in which Slurm holds a job that is over, UNKNOWN for one that it has forgotten.
+
+    None: it goes on, or the controller cannot be asked now.
+    """
+    found = _from_controller(job, patience_s=0)
+    if found is None:
+        return None if known(job) else "UNKNOWN"
+    return found[0] if found[0] in _FINAL else None
+
+
+def _from_controller(job: str, patience_s: float = _PATIENCE_S) -> tuple[str, str, str] | None:
+    text = ask("scontrol", "--oneliner", "show", "job", job, patience_s=patience_s)
     state = re.search(r"\bJobState=(\S+)", text or "")
     if not text or not state:
         return None
@@ -100,7 +112,7 @@ def _after_cleaning(job: str) -> tuple[str, str, str] | None:
 def runs(job: str) -> bool | None:
     """Tell whether a job may still run something, queued ones included; None: Slurm does not say."""
     found = _after_cleaning(job)
-    return None if found is None else found[0] not in {*_CAUSES, "COMPLETED", "FAILED"}
+    return None if found is None else found[0] not in _FINAL
 
 
 def _from_accounting(job: str) -> tuple[str, str, str] | None:

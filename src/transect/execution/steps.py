@@ -24,6 +24,9 @@ _NO_STEP = re.compile(
 )
 # A task that cannot be launched on one node makes srun cancel those that began on the others.
 _NO_LAUNCH = re.compile(r"^srun: error: Task launch for (?:StepId=)?(\S+) failed on node \S+: (.+)")
+# The job ended though we live: its node's daemon had died.
+_EXPIRED = re.compile(r"^srun: (?:error: )?Slurm job \d+ has expired")
+_NODE_FAILED = re.compile(r"^srun: error: Node failure on ")
 _LATE = re.compile(r"^srun: error: timeout waiting for task launch")
 # Whatever else Slurm says when it takes no step may pass: nodes that clean up, a controller that
 # restarts, a node that is down until the job ends for it. These are about the request itself.
@@ -70,8 +73,12 @@ def refusal(log: str) -> Refusal | None:
         if match := _NO_LAUNCH.match(line):
             passes = _LAUNCHED_LATE.search(match[2]) is not None
             return Refusal(line=line, passes=passes, step=match[1])
+        if _EXPIRED.match(line):
+            return Refusal(line=line, passes=True)
         if _LATE.match(line):
             return Refusal(line=line, passes=False)
+        if _NODE_FAILED.match(line):
+            continue  # also said before a launch that fails for it
         if _STEP_LINE.match(line) and any(re.search(sign, line) for _, sign in _ENDS):
             return None
     return None

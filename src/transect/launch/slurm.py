@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 
 from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.terminal import say
 
 __all__ = [
     "ask", "cores_per_node", "expand_hosts", "is_local", "job_hosts", "job_id", "signal_step",
@@ -62,6 +63,8 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_S = 120
+# Whoever waits for longer is told why.
+_IN_SILENCE_S = 10
 
 
 def ask(*argv: str, patience_s: float = 300) -> str:
@@ -69,7 +72,7 @@ def ask(*argv: str, patience_s: float = 300) -> str:
 
     Raises MissingDependency when it fails for another reason, or goes on to after `patience_s`.
     """
-    begin = time.monotonic()
+    begin, told = time.monotonic(), False
     while True:
         try:
             done = subprocess.run(argv, capture_output=True, text=True, timeout=_ANSWER_S)
@@ -84,8 +87,12 @@ def ask(*argv: str, patience_s: float = 300) -> str:
             last = (said.strip().splitlines() or ["nothing"])[-1]
             problem = f"{' '.join(argv)}: exit code {done.returncode}: {last}"
             passes = _PASSING.search(said) is not None
-        if not passes or time.monotonic() - begin >= patience_s:
+        waited = time.monotonic() - begin
+        if not passes or waited >= patience_s:
             raise MissingDependency(problem)
+        if waited >= _IN_SILENCE_S and not told:
+            say(f"[transect] {problem}: asked again for {patience_s:g} s at most")
+            told = True
         time.sleep(1)
 
 

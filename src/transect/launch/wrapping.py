@@ -22,12 +22,21 @@ from transect.launch.images import loader_fault, mount_points, root_of
 
 __all__ = [
     "SHARED", "USUAL", "WRAPPERS", "Inside", "Wrapper", "container", "image_fault", "modules",
-    "outermost", "program_says", "wrapped",
+    "modules_fault", "outermost", "program_says", "wrapped",
 ]  # fmt: skip
 
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
 # Constant: names of modules travel in a variable, the command in "$@".
-_SCRIPT = 'module load $TRANSECT_MODULES && exec "$@"'
+_SCRIPT = (
+    'module load $TRANSECT_MODULES || { echo "transect: module load $TRANSECT_MODULES: failed" >&2; '
+    'exit 127; }; exec "$@"'
+)
+# The second is what bash says of the command, by the name that we give it.
+_NO_MODULES = re.compile(
+    r"^(?:\[\d+\] )?transect: (?:module load .+: failed|line \d+: .+: "
+    r"(?:not found|cannot execute.*|No such file or directory|Permission denied))$",
+    re.MULTILINE,
+)
 # The one that runs an image whose system file, or whose user, names none.
 USUAL = "apptainer"
 # Ranks of one node meet there: sockets of mpiexec and PMIx, shared memory of MPI and of NCCL.
@@ -169,6 +178,15 @@ def wrapped(
     if chosen.detaches:
         variables |= {"TRANSECT_DETACHED": "1"}
     return chosen.argv(inside), variables
+
+
+def modules_fault(code: int, log: str) -> str | None:
+    """Return what modules lack, as it was printed before the command ended with `code`, or None."""
+    match = _NO_MODULES.search(log)
+    if match is None or code not in (126, 127):
+        return None
+    before = [line.strip() for line in log[: match.start()].splitlines() if line.strip()][-3:]
+    return " | ".join([*before, match[0].strip()])[:600]
 
 
 def image_fault(wrapper: str, image: str, log: str) -> str | None:

@@ -1,6 +1,6 @@
 """What a compute node sees: `python -m transect.measure.node_probe ORDER`, JSON in short lines.
 
-The order names a token file, a results folder, network interfaces, a scratch folder and pythons.
+The order names a token file, a results folder, network interfaces, a scratch folder and programs with their variables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["gathered", "main", "probe", "sees", "told"]
+__all__ = ["LOADS", "gathered", "main", "probe", "sees", "told"]
 
 
 def sees(path: Path, seconds: float = 10) -> bool:
@@ -44,17 +44,27 @@ def _writes(folder: str) -> str:
     return ""
 
 
+_ANSWER_S = 300
 # An environment of a compiled runner has no numpy; where there is one, it has to load.
-_LOADS = "import importlib.util as i; i.find_spec('numpy') and __import__('numpy')"
+LOADS = "import importlib.util as i; i.find_spec('numpy') and __import__('numpy')"
 
 
-def _runs(python: str) -> bool:
-    """Tell whether an environment's interpreter starts here and imports numpy."""
+def _fault(program: dict[str, Any]) -> str:
+    """Return the last words of a program that cannot do what it is asked here, or nothing."""
     try:
-        done = subprocess.run([python, "-c", _LOADS], capture_output=True, timeout=300)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        done = subprocess.run(
+            program["argv"], capture_output=True, text=True, errors="replace", timeout=_ANSWER_S,
+            env=os.environ | program["variables"],
+        )  # fmt: skip
+    except OSError as error:
+        return str(error)
+    except subprocess.TimeoutExpired:
+        return f"no end within {_ANSWER_S} s"
+    if not done.returncode:
+        return ""
+    said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    # Slurm hands on 1 KiB of a line, in which one sign may take six.
+    return " | ".join(said[-3:])[-120:] or f"exit code {done.returncode}"
 
 
 def probe(order: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +82,7 @@ def probe(order: dict[str, Any]) -> dict[str, Any]:
             for name, interface in order["interfaces"].items()
         },
         "scratch": _writes(order["scratch"]) if order["scratch"] else "",
-        "pythons": {name: _runs(python) for name, python in order["pythons"].items()},
+        "programs": {name: _fault(program) for name, program in order["programs"].items()},
     }
 
 
@@ -99,7 +109,7 @@ def gathered(text: str) -> list[dict[str, Any]]:
             node, name, *member = json.loads(line)
         except ValueError:
             continue
-        facts = nodes.setdefault(str(node), {"interfaces": {}, "pythons": {}})
+        facts = nodes.setdefault(str(node), {"interfaces": {}, "programs": {}})
         if name is None:
             whole.append(facts)
         elif len(member) == 2 and member[0] is not None:

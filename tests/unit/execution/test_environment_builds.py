@@ -171,7 +171,6 @@ def test_an_environment_whose_interpreter_has_gone_is_built_again(quick):
 
 def test_a_complete_environment_is_used_from_a_cache_that_nobody_can_write(quick, monkeypatch):
     built = quick.build()
-    (Path(built["python"]).parents[2] / f"{NAME}-{built['lock_hash']}.lock").unlink()
 
     # The tests may run as root, whom no permission stops.
     def refuse(*_: object, **__: object) -> None:
@@ -231,10 +230,10 @@ def test_who_waits_is_told_how_far_the_build_is(tmp_path):
     log.write_text("Collecting torch\n  Building wheel for horovod\n\n")
     os.utime(log, (time.time() - 90,) * 2)
     facts = {"user": "ann", "pid": 7, "host": "login1", "log": str(log)}
-    said = builder(json.dumps(facts))
+    said = builder(facts)
     assert re.search(
         r"ann builds \(pid 7 on login1\).* 9\d s old .*: Building wheel for horovod$", said
     )
     log.unlink()
-    assert "ann builds" in builder(json.dumps(facts))
-    assert "another process" in builder("")
+    assert "ann builds" in builder(facts)
+    assert "(pid ? on ?)" in builder({})

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import pytest
+from snakemake_interface_common.exceptions import WorkflowError
+
+import snakemake_executor_plugin_transect as plugin
 from snakemake_executor_plugin_transect import Executor, SlurmExecutor, stock
 from transect.execution.submissions import SUBMISSIONS
 
@@ -63,3 +68,54 @@ def test_a_job_is_called_by_its_stage_and_study_and_found_by_that_name(monkeypat
         assert "train.quick.1a2b3c4d" in names and "infer.quick.1a2b3c4d" in names
         # What no rule of a block submits has a name too.
         assert SUBMISSIONS.job_name("make_environment") in names
+
+
+def test_the_controller_tells_states_while_sacct_is_silent(monkeypatch, capsys):
+    asked = []
+
+    async def answers(command, logger):
+        asked.append(command.split()[0])
+        return (None, None) if command.startswith("sacct") else ({"7": "CANCELLED by 0"}, 0.1)
+
+    monkeypatch.setattr(plugin, "_ask_states", answers)
+    monkeypatch.setattr(plugin._Sacct, "silent_until", 0.0)
+    settings = SimpleNamespace(status_command="sacct")
+    executor = object.__new__(Executor)
+    executor.workflow = SimpleNamespace(executor_settings=settings)
+    assert executor.get_status_command() == "sacct"
+
+    def look():
+        with ThreadPoolExecutor(1) as pool:
+            told = plugin._first_words("sacct -X --name run", logging.getLogger())
+            return pool.submit(asyncio.run, told).result()
+
+    assert look() == look() == ({"7": "CANCELLED"}, 0.1)
+    # One line, and no second wait for an answer that may take a minute not to come.
+    assert asked == ["sacct", "squeue", "squeue"]
+    assert capsys.readouterr().err.count("sacct does not answer") == 1
+    assert executor.get_status_command() == "squeue"
+    monkeypatch.setattr(plugin, "_is_there", lambda tool: True)
+    can_ask = plugin.stock.is_query_tool_available
+    assert can_ask("squeue") and not can_ask("sacct")
+    monkeypatch.setattr(plugin._Sacct, "silent_until", 0.0)
+    assert can_ask("sacct")
+    look()
+    assert asked[3:] == ["sacct", "squeue"]
+
+
+@pytest.mark.parametrize("known", [None, {}, {"physics": ["normal"]}])
+def test_an_account_is_checked_where_somebody_knows_accounts(monkeypatch, known):
+    monkeypatch.setattr("transect.execution.associations.associations", lambda: known)
+    executor = object.__new__(Executor)
+
+    def argument(account):
+        job = SimpleNamespace(resources={"slurm_account": account} if account else {})
+        return next(executor.get_account_arg(job))
+
+    assert (argument("Physics"), argument(None)) == (" -A Physics", "")
+    if known:
+        with pytest.raises(WorkflowError, match=r"chemistry .*physics"):
+            argument("chemistry")
+    else:
+        # sbatch itself refuses one that does not exist.
+        assert argument("chemistry") == " -A chemistry"

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from transect.domain.errors import MissingDependency
+from transect.domain.errors import Interruption, MissingDependency
 from transect.domain.record import Cause, Status
 from transect.execution import scheduler
+from transect.execution.allocation import job_is_over
+from transect.execution.attempts import Attempt
 from transect.execution.job import Result
 from transect.execution.payload import execute
 from transect.execution.scheduler import fate
@@ -29,7 +31,20 @@ srun: error: Application launch failed: Job credential expired
 srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 slurmstepd-n2: error: *** STEP 8.0 ON n2 CANCELLED AT 2026-11-21T22:00:00 ***
 """
+# As Slurm 22.05 printed them after a node's daemon had died: before and after the job was declared dead.
+NODE_GONE = """\
+srun: error: Node failure on n3
+srun: error: Task launch for StepId=8.1 failed on node n3: Communication connection failure
+srun: error: Application launch failed: Communication connection failure
+srun: Job step aborted
+"""
+EXPIRED = """\
+srun: error: Slurm job 8 has expired
+srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 8
+"""
 CASES = {
+    "a node's daemon that is gone": (NODE_GONE, True, "8.1"),
+    "a job that was declared dead": (EXPIRED, True, ""),
     "a busy controller": (ALLOCATION, True, ""),
     "a busy node": ("begun\n" + LAUNCH, True, "8.0"),
     "a busy node of Slurm 20": (LAUNCH.replace("StepId=8.0", "8.0"), True, "8.0"),
@@ -68,6 +83,7 @@ def test_a_refusal_passes_or_lasts_as_slurm_says(name):
         "",
         "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n",
         "srun: error: n1: task 0: Killed\n" + LAUNCH,
+        "srun: error: Node failure on n1\nsrun: error: n2: task 1: Killed\n" + LAUNCH,
         "Unable to create step for job 3: said by a payload\n",
     ],
 )
@@ -144,12 +160,19 @@ class Stage:
     def collect(self, job, outcome):
         assert outcome.code == 0
         left = sorted(path.name for path in job.folder.iterdir())
+        if not job.log.read_text():
+            raise FileNotFoundError("its result")
         return Result(details={"left": left, "log": job.log.read_text()})
 
 
-def run_step(folder: Path, program: Path) -> Result:
+def run_step(folder: Path, program: Path, attempt: Path | None = None) -> Result:
     folder.mkdir()
-    spec = {"cell_limits": {"seconds": 600, "memory_mb": None}}
+    if attempt is not None:
+        attempt.replace(Attempt(folder).path)
+    spec = {
+        "cell_limits": {"seconds": 600, "memory_mb": None},
+        "system": {"launcher": "srun", "mpi_launcher": "srun"},
+    }
     job = SimpleNamespace(folder=folder, log=folder / "output.log", spec=spec)
     return execute(job, Stage(program))[0]  # type: ignore[arg-type]
 
@@ -181,9 +204,63 @@ def test_a_refusal_that_lasts_ends_in_slurms_own_words(programs, tmp_path):
     assert (result.cause, result.message) == (Cause.SCHEDULER, line.strip())
 
 
+FORGOTTEN = '[ "$1" = ping ] || { echo Invalid job id >&2; exit 1; }'
+DEAD = "echo 'JobId=8 JobState=NODE_FAIL Reason=NodeDown Dependency=(null) NodeList=n3'"
+LIVES = "echo 'JobId=8 JobState=RUNNING Reason=None Dependency=(null) NodeList=n3'"
+
+
 @pytest.mark.env
-def test_a_job_that_slurm_no_longer_knows_is_not_waited_for(programs, tmp_path):
-    known = '[ "$1" = ping ] || { echo Invalid job id >&2; exit 1; }'
-    script(programs, "scontrol", known)
-    result = run_step(tmp_path / "cell", script(programs, "step", said(ALLOCATION)))
-    assert result.cause is Cause.SCHEDULER and "timed out" in result.message
+@pytest.mark.parametrize("scontrol", [FORGOTTEN, DEAD])
+@pytest.mark.parametrize(
+    ("log", "began"),
+    [
+        (EXPIRED, False),
+        (NODE_GONE, False),
+        ("srun: error: n3: task 0: Killed\n", True),
+        # Its ranks were ended, and srun says nothing: no result is there.
+        (None, True),
+    ],
+)
+def test_no_cell_is_blamed_when_the_runner_outlives_its_job(
+    programs, tmp_path, scontrol, log, began
+):
+    script(programs, "scontrol", scontrol)
+    program = script(programs, "step", said(log) if log else "exit 0")
+    folder = tmp_path / "cell"
+    (tmp_path / "attempt").mkdir()
+    side = Attempt(tmp_path / "attempt")
+    side.begin("fingerprint")
+    with pytest.raises(Interruption):
+        run_step(folder, program, attempt=side.path)
+    # By it the next job asks Slurm what became of the cell; without it, the cell runs there.
+    assert Attempt(folder).path.exists() == began
+    assert not (folder / "record.json").exists()
+
+
+@pytest.mark.env
+def test_a_cell_that_fails_in_a_living_job_is_told_as_ever(programs, tmp_path):
+    script(programs, "scontrol", LIVES)
+    result = run_step(
+        tmp_path / "cell", script(programs, "step", said("srun: error: n3: task 0: Killed\n"))
+    )
+    assert result.cause is Cause.KILLED
+
+
+@pytest.mark.env
+@pytest.mark.parametrize(
+    ("state", "over"),
+    [
+        ("RUNNING", False),
+        ("COMPLETING", False),
+        ("SUSPENDED", False),
+        ("NODE_FAIL", True),
+        ("TIMEOUT", True),
+    ],
+)
+def test_no_further_cell_begins_in_a_job_that_is_over(programs, state, over):
+    script(programs, "scontrol", LIVES.replace("RUNNING", state))
+    assert job_is_over({"launcher": "srun", "mpi_launcher": "srun"}) is over
+    # A person's shell may hold the number of a job that ended long ago.
+    assert not job_is_over({"launcher": "plain", "mpi_launcher": "mpiexec"})
+    script(programs, "scontrol", BUSY)
+    assert not job_is_over({"launcher": "srun", "mpi_launcher": "srun"})

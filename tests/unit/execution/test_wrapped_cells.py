@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from factories import plan_study
 from transect.domain.errors import BadInput
+from transect.domain.record import Cause
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
 from transect.execution.build_environment import chosen
-from transect.execution.job import check_environment, load_job
+from transect.execution.job import Result, check_environment, load_job
+from transect.execution.payload import execute
 from transect.execution.stage_helpers import ranks
-from transect.launch import LAUNCHERS
+from transect.launch import LAUNCHERS, Request
+from transect.launch.wrapping import modules
 from transect.planning.environments import lock_hash
 
 STUDY = """
@@ -77,7 +82,8 @@ def test_a_container_on_gpus(tmp_path, allocation):
         "--gres=gpu:4",
     ]  # fmt: skip
     inside = argv[argv.index("bash") :]
-    assert inside[:4] == ["bash", "-lc", 'module load $TRANSECT_MODULES && exec "$@"', "transect"]
+    assert inside[:2] == ["bash", "-lc"] and inside[3] == "transect"
+    assert re.match(r'module load \$TRANSECT_MODULES \|\| .*; exec "\$@"$', inside[2])
     assert inside[4:7] == ["apptainer", "exec", "--nv"]
     assert inside[-4:] == [str(image), "python3", "-m", "transect.stages.train.worker"]
     assert variables["TRANSECT_MODULES"] == "site/1"
@@ -115,3 +121,51 @@ def test_another_image_makes_cells_stale(tmp_path):
 def test_modules_or_an_image_but_not_both(tmp_path):
     with pytest.raises(BadInput, match="either `modules` or `image`"):
         load_system(tmp_path, "{modules: [a], image: b}")
+
+
+# What a site's profile defines, and what a job ends in: the words that its record has to hold.
+SITES = {
+    "no modules here": ("", ["true"], "module: command not found"),
+    "unknown module": (
+        "module() { echo 'Lmod: these module(s) are unknown: \"gcc/99\"' >&2; return 1; }",
+        ["true"], 'unknown: "gcc/99"',
+    ),
+    "no interpreter": ("module() { :; }", ["python9"], "python9: not found"),
+    "an interpreter that is gone": ("module() { :; }", ["/no/python"], "/no/python: No such file"),
+    "a payload that fails": ("module() { :; }", ["sh", "-c", "echo 'x: not found'; exit 127"], None),
+    "noise, and a payload that fails": (
+        "module() { nothing-there; :; }", ["sh", "-c", "exit 3"], None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.env
+@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("launcher", ["plain", "srun"])
+def test_modules_that_cannot_be_loaded_are_a_missing_dependency(
+    tmp_path, monkeypatch, name, launcher
+):
+    profile, command, words = SITES[name]
+    (tmp_path / ".bash_profile").write_text(profile + "\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    wrap, variables = modules(["gcc/99"])
+    wrap = [*wrap, *command]
+    if launcher == "srun":
+        # As srun does, which tells of the rank's end beside what the rank printed.
+        ends = (
+            'code=$?; echo "srun: error: n1: task 0: Exited with exit code $code" >&2; exit $code'
+        )
+        wrap = ["sh", "-c", f'"$@"; {ends}', "srun", *wrap]
+    folder = tmp_path / "cell"
+    folder.mkdir()
+    job = SimpleNamespace(
+        folder=folder, log=folder / "output.log", environment={}, others={}, image_of=lambda _: None,
+        spec={"cell_limits": {"seconds": 600, "memory_mb": None}},
+    )  # fmt: skip
+    stage = SimpleNamespace(
+        prepare=lambda _: ("plain", Request(command=wrap, variables=variables)),
+        collect=lambda _, outcome: Result.failed(Cause.CRASH, f"exit code {outcome.code}"),
+    )
+    result = execute(job, stage)[0]  # type: ignore[arg-type]
+    assert result.cause is (Cause.MISSING_DEPENDENCY if words else Cause.CRASH), result.message
+    assert (words or "exit code") in result.message

@@ -20,7 +20,12 @@ def order(folder: Path, scratch: Path) -> dict[str, object]:
     token.touch()
     return {
         "token": str(token), "results": str(folder), "interfaces": {"lo": "lo", "ib": "no-such"},
-        "scratch": str(scratch), "pythons": {"none": str(folder / "python")},
+        "scratch": str(scratch),
+        "programs": {
+            "none": {"argv": [str(folder / "python")], "variables": {}},
+            "told": {"argv": ["sh", "-c", "echo $WORD >&2; exit 3"], "variables": {"WORD": "lacking"}},
+            "fine": {"argv": ["true"], "variables": {}},
+        },
     }  # fmt: skip
 
 
@@ -40,13 +45,14 @@ def test_a_probe_says_why(tmp_path):
     found = probe(order(tmp_path, tmp_path / "nowhere"))
     assert os.strerror(errno.ENOENT) in found["scratch"]
     assert found["token_seen"] and found["interfaces"] == {"lo": True, "ib": False}
-    assert found["pythons"] == {"none": False}
+    assert os.strerror(errno.ENOENT) in found["programs"].pop("none")
+    assert found["programs"] == {"told": "lacking", "fine": ""}
 
 
 def test_answers_of_many_environments_survive_srun(tmp_path):
     """Slurm hands on pieces of long lines: whole ones are in one piece, in any order, beside any words."""
-    asked = order(tmp_path, tmp_path) | {"pythons": {f"environment-{i}": "no" for i in range(60)}}
-    first = probe(asked)
+    asked = order(tmp_path, tmp_path) | {"programs": {}}
+    first = probe(asked) | {"programs": {f"environment {i}": "\x1b" * 120 for i in range(60)}}
     second = first | {"host": "other", "answer": "other-1", "scratch": 'why "not"\n[1]'}
     lines = [told(one).splitlines() for one in (first, second)]
     assert max(len(line) for one in lines for line in one) < 1024
