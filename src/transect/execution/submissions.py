@@ -24,7 +24,8 @@ class Submissions:
 
     def job_name(self, rule: str) -> str:
         """Return a job's name in Slurm's queue, such as `train.quick.1a2b3c4d`."""
-        return f"{rule if rule in self.rules else 'job'}.{self.study}.{self.run}"
+        # slurmdbd keeps 255 characters of a name, and finds jobs by all of it.
+        return f"{rule[:60] if rule in self.rules else 'job'}.{self.study[:120]}.{self.run[:60]}"
 
     def job_names(self) -> list[str]:
         """Return all names that jobs of this run may have: by these Slurm is asked for them."""

@@ -68,6 +68,8 @@ def test_a_job_is_called_by_its_stage_and_study_and_found_by_that_name(monkeypat
         assert "train.quick.1a2b3c4d" in names and "infer.quick.1a2b3c4d" in names
         # What no rule of a block submits has a name too.
         assert SUBMISSIONS.job_name("make_environment") in names
+    monkeypatch.setattr(SUBMISSIONS, "study", "long" * 50)
+    assert len(SUBMISSIONS.job_name("train")) < 255
 
 
 def test_the_controller_tells_states_while_sacct_is_silent(monkeypatch, capsys):
