@@ -19,7 +19,7 @@ from typing import Any
 import snakemake_executor_plugin_slurm as stock
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings as SlurmSettings
-from snakemake_executor_plugin_slurm import common_settings
+from snakemake_executor_plugin_slurm import common_settings, efficiency_report
 from snakemake_interface_common.exceptions import WorkflowError
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
@@ -100,6 +100,32 @@ async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None
 stock.query_job_status = _first_words
 _is_there = stock.is_query_tool_available
 stock.is_query_tool_available = _can_ask
+_submit_command = stock.get_submit_command
+
+
+def _named_submit_command(job: Any, params: dict[str, Any], *more: Any, **options: Any) -> str:
+    """Say in a job's name what it runs: the stock plug-in calls all jobs by the UUID of the run."""
+    from transect.execution.submissions import SUBMISSIONS
+
+    name = SUBMISSIONS.job_name(str(job.name))
+    return str(_submit_command(job, params | {"run_uuid": name}, *more, **options))
+
+
+def _by_all_names(ask: Any) -> Any:
+    """Have the stock plug-in ask for the names that the run's jobs have, not for its UUID."""
+
+    def query(_: str, *more: Any) -> Any:
+        from transect.execution.submissions import SUBMISSIONS
+
+        return ask(",".join(SUBMISSIONS.job_names()), *more)
+
+    return query
+
+
+stock.get_submit_command = _named_submit_command
+stock.query_job_status_sacct = _by_all_names(stock.query_job_status_sacct)
+stock.query_job_status_squeue = _by_all_names(stock.query_job_status_squeue)
+efficiency_report.get_sacct_data = _by_all_names(efficiency_report.get_sacct_data)
 
 
 def _block_id(job: Any) -> str:
@@ -150,6 +176,7 @@ class Executor(SlurmExecutor):
 
     def __post_init__(self, test_mode: bool = False) -> None:
         from transect.execution import slurm_run
+        from transect.execution.submissions import SUBMISSIONS
 
         self._ending = threading.Event()
         self._refused: dict[int, float] = {}
@@ -164,8 +191,8 @@ class Executor(SlurmExecutor):
         super().__post_init__(test_mode)
         if not settings.exclude_failed_nodes:
             self._failed_nodes = _NoNodes()
-        slurm_run.cancel_orphans()
-        slurm_run.begin(self.run_uuid)
+        # A prefix of the user's, and the first part of the UUID.
+        SUBMISSIONS.run = self.run_uuid[:-28]
 
     def get_status_command(self) -> str:
         """Ask the controller, and for no reasons of failed jobs, while sacct does not answer."""
@@ -284,8 +311,5 @@ class Executor(SlurmExecutor):
 
     def shutdown(self) -> None:
         """End waiting submissions first."""
-        from transect.execution import slurm_run
-
         self._ending.set()
         super().shutdown()
-        slurm_run.end(self.run_uuid)

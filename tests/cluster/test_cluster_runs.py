@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
 import shutil
 import signal
@@ -11,7 +13,17 @@ import time
 
 import pytest
 
-from clustered import PLUGINS, WAITING, causes, config, nothing_left, start, tells, waits_made
+from clustered import (
+    PLUGINS,
+    WAITING,
+    causes,
+    config,
+    job_of,
+    nothing_left,
+    start,
+    tells,
+    waits_made,
+)  # fmt: skip
 from clusters import VirtualCluster, eventually
 from side_by_side import beside
 
@@ -88,26 +100,53 @@ def test_interrupted_runs_go_on_and_run_nothing_twice(make):
 
 
 @beside
-def test_two_runs_in_one_results_folder_are_refused_and_in_two_are_not(make):
+def test_two_studies_run_at_once_and_one_study_only_once(make):
     one, other = waits_made(make), waits_made(make)
     # Its cell waits for as long as the other runs take.
     first = start(one, "first", repeats=1, seconds=1200)
     waiting = one.waits("first")
-    refused = start(one, "second", repeats=1)
+    # Both need the same environment, in one clone and in two on one results folder.
+    second = start(one, "second", repeats=1)
     results = {"results": str(one.folder / "results")}
-    other.study(WAITING.format(name="second", repeats=1, seconds=300), "second.yaml")
-    shared = other.start(*config("second", **results))
-    # Snakemake's own lock is met in its folder, and the claim on the results from another one.
-    for run, holder in ((refused, r"pid \d+ on login"), (shared, r"study 'first' \(pid \d+")):
-        assert re.search(holder, run.ends(code=None)), run.text()
-        assert run.process.returncode != 0
-    second = other.start(*config("second"))
-    for folder in (other.waits("second"), waiting):
+    other.study(WAITING.format(name="first", repeats=1, seconds=1200), "first.yaml")
+    refused = other.start(*config("first", **results))
+    jobs = [job["id"] for job in one.active_jobs() if job["name"].startswith("train.first.")]
+    (job,) = jobs
+    told = rf"study 'first' .*pid \d+ on login.*jobs .*\b{job}\b"
+    assert re.search(told, refused.ends(code=None)), refused.text()
+    assert refused.process.returncode != 0
+    for folder in (one.waits("second"), waiting):
         (folder / "release").touch()
     first.ends()
     second.ends()
     assert set(causes(one, "first").values()) == {"ok"}
-    assert set(causes(other, "second").values()) == {"ok"}
+    assert set(causes(one, "second").values()) == {"ok"}
+
+
+@beside
+def test_a_run_that_hangs_is_taken_over_from_another_login_node(make):
+    """No unlocking, no deleting: its job is cancelled, and it ends when it goes on."""
+    name, checkout = "moved", waits_made(make)
+    hung = start(checkout, name, repeats=1, seconds=1200)
+    job = job_of(checkout.waits(name))
+    claim = checkout.folder / f"results/.transect/{name}.json"
+    pid = str(json.loads(claim.read_text())["pid"])
+    checkout.cluster.run("kill", "-STOP", pid)
+    told = checkout.start(*config(name), node="n12").ends(code=2)
+    assert re.search(rf"pid {pid} on login.*jobs {job} in .*sign of life \d+ s ago", told), told
+    os.utime(claim, (1, 1))
+    since = time.time()
+    after = checkout.start(*config(name), node="n12")
+    tells(after, f"cancels 1 jobs of a run that no longer lives: {job}")
+    folder = checkout.waits(name, since=since)
+    checkout.cluster.run("kill", "-CONT", pid)
+    assert "another one has begun" in hung.ends(code=None)
+    assert hung.process.returncode != 0
+    assert job_of(folder) != job
+    (folder / "release").touch()
+    after.ends()
+    assert set(causes(checkout, name).values()) == {"ok"}
+    nothing_left(checkout)
 
 
 @beside

@@ -74,8 +74,12 @@ def submissions(checkout) -> dict[str, str]:
         words = words[: next(i for i, word in enumerate(words) if word.startswith("--wrap"))]
         for flag in ("--output", "-D"):
             words[words.index(flag) + 1] = "FILE"
-        words[words.index("--job-name") + 1] = "NAME"
         rule = words[words.index("--comment") + 1].removeprefix("rule_")
+        name = words.index("--job-name") + 1
+        assert re.fullmatch(
+            rf"{rule.partition('_wildcards')[0]}\.onslurm\.[0-9a-f]{{8}}", words[name]
+        )
+        words[name] = "NAME"
         found[rule] = shlex.join(words)
     return found
 
@@ -128,8 +132,7 @@ def test_progress_is_told_where_snakemake_runs(ran):
 def test_nothing_is_left(ran):
     checkout, _ = ran
     nothing_left(checkout)
-    assert not (checkout.folder / "results" / ".transect-owner.json").exists()
-    assert not list((checkout.folder / ".snakemake" / "runs").glob("*.json"))
+    assert not list((checkout.folder / "results" / ".transect").rglob("*.json"))
 
 
 def test_nothing_runs_twice(ran):

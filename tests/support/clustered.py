@@ -38,13 +38,15 @@ _ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_ME
 class ClusterRun:
     """One call of Snakemake in the background."""
 
-    def __init__(self, checkout: ClusterCheckout, arguments: tuple[str, ...]) -> None:
+    def __init__(
+        self, checkout: ClusterCheckout, arguments: tuple[str, ...], node: str | None = None
+    ) -> None:
         number = len(list(checkout.folder.glob("snakemake-*.log")))
         self.log = checkout.folder / f"snakemake-{number}.log"
         self._stream = self.log.open("w")
         checkout.runs.append(self)
         self.process = subprocess.Popen(
-            checkout.command(*arguments),
+            checkout.command(*arguments, node=node),
             cwd=checkout.folder,
             env=checkout.environment(),
             stdin=subprocess.DEVNULL,
@@ -85,19 +87,20 @@ class ClusterCheckout(Checkout):
         self.cluster = cluster
         self.runs: list[ClusterRun] = []
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return the argv of Snakemake on the login node."""
+    def command(self, *arguments: str, node: str | None = None) -> list[str]:
+        """Return the argv of Snakemake on the login node, or on another one."""
         snakemake = super().command()[0]
-        return self.cluster.shell(snakemake, "--profile", "profiles/virtual-cluster", *arguments)
+        profile = ("--profile", "profiles/virtual-cluster")
+        return self.cluster.shell(snakemake, *profile, *arguments, node=node)
 
     def environment(self) -> dict[str, str]:
         """Add the folder of recorded submissions to PATH."""
         kept = super().environment()
         return kept | {"PATH": f"{self.folder / 'shims'}{os.pathsep}{kept['PATH']}"}
 
-    def start(self, *arguments: str) -> ClusterRun:
-        """Start Snakemake in the background."""
-        return ClusterRun(self, arguments)
+    def start(self, *arguments: str, node: str | None = None) -> ClusterRun:
+        """Start Snakemake in the background, on the login node unless another one is named."""
+        return ClusterRun(self, arguments, node)
 
     def study(self, text: str, name: str = "study.yaml") -> Path:
         """Write a study file."""

@@ -123,7 +123,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from transect.execution.claim import Claim
-claim = Claim(Path("results"), "another")
+claim = Claim(Path("results"), "chosen")
 claim.take()
 print("held", flush=True)
 sys.stdin.read()
@@ -131,7 +131,7 @@ claim.give_back()
 """
 
 
-def test_a_results_folder_that_another_run_holds_is_refused(study):
+def test_a_study_that_another_run_holds_is_refused(study):
     before = study.records("chosen")
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD], cwd=study.folder, stdin=subprocess.PIPE,
@@ -142,7 +142,7 @@ def test_a_results_folder_that_another_run_holds_is_refused(study):
         assert holder.stdout.readline() == "held\n"
         done = run(study, "train")
         assert done.returncode == 2
-        assert f"pid {holder.pid}" in done.stderr and "'another'" in done.stderr
+        assert f"pid {holder.pid}" in done.stderr and "study 'chosen'" in done.stderr
     finally:
         holder.communicate("")
     assert study.records("chosen") == before

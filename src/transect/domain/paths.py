@@ -88,6 +88,25 @@ class StudyPaths:
         return self.folder / ".checksums.json"
 
     @property
+    def claim(self) -> Path:
+        """Says which run of Snakemake makes the study; outside of its folder, which may be removed."""
+        return self.results / ".transect" / f"{self.study}.json"
+
+    @property
+    def runs(self) -> Path:
+        """One file for each run that may have jobs in Slurm's queue."""
+        return self.results / ".transect" / f"{self.study}.runs"
+
+    def lease(self, rule: str, name: str) -> Path:
+        """Says which process runs the cells of a block."""
+        return self.results / ".transect" / f"{self.study}.leases" / f"{rule}.{name}.json"
+
+    @property
+    def machine(self) -> Path:
+        """Says which process measures on this machine; where there is no scheduler."""
+        return self.results / ".transect" / "machines" / f"{os.uname().nodename}.json"
+
+    @property
     def progress(self) -> Path:
         """Journal of finished cells, for the progress line."""
         return self.folder / "progress.jsonl"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, Interruption, say_fault
-from transect.domain.files import write_atomic
+from transect.domain.files import write_atomic, write_if_changed
 from transect.domain.paths import environments_folder
 from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_model
@@ -32,7 +32,8 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.build_image import build_image
-from transect.execution.file_lock import one_builder
+from transect.execution.build_lock import one_builder
+from transect.execution.build_log import told
 from transect.execution.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
@@ -48,34 +49,11 @@ __all__ = ["build", "chosen", "made", "main", "sized"]
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
-_TAIL_LINES = 15
 _AGAIN = "`transect retry RESULTS/STUDY`, and call snakemake again"
-# What compilers, CMake, make and our own scripts call an error. What pip calls one (two words, or
-# many in capitals) only frames them.
-_ERROR = re.compile(
-    r"(?:^|[\s:])(?:fatal )?error: (?!subprocess-exited|metadata-generation|legacy-install)"
-    r"|^\s*CMake Error|\*\*\* .*Error \d"
-)
-_AROUND = 2, 5
-# A compiler's command line can be kilobytes long.
-_WIDTH = 300
 
 
 class _Failed(ValueError):
     """A command of a build failed, or what is built changed under it."""
-
-
-def told(lines: list[str]) -> str:
-    """Return what a failed build said: the lines around its first error, and its last lines."""
-    lines = [line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…" for line in lines]
-    start = max(0, len(lines) - _TAIL_LINES)
-    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), None)
-    if first is None:
-        return "\n".join(lines[start:])
-    before, after = max(0, first - _AROUND[0]), first + _AROUND[1]
-    if after >= start:
-        return "\n".join(lines[min(before, start) :])
-    return "\n".join([*lines[before:after], "[…]", *lines[start:]])
 
 
 def _needs(name: str, log: Path) -> dict[str, str]:
@@ -144,6 +122,7 @@ def _made(folder: Path, name: str) -> dict[str, Any] | None:
 def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
     say(f"[transect] building environment '{name}' in {folder}")
     start = time.monotonic()
+    log.unlink(missing_ok=True)
     # A builder that was killed leaves its pip behind, which would write into ours.
     clear_leftovers(folder)
     try:
@@ -183,8 +162,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
         return facts | {"status": "failed", "message": text}
     try:
-        log.unlink(missing_ok=True)
-        with one_builder(folder):
+        with one_builder(folder, log):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
@@ -259,7 +237,8 @@ def main() -> int:
         choices = load_model(given.system, System).environments if given.system else {}
         log = given.out.with_suffix(".log").resolve()
         facts = made(given.name, choices.get(given.name), log, given.lock)
-        write_atomic(given.out, json.dumps(without_secrets(sized(facts)), indent=1) + "\n")
+        # One that another study has written meanwhile stays: its cells are no older than it.
+        write_if_changed(given.out, json.dumps(without_secrets(sized(facts)), indent=1) + "\n")
     except Interruption as end:
         return end.code
     except FAULTS as error:

@@ -17,7 +17,7 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
-from transect.execution.file_lock import one_builder
+from transect.execution.build_lock import one_builder
 from transect.execution.image_root import NotMade, make_root
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped

@@ -1,14 +1,19 @@
-"""One run at a time in a results folder: two would disturb each other's measurements."""
+"""One run of a study at a time: two would make the same cells."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import time
+import signal
 from pathlib import Path
+from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.execution.locks import process_start, still_lives, user_name
+from transect.domain.paths import StudyPaths
+from transect.domain.terminal import say
+from transect.execution.locks import SILENT_S, Held
+from transect.execution.slurm_run import jobs_named
 
 __all__ = ["Claim", "cannot_write"]
 
@@ -22,85 +27,64 @@ def cannot_write(results: Path, error: OSError) -> BadInput:
 
 
 class Claim:
-    """The claim of this process on a results folder, whatever clone or folder it runs from."""
+    """The claim of this process on the results of a study, whatever clone or folder it runs from."""
 
     def __init__(self, results: Path, study: str) -> None:
-        self.results = results
-        self.path = results / ".transect-owner.json"
-        self.study = study
-        self._held = False
+        self._paths = StudyPaths(results=results, study=study)
+        self.path = self._paths.claim
+        self._held = Held(self.path, self._lost, study=study)
 
     def take(self) -> None:
-        """Claim the folder. Raises BadInput that names the run which holds it, or why it
-        cannot be written.
+        """Claim the study. Raises BadInput that names the run which holds it, or why it cannot be
+        written.
 
-        A claim whose process has died is taken over. One from another host counts as alive:
-        nobody can tell from here.
+        The claim of a run that has died is taken over.
         """
-        facts = {
-            "study": self.study,
-            "user": user_name(),
-            "pid": os.getpid(),
-            "host": os.uname().nodename,
-            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "created": process_start(),
-        }
         try:
-            self._take(facts)
+            holder = self._held.take()
         except OSError as error:
-            raise cannot_write(self.results, error) from None
-
-    def _take(self, facts: dict[str, object]) -> None:
-        self.results.mkdir(parents=True, exist_ok=True)
-        for _ in range(3):
-            try:
-                handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            except FileExistsError:
-                holder = self._holder()
-                if holder is not None:
-                    raise BadInput(self._refusal(holder)) from None
-                self.path.unlink(missing_ok=True)
-                continue
-            with os.fdopen(handle, "w") as stream:
-                json.dump(facts, stream)
-            self._held = True
-            return
-        raise BadInput(f"{self.path}: other runs claim this folder at the same time: try again")
+            raise cannot_write(self._paths.results, error) from None
+        if holder is not None:
+            raise BadInput(self._refusal(holder))
 
     def held_by_another(self) -> bool:
-        """Tell whether a run that lives, and is not this one, holds the folder."""
-        return not self._held and self._holder() is not None
-
-    def _holder(self) -> dict[str, object] | None:
-        """Return who holds the claim; None when it is stale."""
-        try:
-            facts: dict[str, object] = json.loads(self.path.read_text())
-            return facts if still_lives(facts) else None
-        except FileNotFoundError:
-            return None
-        except PermissionError:
-            return {}  # another user's: nobody can tell from here
-        except (ValueError, KeyError, TypeError):
-            # Half written: a claim of this second counts, an older one is a dead run's.
-            young = time.time() - self.path.stat().st_mtime < 5
-            return {} if young else None
-
-    def _refusal(self, holder: dict[str, object]) -> str:
-        who = (
-            f"{holder.get('user', '?')}'s run of study '{holder.get('study', '?')}' "
-            f"(pid {holder.get('pid', '?')} on {holder.get('host', '?')}, "
-            f"since {holder.get('since', '?')})"
-        )
-        text = (
-            f"results folder {self.results} is in use by {who}: wait for it, or use another "
-            "folder with --config results=FOLDER"
-        )
-        if holder.get("host") != os.uname().nodename:
-            text += f". If that run no longer lives, delete {self.path}"
-        return text
+        """Tell whether a run that lives, and is not this one, holds the study."""
+        return self._held.holder() is not None
 
     def give_back(self) -> None:
         """End the claim, if it is ours."""
-        if self._held:
-            self.path.unlink(missing_ok=True)
-            self._held = False
+        self._held.give_back()
+
+    def _lost(self) -> None:
+        """End this run, as by Ctrl-C: while it was suspended another one has begun."""
+        say(
+            f"[transect] this run of study '{self._paths.study}' gave no sign of life for "
+            f"{SILENT_S:.0f} s, and another one has begun: this one ends"
+        )
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def _refusal(self, holder: dict[str, Any]) -> str:
+        who = (
+            f"{holder.get('user', '?')}'s run (pid {holder.get('pid', '?')} on "
+            f"{holder.get('host', '?')}, since {holder.get('since', '?')}{self._jobs()})"
+        )
+        text = (
+            f"study '{self._paths.study}' in results folder {self._paths.results} is in use by {who}: "
+            "wait for it, or use another folder with --config results=FOLDER"
+        )
+        if holder.get("host") != os.uname().nodename:
+            text += (
+                f". It is on another host, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
+                f"ago: after {SILENT_S:.0f} s without any it counts as ended, and whoever then starts "
+                "the study cancels the jobs that it left"
+            )
+        return text
+
+    def _jobs(self) -> str:
+        """Say which jobs the holder has in Slurm's queue."""
+        names: list[str] = []
+        for file in self._paths.runs.glob("*.json"):
+            with contextlib.suppress(OSError):  # it ends just now
+                names += json.loads(file.read_text())
+        jobs = jobs_named(names) if names else None
+        return f", jobs {', '.join(jobs)} in Slurm's queue" if jobs else ""

@@ -1,12 +1,13 @@
-"""Ctrl-C and SIGTERM: noted, and passed on to the runners that Snakemake would wait for."""
+"""Ctrl-C, SIGTERM and SIGHUP: noted, and passed on to the runners that Snakemake would wait for."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
@@ -35,6 +36,17 @@ def watch_for_interruption() -> None:
         # A shell starts what it puts in the background with SIGINT ignored, and then Python installs nothing: without
         # this the runners would end and Snakemake go on, and call their cells killed.
         signal.signal(number, _handler(before if callable(before) else signal.default_int_handler))
+    # By `nohup` a run asks to go on.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        terminals = [number for number in (1, 2) if os.isatty(number)]
+        signal.signal(signal.SIGHUP, _handler(lambda *_: _hung_up(terminals)))
+
+
+def _hung_up(terminals: list[int]) -> NoReturn:
+    """End as by Ctrl-C, in silence: what goes to a terminal that has gone would be an error."""
+    for number in terminals:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    raise KeyboardInterrupt
 
 
 def _handler(

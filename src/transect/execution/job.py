@@ -18,7 +18,9 @@ from transect.domain.registry import plugin_folders
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
 
-__all__ = ["Job", "Result", "check_environment", "load_job", "read_result", "result_from"]
+__all__ = [
+    "Job", "Result", "check_environment", "check_locks", "load_job", "read_result", "result_from",
+]  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -195,6 +197,26 @@ def check_environment(job: Job) -> None:
         python = facts.get("python", job.python)
         if not facts.get("wrap") and not Path(python).exists():
             raise MissingDependency(f"environment '{facts['name']}': {python} has gone")
+
+
+def check_locks(job: Job) -> None:
+    """Raise BadInput when an environment is not of the versions that the cell was planned with.
+
+    Studies of one results folder share the stamps of environments: another clone may have put its own
+    there since this run began.
+    """
+    planned = {job.spec["environment"]: job.spec["lock"]} if job.spec["environment"] else {}
+    planned |= job.spec.get("other_environments", {})
+    for name, lock in planned.items():
+        facts = (
+            job.environment if name == job.spec["environment"] else job.others[parts_of(name)[0]]
+        )
+        if facts["lock_hash"] != lock:
+            raise BadInput(
+                f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was "
+                f"planned with {lock}: another clone with other versions uses this results folder: start "
+                "again, or use another folder with --config results=FOLDER"
+            )
 
 
 def read_result(path: Path) -> Result | None:

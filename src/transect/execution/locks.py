@@ -1,22 +1,34 @@
-"""Snakemake's lock: cleared when its owner is dead, named when it lives.
+"""Files that one process at a time holds, on any shared file system and on whatever host.
 
-Snakemake's own lock files do not say whose they are, so every run leaves an owner file beside
-them. It holds the pid and the process's start time: a pid alone may be used again.
+A file is taken by an exclusive create, which needs no `flock`. Who holds it touches it every few
+seconds; a process on another host that has not done so for a while counts as dead. One that was
+only suspended, and finds its file taken when it wakes up, gives up by itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
+import secrets
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from transect.domain.files import write_atomic
+from transect.execution.scheduler import runs
 
-__all__ = ["Owner", "clear_stale_locks", "process_start", "still_lives", "user_name"]
+__all__ = ["SILENT_S", "Held", "process_start", "still_lives", "user_name"]
+
+_BEAT_S = 15.0
+# A file system that hangs for a minute, or shows times a minute late, kills nobody.
+SILENT_S = 180.0
+# The holder writes who it is right after the create.
+_YOUNG_S = 5.0
 
 
 def user_name() -> str:
@@ -32,11 +44,17 @@ def process_start(pid: int | None = None) -> float:
     return float(psutil.Process(pid).create_time())
 
 
-def still_lives(facts: dict[str, object]) -> bool:
-    """Tell whether the process of `host`, `pid`, `created` still runs."""
+def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
+    """Tell whether the process of `host`, `pid`, `created` and perhaps `slurm_job` still runs.
+
+    One on another host: as Slurm says of its job; where that says nothing, unless it gave no sign of
+    life for `silent_s`, the seconds since the last one.
+    """
     if facts["host"] != os.uname().nodename:
-        # Nobody can tell from here: respect it.
-        return True
+        job = facts.get("slurm_job")
+        # A job that was requeued is not what it was before.
+        told = runs(str(job)) if job and job != os.environ.get("SLURM_JOB_ID") else None
+        return silent_s < SILENT_S if told is None else told
     try:
         process = psutil.Process(int(str(facts["pid"])))
         created = process.create_time()
@@ -44,58 +62,128 @@ def still_lives(facts: dict[str, object]) -> bool:
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
     except psutil.Error:
-        return False
+        # Where users do not see each other's processes, another user's is asked for its signs of life.
+        return facts.get("user", user_name()) != user_name() and silent_s < SILENT_S
     return abs(created - float(str(facts["created"]))) < 1.0
 
 
-class Owner:
-    """The owner file of this process."""
+class Held:
+    """A file that says who holds something; `more` is told beside user, process and host."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "owners" / f"{os.uname().nodename}-{os.getpid()}.json"
+    def __init__(self, path: Path, on_loss: Callable[[], None], **more: Any) -> None:
+        self.path = path
+        self._on_loss, self._more = on_loss, more
+        self._token = secrets.token_hex(8)
+        self._ended, self._turn = threading.Event(), threading.Lock()
+        self.held = False
 
-    def begin(self) -> None:
-        """Note that this process holds the lock."""
+    def take(self) -> dict[str, Any] | None:
+        """Take it and return None, or the facts of who holds it and `silent_s`, or {} of one unknown.
+
+        Raises OSError when the folder cannot be written.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(5):
+            if self._create():
+                self.held = True
+                threading.Thread(target=self._beat, daemon=True).start()
+                return None
+            text, holder = self._look()
+            if holder is not None:
+                return holder
+            self._remove(text)
+        return {}  # others take it at the same time
+
+    def holder(self) -> dict[str, Any] | None:
+        """Return the facts of another one that lives and holds it, or None."""
+        return None if self.held else self._look()[1]
+
+    def give_back(self) -> None:
+        """End it, if it is ours."""
+        self._ended.set()
+        with self._turn:
+            if self.held and self._is_ours() is not False:
+                self.path.unlink(missing_ok=True)
+            self.held = False
+
+    def _create(self) -> bool:
         facts = {
-            "pid": os.getpid(),
-            "host": os.uname().nodename,
-            "user": user_name(),
+            "user": user_name(), "pid": os.getpid(), "host": os.uname().nodename,
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "created": process_start(),
-        }
-        write_atomic(self.path, json.dumps(facts))
-
-    def end(self) -> None:
-        """The lock is given back."""
-        self.path.unlink(missing_ok=True)
-
-
-def clear_stale_locks(folder: Path) -> str | None:
-    """Remove the locks in `.snakemake` when every owner is dead.
-
-    Returns what to tell the user: that a stale lock was cleared, who holds a live one, or None.
-    """
-    owners = []
-    for path in sorted((folder / "owners").glob("*.json")):
+            "created": process_start(), "token": self._token,
+        }  # fmt: skip
         try:
-            facts = json.loads(path.read_text())
-        except (OSError, ValueError):
-            continue
-        if int(facts["pid"]) == os.getpid() and facts["host"] == os.uname().nodename:
-            continue
-        if still_lives(facts):
-            owners.append(facts)
-        else:
-            path.unlink(missing_ok=True)
-    locks = list((folder / "locks").glob("*.lock"))
-    if not locks:
-        return None
-    if owners:
-        who = owners[0]
-        return (
-            f"this folder is in use by {who['user']}'s run, pid {who['pid']} on {who['host']}, "
-            f"since {who['since']}"
-        )
-    for lock in locks:
-        lock.unlink(missing_ok=True)
-    return "cleared the lock of a run that no longer lives"
+            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            return False
+        with os.fdopen(handle, "w") as stream:
+            json.dump(facts | self._more, stream)
+        return True
+
+    def _look(self) -> tuple[str, dict[str, Any] | None]:
+        """Return what the file says, and who holds it; None when that one has died."""
+        text = ""
+        try:
+            text = self.path.read_text()
+            silent_s = self._silent_s()
+            facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
+            return text, facts if still_lives(facts, silent_s) else None
+        except FileNotFoundError:
+            return text, None
+        except PermissionError:
+            return text, {}  # another user's: nobody can tell from here
+        except (ValueError, KeyError, TypeError):
+            # Half written: one of this second counts, an older one is a dead process's.
+            return text, {} if self._silent_s() < _YOUNG_S else None
+
+    def _silent_s(self) -> float:
+        """Return for how long its holder gave no sign of life, by the file system's own clock."""
+        probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            probe.touch()
+            now = probe.stat().st_mtime
+        except OSError:
+            now = time.time()
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink()
+        return now - self.path.stat().st_mtime
+
+    def _remove(self, seen: str) -> None:
+        """Remove the file of a dead holder, but not one that another put in its place meanwhile."""
+        aside = self.path.with_name(f".{self.path.name}.{self._token}")
+        with contextlib.suppress(FileNotFoundError):
+            self.path.rename(aside)
+            if aside.read_text() == seen:
+                aside.unlink()
+            else:
+                aside.rename(self.path)
+
+    def _is_ours(self) -> bool | None:
+        """Tell whether the file says that we hold it; None when there is none or it cannot be read."""
+        try:
+            return bool(json.loads(self.path.read_text())["token"] == self._token)
+        except (ValueError, KeyError, TypeError):
+            return False
+        except OSError:
+            return None
+
+    def _beat(self) -> None:
+        while not self._ended.wait(_BEAT_S):
+            self.beat()
+
+    def beat(self) -> None:
+        """Give a sign of life, and give up where another one has taken over."""
+        ours = None
+        with self._turn, contextlib.suppress(OSError):
+            if self._ended.is_set():
+                return
+            ours = self._is_ours()
+            if ours is None and not self.path.exists():
+                ours = self._create() or self._is_ours()  # somebody removed it: we live
+            if ours:
+                os.utime(self.path)
+        if ours is False:
+            self._ended.set()
+            self.held = False
+            self._on_loss()

@@ -33,7 +33,8 @@ from transect.execution.allocation import (
     stays_here,
 )
 from transect.execution.early_report import EarlyReport
-from transect.execution.job import Job, load_job
+from transect.execution.job import Job, check_locks, load_job
+from transect.execution.lease import leased
 from transect.execution.limits import used_limits
 from transect.execution.plan_files import read_block
 from transect.execution.progress import Progress
@@ -121,9 +122,11 @@ def run_jobs(
     """Run all cells that have no valid record, then the repeats that are needed; return how many ran.
 
     A cell takes what the cells before it left, so its inputs are looked at again in its turn.
-    Raises DiskFull when results cannot be written.
+    Raises DiskFull when results cannot be written, and BadInput when an environment was exchanged.
     """
     prepare_allocation()
+    for job in jobs:
+        check_locks(job)
     with kept_state("a plug-in"):
         stale = _drop_stale(jobs)
     todo = [job for job in stale if not job.spec.get("optional")]
@@ -187,7 +190,8 @@ def main(arguments: list[str] | None = None) -> int:
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
         elsewhere = spent_elsewhere(paths, given.stamp)
         repetition = Repetition(jobs, deadline_of(head, jobs), elsewhere)
-        ran = run_jobs(jobs, paths, given.attempt, repetition)
+        with leased(paths, [(head["rule"], head["name"])]):
+            ran = run_jobs(jobs, paths, given.attempt, repetition)
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             if repetition.asked:

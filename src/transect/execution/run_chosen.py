@@ -15,9 +15,11 @@ from transect.execution.build_environment import made, sized
 from transect.execution.claim import Claim
 from transect.execution.early_report import make_report_of
 from transect.execution.job import load_job
+from transect.execution.lease import leased
 from transect.execution.plan_files import check_origin, write_plan
 from transect.execution.progress import start_progress
 from transect.execution.run_block import end_on_signals, run_jobs
+from transect.execution.slurm_run import cancel_earlier
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import Planned, StudyPlan
 
@@ -59,7 +61,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
     """Run cells, and what they take that has no valid record, and make the report; return how many ended how.
 
     `again`: also those chosen cells whose records hold. Raises BadInput when another run holds
-    the results folder.
+    the study.
     """
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
     moved = check_origin(paths, plan.file)
@@ -67,9 +69,10 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
     claim.take()
     if moved:
         say(f"[transect] {moved}")
-    end_abandoned(paths.results)
     end_on_signals()
     try:
+        cancel_earlier(paths.runs, paths.study)
+        end_abandoned(paths.results)
         blocks = make_blocks(plan)
         write_plan(plan, blocks)
         todo = with_inputs(plan, cells)
@@ -79,11 +82,16 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
                 paths.forget_record(*planned.key)
         jobs = [load_job(planned.spec, paths) for planned in todo]
         start_progress(paths, dict(Counter(p.cell.stage for p in todo)))
-        for block in blocks:
+        keys = {planned.key for planned in todo}
+        touched = [
+            (block.rule, block.name)
+            for block in blocks if not keys.isdisjoint(p.key for p in block.cells)
+        ]  # fmt: skip
+        for block in touched:
             # Its next run looks at every record, and then at what was made from them.
-            if not {planned.key for planned in todo}.isdisjoint(p.key for p in block.cells):
-                paths.stamp(block.rule, block.name).unlink(missing_ok=True)
-        run_jobs(jobs, paths, attempt=1)
+            paths.stamp(*block).unlink(missing_ok=True)
+        with leased(paths, touched):
+            run_jobs(jobs, paths, attempt=1)
         # One that was made between two cells, or for a run before, does not have all of these.
         make_report_of(paths)
         ends: Counter[Any] = Counter(

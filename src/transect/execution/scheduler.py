@@ -12,7 +12,7 @@ from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.launch import slurm
 
-__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "final_state", "known"]
+__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "final_state", "known", "runs"]
 
 # Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
 LOGS = Path(".snakemake") / "slurm_logs"
@@ -107,6 +107,12 @@ def _after_cleaning(job: str) -> tuple[str, str, str] | None:
             break
         time.sleep(1)
     return found
+
+
+def runs(job: str) -> bool | None:
+    """Tell whether a job may still run something, queued ones included; None: Slurm does not say."""
+    found = _after_cleaning(job)
+    return None if found is None else found[0] not in _FINAL
 
 
 def _from_accounting(job: str) -> tuple[str, str, str] | None:

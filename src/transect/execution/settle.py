@@ -15,6 +15,7 @@ from transect.domain.record import Cause, Status, write_record
 from transect.domain.terminal import complain, say
 from transect.execution.attempts import Attempt
 from transect.execution.job import Job, Result, load_job
+from transect.execution.lease import runs_elsewhere
 from transect.execution.run_cell import fingerprint_of, make_record, valid_record
 from transect.execution.scheduler import fate
 from transect.execution.stage import RUNNERS
@@ -79,6 +80,9 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     settled = 0
     try:
         for block in open_:
+            if holder := runs_elsewhere(paths, block.rule, block.name):
+                complain(f"{block.id}: its cells are run by {holder}: left to it")
+                continue
             for planned in block.cells:
                 if planned.optional and not paths.record(*planned.key).exists():
                     continue  # nobody needs it yet

@@ -1,65 +1,71 @@
-"""The jobs of one run of Snakemake, and those that a run which died has left in the queue."""
+"""The jobs of one run of Snakemake, and those that an earlier run of the same study left in the queue."""
 
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
 from transect.domain.terminal import say
-from transect.execution.locks import process_start, still_lives
 from transect.execution.scheduler import accounting, ask, known
 
-__all__ = ["accounting", "begin", "cancel_orphans", "end", "jobs_of_run", "known"]
+__all__ = ["accounting", "begin", "cancel_earlier", "end", "jobs_named", "known"]
 
-# Beside Snakemake's own state: one file for each run that has jobs.
-_RUNS = Path(".snakemake") / "runs"
 _ENDING_S = 600
+_ASKING_S = 300
+_POLL_S = 0.5
 
 
-def jobs_of_run(name: str) -> list[str] | None:
-    """Return the ids of the jobs of a run that are queued or running; None: Slurm did not say."""
-    text = ask("squeue", "--noheader", "--format=%A", "--name", name)
+def jobs_named(names: Sequence[str], patience_s: float = 0) -> list[str] | None:
+    """Return the ids of the jobs of these names that are queued or running; None: Slurm did not say."""
+    text = ask(
+        "squeue", "--noheader", "--format=%A", "--name", ",".join(names), patience_s=patience_s
+    )
     return None if text is None else sorted(set(text.split()))
 
 
-def begin(name: str) -> None:
-    """Note whose run this is, so that a later one can tell whether it lives."""
-    _RUNS.mkdir(parents=True, exist_ok=True)
-    facts = {"pid": os.getpid(), "host": os.uname().nodename, "created": process_start()}
-    (_RUNS / f"{name}.json").write_text(json.dumps(facts))
+def begin(file: Path, names: Sequence[str]) -> None:
+    """Note by which names a run's jobs are found. Before it submits the first."""
+    write_atomic(file, json.dumps(names))
 
 
-def end(name: str) -> None:
+def end(file: Path, names: Sequence[str]) -> None:
     """Forget a run that has left no job."""
-    if jobs_of_run(name) == []:
-        (_RUNS / f"{name}.json").unlink(missing_ok=True)
+    if jobs_named(names) == []:
+        file.unlink(missing_ok=True)
 
 
-def _lives(path: Path) -> bool:
-    try:
-        return still_lives(json.loads(path.read_text()))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+def cancel_earlier(runs: Path, study: str) -> None:
+    """Cancel what earlier runs of a study left in the queue: their cells would run twice.
 
-
-def cancel_orphans() -> None:
-    """Cancel the jobs of runs that no longer live: their cells would run twice.
-
-    Waits until they have left the queue, at most ten minutes; what is not known to have left is
-    looked at again by the next run. Records that they wrote are kept.
+    For who holds the claim on the study: whichever host they ran on, they no longer do. Waits until
+    the jobs have left the queue; records that they wrote are kept. Raises BadInput while there are
+    any, or nobody can tell.
     """
-    for path in sorted(_RUNS.glob("*.json")):
-        if _lives(path):
-            continue
-        jobs = jobs_of_run(path.stem)
+    for file in sorted(runs.glob("*.json")):
+        if shutil.which("squeue") is None:
+            return  # another machine's; what a job of it still runs, it holds
+        names = json.loads(file.read_text())
+        jobs = jobs_named(names, _ASKING_S)
         if jobs:
-            ask("scancel", *jobs)
-            text = f"cancelled {len(jobs)} jobs of a run that no longer lives: {', '.join(jobs)}"
+            text = f"cancels {len(jobs)} jobs of a run that no longer lives: {', '.join(jobs)}"
             say(f"[transect] {text}")
-        limit = time.monotonic() + _ENDING_S
-        while jobs_of_run(path.stem) != [] and time.monotonic() < limit:
-            time.sleep(0.5)
-        if jobs_of_run(path.stem) == []:
-            path.unlink(missing_ok=True)
+            done = ask("scancel", *jobs, patience_s=_ASKING_S) is not None
+            limit = time.monotonic() + (_ENDING_S if done else 0)
+            while (jobs := jobs_named(names, _ASKING_S)) and time.monotonic() < limit:
+                time.sleep(_POLL_S)
+        if jobs is None:
+            raise BadInput(
+                f"an earlier run of study '{study}' may have jobs in the queue, and Slurm does not "
+                "answer: try again when it does"
+            )
+        if jobs:
+            raise BadInput(
+                f"jobs {', '.join(jobs)} of an earlier run of study '{study}' are still in the queue: "
+                f"end them by `scancel {' '.join(jobs)}`, or wait for their end, and start again"
+            )
+        file.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
+from transect.execution import slurm_run
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_image import image_changed
 from transect.execution.claim import Claim, cannot_write
@@ -33,7 +34,6 @@ from transect.execution.flow_facts import (
 )
 from transect.execution.follow import Follower
 from transect.execution.interruption import watch_for_interruption
-from transect.execution.locks import Owner, clear_stale_locks
 from transect.execution.plan_files import check_origin, planned_cells, write_plan
 from transect.execution.progress import start_progress
 from transect.execution.questions import check_questions
@@ -177,7 +177,6 @@ class MainFlow(Flow):
         system: str,
         results: str,
         strict: bool,
-        snakemake_folder: Path,
         quiet: Collection[Any] = (),
     ) -> None:
         self._unsaid = Unsaid(quiet)
@@ -188,8 +187,8 @@ class MainFlow(Flow):
         self._planned_blocks = make_blocks(self._plan)
         facts = facts_of_plan(self._plan, self._planned_blocks, system_file)
         super().__init__(facts, results, strict)
-        self._owner = Owner(snakemake_folder)
         self._claim = Claim(Path(self.results), self._plan.study.name)
+        SUBMISSIONS.study, SUBMISSIONS.rules = self._plan.study.name, self.rules()
         self._follower = Follower(self._plan.paths)
         # On a scheduler cells run elsewhere: their lines are read from the journal.
         self._scheduled = self._plan.system.scheduler != "none"
@@ -238,7 +237,7 @@ class MainFlow(Flow):
             paths.summary.unlink(missing_ok=True)
 
     def start(self, jobs: Any) -> None:
-        """Claim the results folder, write the plan, and begin the progress journal."""
+        """Claim the study, write the plan, and begin the progress journal."""
         try:
             self._begin(jobs)
         except FAULTS as error:
@@ -249,12 +248,14 @@ class MainFlow(Flow):
         self._unsaid.end()
         check_questions(self._plan.study, self._plan.file)
         self._claim.take()
+        slurm_run.cancel_earlier(self._plan.paths.runs, self._plan.study.name)
+        if SUBMISSIONS.run:
+            slurm_run.begin(self._run_file(), SUBMISSIONS.job_names())
         if self._moved:
             say(f"[transect] {self._moved}")
         ended = end_abandoned(Path(self.results))
         if ended:
             say(f"[transect] ended {ended} runners that a killed run left")
-        self._owner.begin()
         watch_for_interruption()
         write_plan(self._plan, self._planned_blocks)
         write_facts(self._plan.paths, self._facts)
@@ -272,11 +273,15 @@ class MainFlow(Flow):
         if self._scheduled:
             self._follower.begin()
 
+    def _run_file(self) -> Path:
+        return self._plan.paths.runs / f"{SUBMISSIONS.run}.json"
+
     def finish(self) -> None:
         """Give everything back."""
         self._follower.end()
+        if self._run_file().exists():
+            slurm_run.end(self._run_file(), SUBMISSIONS.job_names())
         self._claim.give_back()
-        self._owner.end()
 
     def fail(self) -> None:
         """Settle what jobs left without a record, make the report all the same, and finish."""
@@ -317,7 +322,6 @@ def open_flow(config: dict[str, Any], quiet: Collection[Any] = ()) -> Flow:
     In a cluster job, whose Snakemake parses the Snakefile again, read what the main process
     planned, whatever was edited since.
     """
-    folder = Path(".snakemake")
     hear_children()
     # Children run modules of this checkout in environments that do not have it installed.
     os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -328,12 +332,9 @@ def open_flow(config: dict[str, Any], quiet: Collection[Any] = ()) -> Flow:
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
         names = str(config["study"]), str(config["system"])
-        flow = MainFlow(*names, results, strict, folder, quiet)
+        flow = MainFlow(*names, results, strict, quiet)
     except FAULTS as error:
         _leave(error)
     os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
     os.environ[_FLOW] = str(Path(flow.folder).resolve())
-    told = clear_stale_locks(folder)
-    if told:
-        say(f"[transect] {told}")
     return flow

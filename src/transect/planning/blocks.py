@@ -113,7 +113,8 @@ def _check_memory(system: System, limits: Limits) -> None:
     if node is not None and cell is not None and cell + _RUNNER_MB > node:
         raise BadInput(
             f"limits.memory_mb: a cell may hold {cell} MB on a node and its runner {_RUNNER_MB} MB, "
-            f"system '{system.name}' has memory_mb_per_node: {node}"
+            f"system '{system.name}' has memory_mb_per_node: {node}: lower limits.memory_mb in the "
+            f"study to {max(1, node - _RUNNER_MB)}, or ask for nodes with more memory"
         )
 
 

@@ -32,7 +32,7 @@ def test_the_umask_holds_for_what_is_written(tmp_path, umask, file, folder):
         written = [
             "one/record.json",
             "plan.json",
-            "results/.transect-owner.json",
+            "results/.transect/study.json",
             "two/progress.jsonl",
         ]
         assert [mode(tmp_path / name) for name in written] == [file] * 4

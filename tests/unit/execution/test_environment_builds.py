@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from checkouts import ROOT
 from transect.execution import build_environment
+from transect.execution.build_lock import builder
 from transect.planning import environments
 
 pytestmark = pytest.mark.env
@@ -108,10 +110,11 @@ def test_after_a_killed_builder_the_next_builds_alone_and_another_waits(place, n
     third = place.builder()
     # It says that it waits, so that nobody takes it for dead.
     said = ""
-    while "waits for another build" not in said:
+    while "waits for " not in said:
         said += capfd.readouterr().err
         assert third.poll() is None, said
         time.sleep(0.05)
+    assert f"(pid {second.pid} on " in said and "its log " in said, said
     place.go.write_text("\n")
     assert (second.wait(), third.wait()) == (0, 0)
     assert len(writers.read_text().split()) == 1
@@ -168,7 +171,6 @@ def test_an_environment_whose_interpreter_has_gone_is_built_again(quick):
 
 def test_a_complete_environment_is_used_from_a_cache_that_nobody_can_write(quick, monkeypatch):
     built = quick.build()
-    (Path(built["python"]).parents[2] / f"{NAME}-{built['lock_hash']}.lock").unlink()
 
     # The tests may run as root, whom no permission stops.
     def refuse(*_: object, **__: object) -> None:
@@ -221,3 +223,17 @@ def test_a_full_disk_at_the_last_moment_is_a_failed_build(quick, monkeypatch):
     assert facts["status"] == "failed"
     assert os.strerror(28) in facts["message"]
     assert not Path(facts["python"]).parents[1].exists()
+
+
+def test_who_waits_is_told_how_far_the_build_is(tmp_path):
+    log = tmp_path / "base.log"
+    log.write_text("Collecting torch\n  Building wheel for horovod\n\n")
+    os.utime(log, (time.time() - 90,) * 2)
+    facts = {"user": "ann", "pid": 7, "host": "login1", "log": str(log)}
+    said = builder(facts)
+    assert re.search(
+        r"ann builds \(pid 7 on login1\).* 9\d s old .*: Building wheel for horovod$", said
+    )
+    log.unlink()
+    assert "ann builds" in builder(facts)
+    assert "(pid ? on ?)" in builder({})

@@ -18,7 +18,7 @@ import pytest
 from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.domain.files import digest
-from transect.execution import build_environment
+from transect.execution import build_environment, build_log
 from transect.planning import environments
 
 SHARED = ROOT / "envs" / "shared"
@@ -222,7 +222,7 @@ ERROR = "x.cc:7:3: fatal error: mpi.h: No such file or directory"
     ],
 )
 def test_what_a_failed_build_said(lines, expected):
-    assert build_environment.told(lines) == "\n".join(expected)
+    assert build_log.told(lines) == "\n".join(expected)
 
 
 @pytest.mark.env

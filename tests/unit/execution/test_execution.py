@@ -13,7 +13,6 @@ import pytest
 
 from checkouts import ROOT
 from transect.domain.paths import StudyPaths
-from transect.execution.locks import Owner, clear_stale_locks
 from transect.execution.progress import Journal, start_progress
 from transect.launch import processes
 from transect.launch.processes import run
@@ -132,67 +131,6 @@ def test_a_process_that_died_by_a_signal_comes_before_those_that_failed_without_
     commands = [python("raise SystemExit(1)"), python(killed), python("raise SystemExit(2)")]
     outcome = run(commands, log=tmp_path / "log", cwd=tmp_path, seconds=600)
     assert (outcome.end, outcome.code, outcome.pid) == ("signalled", 9, int(name.read_text()))
-
-
-def locked(folder):
-    (folder / "locks").mkdir(parents=True)
-    lock = folder / "locks" / "0.output.lock"
-    lock.write_text("results/x\n")
-    return lock
-
-
-@pytest.mark.env
-def test_lock_of_a_dead_owner_is_cleared(tmp_path):
-    lock = locked(tmp_path)
-    child = subprocess.Popen([sys.executable, "-c", "pass"])
-    child.wait()
-    owner = {"pid": child.pid, "host": os.uname().nodename, "user": "u", "since": "s", "created": 0}
-    (tmp_path / "owners").mkdir()
-    (tmp_path / "owners" / "x.json").write_text(json.dumps(owner))
-    assert "cleared" in str(clear_stale_locks(tmp_path))
-    assert not lock.exists()
-    assert clear_stale_locks(tmp_path) is None
-
-
-@pytest.mark.parametrize("host", [os.uname().nodename, "another-node"])
-def test_lock_of_a_live_or_unknowable_owner_is_respected_and_named(tmp_path, host):
-    lock = locked(tmp_path)
-    parent = psutil.Process(os.getppid())
-    owner = {
-        "pid": parent.pid,
-        "host": host,
-        "user": "somebody",
-        "since": "2026-01-01T00:00:00Z",
-        "created": parent.create_time(),
-    }
-    (tmp_path / "owners").mkdir()
-    (tmp_path / "owners" / "x.json").write_text(json.dumps(owner))
-    told = str(clear_stale_locks(tmp_path))
-    assert "somebody" in told and str(parent.pid) in told and host in told
-    assert lock.exists()
-
-
-def test_a_reused_pid_is_not_an_owner(tmp_path):
-    lock = locked(tmp_path)
-    owner = {
-        "pid": os.getppid(),
-        "host": os.uname().nodename,
-        "user": "u",
-        "since": "s",
-        "created": 1.0,
-    }
-    (tmp_path / "owners").mkdir()
-    (tmp_path / "owners" / "x.json").write_text(json.dumps(owner))
-    clear_stale_locks(tmp_path)
-    assert not lock.exists()
-
-
-def test_own_owner_file_comes_and_goes(tmp_path):
-    owner = Owner(tmp_path)
-    owner.begin()
-    assert owner.path.exists()
-    owner.end()
-    assert not owner.path.exists()
 
 
 def test_progress_line_counts_and_estimates(tmp_path):

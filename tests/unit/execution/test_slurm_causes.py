@@ -1,9 +1,8 @@
-"""From what Slurm says to the cause in a record; claims on a results folder; disturbances."""
+"""From what Slurm says to the cause in a record; disturbances."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import stat
@@ -14,11 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from transect.domain.errors import BadInput
 from transect.domain.record import Cause
 from transect.execution import scheduler
-from transect.execution.claim import Claim
-from transect.execution.locks import process_start, still_lives
 from transect.execution.scheduler import fate
 from transect.execution.steps import step_cause
 from transect.measure.guard import Guard, disturbances, snapshot
@@ -125,52 +121,6 @@ def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     (tmp_path / "rule_x" / "7.log").write_text("slurmstepd: error: JobId=7 exceeded memory limit\n")
     assert fate("7", tmp_path).cause is Cause.OUT_OF_MEMORY
     assert fate("8", tmp_path).cause is Cause.KILLED
-
-
-@pytest.mark.env
-def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
-    code = (
-        "import sys, time; from pathlib import Path\n"
-        "from transect.execution.claim import Claim\n"
-        f"Claim(Path({str(tmp_path)!r}), 'theirs').take(); print('taken', flush=True)\n"
-        "time.sleep(6000)"
-    )
-    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert other.stdout is not None
-    try:
-        assert other.stdout.readline() == "taken\n"
-        with pytest.raises(
-            BadInput, match=rf"study 'theirs' \(pid {other.pid} on .*results=FOLDER"
-        ):
-            Claim(tmp_path, "ours").take()
-    finally:
-        other.kill()
-        # Not waited for yet: a zombie holds nothing.
-        claim = Claim(tmp_path, "ours")
-        for _ in range(3000):
-            try:
-                claim.take()
-                break
-            except BadInput:
-                time.sleep(0.1)
-        other.wait()
-        other.stdout.close()
-    assert json.loads(claim.path.read_text())["study"] == "ours"
-    claim.give_back()
-    assert not claim.path.exists()
-
-
-def test_a_claim_of_another_host_is_respected(tmp_path):
-    facts = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t"}
-    (tmp_path / ".transect-owner.json").write_text(json.dumps(facts))
-    with pytest.raises(BadInput, match=r"on elsewhere.* delete "):
-        Claim(tmp_path, "ours").take()
-
-
-def test_a_pid_that_is_used_again_is_another_process():
-    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
-    assert still_lives(facts)
-    assert not still_lives(facts | {"created": process_start() - 100})
 
 
 def calm(host: str = "n1", **change: object) -> dict[str, object]:

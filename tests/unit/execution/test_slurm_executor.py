@@ -12,7 +12,14 @@ import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
 import snakemake_executor_plugin_transect as plugin
-from snakemake_executor_plugin_transect import Executor, SlurmExecutor
+from snakemake_executor_plugin_transect import Executor, SlurmExecutor, stock
+from transect.execution.submissions import SUBMISSIONS
+
+
+class Asked(dict[str, int]):
+    """A job's resources, as Snakemake offers them."""
+
+    __getattr__ = dict.__getitem__
 
 
 def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
@@ -47,6 +54,22 @@ def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
     assert cancelled == [young, runs]
     executor.cancel_jobs([runs])
     assert cancelled == [young, runs, runs], "once, though it is known twice"
+
+
+def test_a_job_is_called_by_its_stage_and_study_and_found_by_that_name(monkeypatch):
+    for field, value in (("study", "quick"), ("rules", ("train", "infer")), ("run", "1a2b3c4d")):
+        monkeypatch.setattr(SUBMISSIONS, field, value)
+    job = SimpleNamespace(name="train", threads=1, resources=Asked(nodes=1, cpus_per_task=1))
+    params = dict.fromkeys(("slurm_logfile", "comment_str", "account", "partition", "workdir"), "")
+    line = stock.get_submit_command(job, params | {"run_uuid": "a-uuid"})
+    assert "--job-name train.quick.1a2b3c4d " in line
+    for ask in (stock.query_job_status_sacct, stock.query_job_status_squeue):
+        names = ask("a-uuid").split("--name ")[1].split(",")
+        assert "train.quick.1a2b3c4d" in names and "infer.quick.1a2b3c4d" in names
+        # What no rule of a block submits has a name too.
+        assert SUBMISSIONS.job_name("make_environment") in names
+    monkeypatch.setattr(SUBMISSIONS, "study", "long" * 50)
+    assert len(SUBMISSIONS.job_name("train")) < 255
 
 
 def test_the_controller_tells_states_while_sacct_is_silent(monkeypatch, capsys):

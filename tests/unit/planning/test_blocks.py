@@ -9,7 +9,8 @@ import pytest
 from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.planning.blocks import make_blocks, resources
-from transect.planning.plan import StudyPlan
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.study import find_study, find_system
 
 STUDY = """
 name: shapes
@@ -123,12 +124,22 @@ def test_what_a_job_asks_for(tmp_path):
     [
         ("nodes: 4", "nodes: 2", r"asks for 3 nodes, system 'fit' has nodes: 2"),
         ("gpus_per_node: 4", "gpus_per_node: 2", r"asks for 4 gpus per node, .* gpus_per_node: 2"),
-        ("nodes: 4", "nodes: 4\nmemory_mb_per_node: 1000", r"900 MB on a node and its runner 700"),
+        (
+            "nodes: 4",
+            "nodes: 4\nmemory_mb_per_node: 1000",
+            r"900 MB on a node and its runner 700.* 1000: lower limits\.memory_mb in the study to 300,",
+        ),
     ],
 )
 def test_what_no_node_can_hold_is_refused(tmp_path, old, new, told):
     with pytest.raises(BadInput, match=told):
         make_blocks(shapes_plan(tmp_path, system=SYSTEM.replace(old, new)))
+
+
+@pytest.mark.parametrize("name", ["quick", "virtual-cluster"])
+def test_the_first_studies_fit_the_virtual_cluster_as_it_is_documented(name):
+    system = find_system("virtual-cluster")
+    assert make_blocks(make_plan(find_study(name), system, Path("results")))
 
 
 def test_without_any_gpu_the_cell_runs_to_its_own_skip(tmp_path):
