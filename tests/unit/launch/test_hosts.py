@@ -113,7 +113,9 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
     start = argv.index("-n")
     assert argv[start + 1] == "3" and argv[start + 2 : start + 2 + len(told)] == told
     handed = {name for flag, name in pairwise(argv) if flag == "-x"}
-    assert ({"MINE", "MASTER_ADDR", "PATH"} <= handed) is (says == "Open MPI")
+    assert ({"MINE", "MASTER_ADDR", "PATH", "TRANSECT_STARTED_AT"} <= handed) is (
+        says == "Open MPI"
+    )
     assert "OMPI_COMM_WORLD_RANK" not in handed
     assert variables["MASTER_ADDR"] == "192.0.2.1" and variables["MINE"] == "1"
     assert argv[argv.index("--ranks-per-node") + 1] == "2,1" and sys.executable in argv
