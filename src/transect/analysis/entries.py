@@ -179,8 +179,9 @@ def row_of(record: Record) -> dict[str, Any]:
     """Return what an entry is made from, as values that JSON can hold."""
     provenance = {key: record.provenance[key] for key in _PROVENANCE if key in record.provenance}
     slurm = record.provenance.get("slurm")
-    if isinstance(slurm, dict) and slurm.get(_NODES):
-        provenance["slurm"] = {_NODES: slurm[_NODES]}
+    hosts = isinstance(slurm, dict) and (slurm.get(_NODES) or slurm.get("TRANSECT_HOSTS"))
+    if hosts:
+        provenance["slurm"] = {_NODES: hosts}
     return {
         "study": record.study,
         "stage": record.stage,

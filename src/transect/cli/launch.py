@@ -21,7 +21,9 @@ from transect.cli.output import print_lines
 from transect.domain.errors import BadInput
 from transect.domain.terminal import printable
 from transect.launch import LAUNCHERS, Request
+from transect.launch.hosts import HOSTS, allocation, ranks_on
 from transect.launch.rendezvous import RENDEZVOUS, Choice, choose
+from transect.launch.slurm import is_local
 
 __all__ = ["launch", "make_request", "script"]
 
@@ -38,21 +40,21 @@ def _variables(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _pick(launcher: str, needs_mpi: bool) -> str:
-    """Return the launcher for `auto`: srun in an allocation, else mpiexec where MPI is needed."""
+def _pick(launcher: str, needs_mpiexec: bool) -> str:
+    """Return the launcher for `auto`: srun in Slurm's allocation, else mpiexec for MPI and other hosts."""
     if launcher != "auto":
         LAUNCHERS.get(launcher, "--launcher")
         return launcher
-    if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
+    if "SLURM_JOB_ID" in os.environ and HOSTS not in os.environ and shutil.which("srun"):
         return "srun"
-    return "mpiexec" if needs_mpi else "plain"
+    return "mpiexec" if needs_mpiexec else "plain"
 
 
-def _cores(launcher: str) -> int:
+def _cores(launcher: str, counts: Sequence[int]) -> int:
     if launcher == "srun":
         from transect.launch.slurm import cores_per_node
 
-        return cores_per_node()
+        return cores_per_node(ranks=counts)
     from transect.measure.provenance import available_cores
 
     return available_cores()
@@ -63,8 +65,7 @@ def make_request(
     *,
     choice: Choice,
     launcher: str,
-    nodes: int = 1,
-    ranks_per_node: int = 1,
+    counts: Sequence[int] = (1,),
     threads: int | None = None,
     gpus_per_rank: int = 0,
     share_gpus: bool = False,
@@ -76,20 +77,17 @@ def make_request(
     label: bool = True,
     bind: bool = True,
 ) -> Request:
-    """Turn the options of `transect launch` into a request. Raises BadInput."""
+    """Turn the options of `transect launch` into a request; `counts`: ranks of each node. Raises BadInput."""
     from transect.launch import wrapping
 
-    for option, value in (("--nodes", nodes), ("--ranks-per-node", ranks_per_node)):
-        if value < 1:
-            raise BadInput(f"{option} {value}: expected 1 or more")
     if gpus_per_rank < 0 or (threads is not None and threads < 1):
         raise BadInput("--gpus-per-rank and --threads: expected a count")
     if choice.strategy.endswith("nccl") and not gpus_per_rank:
         raise BadInput(f"{choice.strategy} works between GPUs: give --gpus-per-rank")
-    ranks = nodes * ranks_per_node
-    if choice.strategy == "single" and ranks > 1:
-        raise BadInput(f"single runs on 1 rank, not on {ranks}")
-    cores = _cores(launcher)
+    if choice.strategy == "single" and sum(counts) > 1:
+        raise BadInput(f"single runs on 1 rank, not on {sum(counts)}")
+    cores = _cores(launcher, counts)
+    ranks_per_node = max(counts)
     wrap, loaded = wrapping.modules(modules)
     inside = None
     if container is not None:
@@ -99,8 +97,9 @@ def make_request(
     beside = Path(program).absolute().parent if program else None
     return Request(
         command=list(command),
-        nodes=nodes,
+        nodes=len(counts),
         ranks_per_node=ranks_per_node,
+        counts=tuple(counts) if len({*counts}) > 1 else (),
         threads=threads or max(1, cores // ranks_per_node),
         cores=cores,
         # mpiexec beside the command's python: mpi4py there loads that MPI.
@@ -156,8 +155,22 @@ def launch(
     command: Annotated[list[str], typer.Argument(help="after `--`: what each rank runs")],
     framework: Annotated[str, typer.Option(help="torch, tensorflow, keras, mxnet, numpy, go")],
     strategy: Annotated[str, typer.Option(help="how ranks work together, e.g. ddp, horovod")],
-    nodes: Annotated[int, typer.Option(help="nodes")] = 1,
-    ranks_per_node: Annotated[int, typer.Option(help="ranks on each node")] = 1,
+    nodes: Annotated[
+        int | None, typer.Option(help="nodes; default: all of the scheduler's job, or --hosts")
+    ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(help="ranks on all nodes together; default: the job's tasks, or one a node"),
+    ] = None,
+    ranks_per_node: Annotated[
+        int | None, typer.Option(help="ranks on each node, instead of --ranks")
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            help="where to start, e.g. n1,n[2-4]; reached by the mpiexec, by ssh if it has no other way"
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(help="threads of a rank; default: its share of the cores")
     ] = None,
@@ -195,14 +208,22 @@ def launch(
     if not 0 <= grace < math.inf:
         raise BadInput(f"--grace {grace:g}: expected a number of seconds, 0 or more")
     choice = choose(framework, strategy, gpus_per_rank)
-    chosen = _pick(launcher, RENDEZVOUS.get(choice.rendezvous).mpi)
+    if hosts is not None:
+        os.environ[HOSTS] = hosts
+    if choice.strategy == "single" and ranks is None and ranks_per_node is None:
+        nodes, ranks_per_node = nodes or 1, 1
+    # Schedulers are asked only for what the options do not say.
+    open_ = nodes is None or (ranks is None and ranks_per_node is None)
+    given = allocation() if hosts or (launcher != "plain" and open_) else None
+    counts = ranks_on(given, nodes=nodes, ranks=ranks, ranks_per_node=ranks_per_node)
+    elsewhere = len(counts) > 1 or (given is not None and not is_local(given.hosts[0]))
+    chosen = _pick(launcher, RENDEZVOUS.get(choice.rendezvous).mpi or elsewhere)
     starter = LAUNCHERS.get(chosen)
     request = make_request(
         command,
         choice=choice,
         launcher=chosen,
-        nodes=nodes,
-        ranks_per_node=ranks_per_node,
+        counts=counts,
         threads=threads,
         gpus_per_rank=gpus_per_rank,
         share_gpus=share_gpus,
@@ -229,7 +250,7 @@ def launch(
     if chosen == "srun":
         signal_ranks = partial(signal_step, request.name)
     elif chosen == "mpiexec":
-        signal_ranks = signal_mpi_ranks
+        signal_ranks = partial(signal_mpi_ranks, alone=not elsewhere)
     if sys.stdout is not None:  # as it is where it was closed
         sys.stdout.flush()
     code = supervise(

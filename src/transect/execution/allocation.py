@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -12,14 +11,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from transect.domain.errors import BadInput
 from transect.domain.terminal import say
+from transect.execution.job import Job
 from transect.execution.scheduler import ask, final_state
-from transect.launch.slurm import srun
+from transect.launch.hosts import HOSTS, allocation
+from transect.launch.launchers.mpiexec import find_mpiexec, over_hosts
+from transect.launch.slurm import is_local, srun
 from transect.measure.guard import Guard
+from transect.measure.watcher import WATCHER_TOKEN
 
 __all__ = ["job_is_over", "lost_daemon", "open_guard", "prepare_allocation", "stays_here"]
 
@@ -33,7 +37,17 @@ _PATIENCE_S = 300
 
 
 def prepare_allocation() -> None:
-    """Put back what Snakemake's job step strips and provenance wants: the node list."""
+    """Make known what provenance wants: the hosts of the job, of which Snakemake's job step strips Slurm's.
+
+    Raises BadInput when another scheduler's hosts, or a user's own, do not have this machine.
+    """
+    if "SLURM_JOB_ID" not in os.environ and (given := allocation()) is not None:
+        if not any(map(is_local, given.hosts)):
+            raise BadInput(
+                f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}: "
+                "cells of one node run here, so start the study on one of these hosts"
+            )
+        os.environ[HOSTS] = ",".join(given.hosts)
     job = os.environ.get("SLURM_JOB_ID")
     if job and "SLURM_JOB_NODELIST" not in os.environ:
         text = ask("squeue", "--noheader", "--jobs", job, "--format=%N", patience_s=_PATIENCE_S)
@@ -42,6 +56,8 @@ def prepare_allocation() -> None:
 
 
 def _hosts() -> list[str]:
+    if os.environ.get(HOSTS):
+        return os.environ[HOSTS].split(",")
     nodes = os.environ.get("SLURM_JOB_NODELIST")
     text = ask("scontrol", "show", "hostnames", nodes) if nodes else None
     return text.split() if text else []
@@ -103,8 +119,10 @@ class AllocationGuard(Guard):
 class _Watchers:
     """The job step with one watcher on each node; begun again while Slurm refuses it."""
 
-    def __init__(self, hosts: list[str], server: socket.socket) -> None:
-        self._hosts, self._server = hosts, server
+    def __init__(self, hosts: list[str], server: socket.socket, mpiexec: str | None) -> None:
+        self._hosts, self._server, self._mpiexec = hosts, server, mpiexec
+        # Who cannot be reached now will not be in a moment; Slurm may be busy.
+        self._starts_left = 2 if mpiexec else 10**6
         self._token = secrets.token_hex(16)
         self._step: subprocess.Popen[str] | None = None
         self.connections: dict[str, socket.socket] = {}
@@ -112,18 +130,19 @@ class _Watchers:
     def _start(self) -> subprocess.Popen[str]:
         count = len(self._hosts)
         here = f"{socket.gethostname()}:{self._server.getsockname()[1]}"
-        command = [
-            *srun(), f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
-            "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet",
-            sys.executable, "-m", "transect.measure.watcher", "--connect", here,
-        ]  # fmt: skip
-        # The token goes by standard input: an argument would be there for all to read.
-        step = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
-        assert step.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
-            step.stdin.write(self._token + "\n")
-            step.stdin.flush()
-        return step
+        # An argument would be there for all to read, and mpiexec has one standard input for all.
+        token = {WATCHER_TOKEN: self._token}
+        if self._mpiexec:
+            command = over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
+        else:
+            command = [
+                *srun(), f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
+                "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet", "--export=ALL",
+            ]  # fmt: skip
+        command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, env=os.environ | token, text=True
+        )
 
     def join(self) -> None:
         """Accept one watcher from each host, each proving that it is ours."""
@@ -132,6 +151,9 @@ class _Watchers:
         while len(self.connections) < len(self._hosts) and time.monotonic() < end:
             if self._step is None or self._step.poll() is not None:
                 self._close()
+                if not self._starts_left:
+                    return
+                self._starts_left -= 1
                 self._step = self._start()
             try:
                 connection, _ = self._server.accept()
@@ -155,10 +177,8 @@ class _Watchers:
         """Let the step end by itself, then make it."""
         self._close()
         step = self._step
-        if step is None or step.stdin is None:
+        if step is None:
             return
-        with contextlib.suppress(BrokenPipeError):
-            step.stdin.close()
         for ask_to_end in (lambda: None, step.terminate, step.kill):
             ask_to_end()
             try:
@@ -168,11 +188,15 @@ class _Watchers:
                 continue
 
 
-def stays_here(system: Mapping[str, Any]) -> bool:
-    """Whether launchers of a cell's `system` start ranks on this node only, in a Slurm job too.
+def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
+    """Whether launchers of a cell's `system` start its ranks on this node only, in a scheduler's job too.
 
     `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
     """
+    return nodes == 1 and _asks_no_slurm(system)
+
+
+def _asks_no_slurm(system: Mapping[str, Any]) -> bool:
     return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
 
 
@@ -198,7 +222,7 @@ def job_is_over(system: Mapping[str, Any]) -> bool:
     step of it any more, and another job has its cells.
     """
     job = os.environ.get("SLURM_JOB_ID")
-    if not job or (stays_here(system) and system.get("scheduler", "none") == "none"):
+    if not job or (_asks_no_slurm(system) and system.get("scheduler", "none") == "none"):
         return False
     state = final_state(job)
     if state is not None:
@@ -207,18 +231,25 @@ def job_is_over(system: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def open_guard(*, here: bool = False) -> Iterator[Guard]:
-    """Yield a guard over every node of the allocation; over this one outside of Slurm, or `here`.
+def open_guard(jobs: Sequence[Job]) -> Iterator[Guard]:
+    """Yield a guard over every node of the allocation; over this one where the jobs' ranks stay here.
 
     On several nodes a watcher waits on each, as one job step that overlaps the cells' own: a
     step for each look would cost more than a short cell.
     """
-    hosts = [] if here else _hosts()
+    here = all(stays_here(job.spec["system"], job.cell.nodes) for job in jobs)
+    hosts, mpiexec = [] if here else _hosts(), None
+    if HOSTS in os.environ:
+        hosts = hosts[: max(job.cell.nodes for job in jobs)]
+        found = (find_mpiexec(job.bin) for job in jobs)
+        mpiexec = next(filter(None, found), None)
+        if mpiexec is None:
+            hosts = []  # nothing can start a rank there either
     if len(hosts) < 2:
         yield Guard()
         return
     with socket.create_server(("", 0)) as server:
-        watchers = _Watchers(hosts, server)
+        watchers = _Watchers(hosts, server, mpiexec)
         try:
             watchers.join()
             yield AllocationGuard(hosts, watchers.connections)

@@ -26,12 +26,7 @@ from transect.domain.process_state import kept_state
 from transect.domain.record import own_record, read_record
 from transect.domain.terminal import say
 from transect.execution.abandoned import is_abandoned
-from transect.execution.allocation import (
-    job_is_over,
-    open_guard,
-    prepare_allocation,
-    stays_here,
-)
+from transect.execution.allocation import job_is_over, open_guard, prepare_allocation
 from transect.execution.early_report import EarlyReport
 from transect.execution.job import Job, check_locks, load_job
 from transect.execution.lease import leased
@@ -136,8 +131,7 @@ def run_jobs(
     progress, ran = Progress(paths), 0
     early = None if "SLURM_JOB_ID" in os.environ else EarlyReport(paths)
     with ExitStack() as stack:
-        here = all(stays_here(job.spec["system"]) for job in jobs)
-        guard = stack.enter_context(open_guard(here=here))
+        guard = stack.enter_context(open_guard(jobs))
 
         def run_one(job: Job) -> None:
             nonlocal ran

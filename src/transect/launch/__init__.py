@@ -14,11 +14,13 @@ __all__ = ["LAUNCHERS", "Launcher", "Request", "thread_variables"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What is to be started: `command` on `nodes` x `ranks_per_node` ranks."""
+    """What is to be started: `command` on `nodes` x `ranks_per_node` ranks, or on `counts`."""
 
     command: list[str]
     nodes: int = 1
     ranks_per_node: int = 1
+    # Ranks on each node where not all have `ranks_per_node`, which is then the most of them.
+    counts: tuple[int, ...] = ()
     threads: int = 1
     # Cores of one node, to see whether ranks share them.
     cores: int = 1
@@ -57,7 +59,12 @@ class Request:
     @property
     def ranks(self) -> int:
         """World size."""
-        return self.nodes * self.ranks_per_node
+        return sum(self.on_each)
+
+    @property
+    def on_each(self) -> tuple[int, ...]:
+        """Ranks on each node."""
+        return self.counts or (self.ranks_per_node,) * self.nodes
 
     @property
     def over_subscribed(self) -> bool:

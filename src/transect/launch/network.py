@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import zlib
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-__all__ = ["PORTS", "derived_port", "free_port", "interface_variables"]
+from transect.domain.errors import BadInput, MissingDependency
+
+__all__ = ["PORTS", "addresses_of", "derived_port", "free_port", "interface_variables"]
 
 # Below the range that Linux gives to outgoing connections (32768 and up), above well-known ones.
 PORTS = range(20000, 30000)
@@ -70,3 +73,32 @@ def free_port(count: int = 1, seed: str = "") -> int:
         if _all_free(first, count):
             return first
     raise OSError(f"no {count} free ports in a row between {PORTS.start} and {PORTS.stop - 1}")
+
+
+def addresses_of(names: Sequence[str], said: Callable[[], str] | None) -> tuple[str, ...]:
+    """Return the IPv4 address of each host: as this one resolves it, or as it has `said` itself.
+
+    `said` has a line `host address` for each: only a host knows the address of one of its interfaces.
+    Raises MissingDependency for an unknown host, BadInput for an address that no other can reach.
+    """
+    if len(names) == 1:
+        return ("127.0.0.1",)
+    if said is not None:
+        told = dict(line.split() for line in said().splitlines() if len(line.split()) == 2)
+        wanting = [name for name in names if not {name, name.split(".")[0]} & told.keys()]
+        if wanting:
+            raise MissingDependency(f"node {wanting[0]} did not tell the address of its interface")
+        return tuple(told.get(name) or told[name.split(".")[0]] for name in names)
+    found = {}
+    for name in names:
+        try:
+            found[name] = socket.gethostbyname(name)
+        except OSError as error:
+            raise MissingDependency(f"the address of node {name}: {error}") from None
+    wrong = [name for name, address in found.items() if address.startswith("127.")]
+    if wrong:
+        raise BadInput(
+            f"node {wrong[0]} goes by {found[wrong[0]]} here, which no other node can reach: "
+            "name a network interface"
+        )
+    return tuple(found.values())

@@ -40,15 +40,19 @@ class Numbers(NamedTuple):
     node: int
     nodes: int
     host: str
+    # Among the ranks that have the same local rank: one of each node that has so many.
+    cross_rank: int = 0
+    cross_size: int = 1
 
 
 def find_numbers(
     environ: Mapping[str, str],
     told_by: str = "auto",
-    ranks_per_node: int | None = None,
+    ranks_per_node: Sequence[int] = (),
 ) -> Numbers:
     """Read the rank's numbers as the launcher told them.
 
+    `ranks_per_node`: of each node, or one number that holds for all; nothing: one node has all.
     Raises ValueError when no launcher did, or when it placed the ranks in another order than
     node by node, by which addresses were given out.
     """
@@ -59,18 +63,26 @@ def find_numbers(
         raise ValueError(f"no launcher told the rank: none of {wanted} is set")
     rank_name, size_name, local_name = names[0]
     rank = int(environ[rank_name])
-    size = int(environ.get(size_name) or environ.get("WORLD_SIZE") or ranks_per_node or 1)
-    local_size = ranks_per_node or int(environ.get("LOCAL_WORLD_SIZE") or size)
-    local_rank = int(environ.get(local_name) or rank % local_size)
-    if local_rank != rank % local_size:
+    size = int(environ.get(size_name) or environ.get("WORLD_SIZE") or sum(ranks_per_node) or 1)
+    counts = list(ranks_per_node) or [int(environ.get("LOCAL_WORLD_SIZE") or size)]
+    if len(counts) == 1:
+        counts *= -(-max(size, rank + 1) // counts[0])
+    ends = [sum(counts[: node + 1]) for node in range(len(counts))]
+    node = sum(end <= rank for end in ends)
+    if ends[-1] < max(size, rank + 1):
+        raise ValueError(f"{rank_name}={rank} of {size}, expected one of {ends[-1]} ranks")
+    expected = rank - (ends[node] - counts[node])
+    local_rank = int(environ.get(local_name) or expected)
+    if local_rank != expected:
         raise ValueError(
-            f"{rank_name}={rank} is {local_name}={local_rank}, expected {rank % local_size}: ranks "
+            f"{rank_name}={rank} is {local_name}={local_rank}, expected {expected}: ranks "
             "must be placed node by node (is SLURM_DISTRIBUTION or a rank file set?)"
         )
-    nodes = -(-size // local_size)
+    crossing = [count > local_rank for count in counts]
     return Numbers(
-        rank, size, local_rank, local_size, rank // local_size, nodes, socket.gethostname()
-    )
+        rank, size, local_rank, counts[node], node, len(counts), socket.gethostname(),
+        sum(crossing[:node]), sum(crossing),
+    )  # fmt: skip
 
 
 def fill(template: str, numbers: Numbers) -> str:
@@ -162,11 +174,15 @@ def environment(
     return numbers, variables
 
 
+def _counts(text: str) -> list[int]:
+    return [int(count) for count in text.split(",")]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Start one rank; `transect launch` calls this.")
     add = parser.add_argument
     add("--told-by", choices=["auto", *_TOLD], default="auto", help="who numbers the ranks")
-    add("--ranks-per-node", type=int)
+    add("--ranks-per-node", type=_counts, default=(), metavar="N[,N...]")
     add("--threads", type=int, default=1)
     add("--set", action="append", default=[], metavar="NAME=TEMPLATE")
     add("--bind", choices=["never", "auto", "always"], default="never")

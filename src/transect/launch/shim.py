@@ -60,5 +60,6 @@ def rank_command(
         options += ["--service", json.dumps(asdict(service))]
     if not options:
         return command
-    place = ["--told-by", told_by, "--ranks-per-node", str(request.ranks_per_node)]
+    counts = request.counts or (request.ranks_per_node,)
+    place = ["--told-by", told_by, "--ranks-per-node", ",".join(map(str, counts))]
     return [request.shim_python, rank.__file__, *place, *options, "--", *command]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.terminal import say
@@ -115,15 +116,24 @@ def job_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:
     return expand_hosts(listed)
 
 
-def cores_per_node(environ: Mapping[str, str] = os.environ) -> int:
+def cores_per_node(
+    environ: Mapping[str, str] = os.environ, ranks: Sequence[int] | None = None
+) -> int:
     """Return the least number of CPUs that the job has on one of its nodes.
 
+    `ranks` on each node: the CPUs that the node with the most of them has, were all ranks to have as
+    many as those that have the least; jobs of 3 tasks on 2 nodes have 2 and 1.
     Raises MissingDependency when squeue, asked where variables are stripped, does not answer.
     """
     listed = environ.get("SLURM_JOB_CPUS_PER_NODE", "")
-    counts = [int(n) for n in re.findall(r"(\d+)(?:\(x\d+\))?", listed)]
-    if counts:
-        return min(counts)
+    parts = re.findall(r"(\d+)(?:\(x(\d+)\))?", listed)
+    cpus = [int(count) for count, times in parts for _ in range(int(times or 1))]
+    if ranks and len(cpus) >= len(ranks):
+        share = min(count // one for count, one in zip(cpus, ranks, strict=False))
+        if share:
+            return share * max(ranks)
+    if cpus:
+        return min(cpus)
     nodes, _, cpus = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
     return max(1, int(cpus) // max(1, int(nodes)))
 
@@ -154,8 +164,13 @@ def srun(*, gpus: bool = False, environ: Mapping[str, str] = os.environ) -> list
 
 
 def is_local(host: str) -> bool:
-    """Tell whether `host` is this machine's name."""
-    return host.split(".")[0] == socket.gethostname().split(".")[0]
+    """Tell whether `host` is a name of this machine, or of one of its interfaces."""
+    if host.split(".")[0] == socket.gethostname().split(".")[0]:
+        return True
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.bind((socket.gethostbyname(host), 0))
+        return True
+    return False
 
 
 def signal_step(name: str, number: int) -> bool:

@@ -129,11 +129,14 @@ def _is_rank(process: psutil.Process) -> bool:
         return False
 
 
-def signal_mpi_ranks(number: int) -> bool:
+def signal_mpi_ranks(number: int, *, alone: bool = True) -> bool:
     """Send a signal to the ranks that mpiexec started here; return whether there were any.
 
-    Open MPI's mpiexec answers SIGTERM by ending its ranks before they can save.
+    Open MPI's mpiexec answers SIGTERM by ending its ranks before they can save. `alone`: there are none
+    on other hosts, which only mpiexec reaches; it passes on what does not end it.
     """
+    if not alone and number not in ENDING:
+        return False
     below = psutil.Process().children(recursive=True)
     ranks = {process.pid: process for process in below if _is_rank(process)}
     # What a rank has started has inherited its variables.

@@ -105,9 +105,11 @@ def git_state() -> dict[str, Any]:
     return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
 
 
+# Job and hosts; those of other schedulers as execution/allocation.py notes them.
+_JOB = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "TRANSECT_HOSTS")
+
+
 def collect() -> dict[str, Any]:
     """Return machine, code and job: the part of a record's provenance that no payload knows."""
-    slurm = {
-        k: v for k, v in sorted(os.environ.items()) if k in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST")
-    }
+    slurm = {k: v for k, v in sorted(os.environ.items()) if k in _JOB}
     return {**_machine(), "git": git_state(), "slurm": slurm}

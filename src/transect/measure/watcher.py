@@ -1,19 +1,29 @@
 """Answers the guard of an allocation on one of its nodes; ends when the guard hangs up.
 
-`python -m transect.measure.watcher --connect HOST:PORT`, with the guard's token on its input.
+`python -m transect.measure.watcher --connect HOST:PORT`, with the guard's token in its environment.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import socket
 import sys
 
 from transect.measure.guard import snapshot
 from transect.measure.step_daemons import daemon_died
 
-__all__ = ["main", "watch"]
+__all__ = ["WATCHER_TOKEN", "main", "watch"]
+
+WATCHER_TOKEN = "TRANSECT_WATCHER_TOKEN"  # noqa: S105 its name
+
+
+def _name() -> str:
+    """Return what the guard calls this host: an allocation may go by the name of an interface."""
+    hosts = os.environ.get("TRANSECT_HOSTS", "")
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMI_RANK")
+    return hosts.split(",")[int(rank)] if hosts and rank else socket.gethostname()
 
 
 def watch(address: str, token: str) -> None:
@@ -21,7 +31,7 @@ def watch(address: str, token: str) -> None:
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=300) as connection:
         connection.settimeout(None)
-        connection.sendall(f"{token} {socket.gethostname()}\n".encode())
+        connection.sendall(f"{token} {_name()}\n".encode())
         for line in connection.makefile():
             order, _, step = line.strip().partition(" ")
             said = {"died": daemon_died(step)} if order == "step" else snapshot()
@@ -29,10 +39,10 @@ def watch(address: str, token: str) -> None:
 
 
 def main() -> int:
-    """Watch this node for the guard whose token is the only line of standard input."""
+    """Watch this node for the guard whose token the environment has."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connect", required=True, metavar="HOST:PORT")
-    watch(parser.parse_args().connect, sys.stdin.readline().strip())
+    watch(parser.parse_args().connect, os.environ.pop(WATCHER_TOKEN, ""))
     return 0
 
 

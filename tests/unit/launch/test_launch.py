@@ -57,7 +57,7 @@ def test_srun_for_torch(job):
     )  # fmt: skip
     assert argv == [
         "srun", "--nodes=2", *STEP, "--nodelist=n1,n2", "--ntasks=8", "--ntasks-per-node=4",
-        "--cpus-per-task=3", "--distribution=block", "--kill-on-bad-exit=1", "--wait=0",
+        "--distribution=block", "--cpus-per-task=3", "--kill-on-bad-exit=1", "--wait=0",
         "--mpi=none", "--job-name=mine", *shim("slurm", 4), *NUMBERS,
         "--bind", "auto", "--threads", "3", "--label", "--", "python", "a b.py",
     ]  # fmt: skip
@@ -74,13 +74,23 @@ def test_srun_for_mpi_on_shared_cores(job):
     )  # fmt: skip
     assert argv == [
         "srun", "--nodes=4", "--mem=2000", *STEP[1:], "--ntasks=12", "--ntasks-per-node=3",
-        "--cpus-per-task=4", "--distribution=block", "--kill-on-bad-exit=1", "--wait=0",
+        "--distribution=block", "--cpus-per-task=4", "--kill-on-bad-exit=1", "--wait=0",
         "--mpi=pmix_v4", "--overcommit", "python", "a b.py",
     ]  # fmt: skip
     assert variables["OMPI_MCA_mpi_yield_when_idle"] == "1"
     assert variables["OMPI_MCA_hwloc_base_binding_policy"] == "none"
     assert variables["SLURM_PMIX_FENCE"] == "ring"
     assert "MASTER_ADDR" not in variables
+
+
+def test_srun_places_three_ranks_on_two_nodes(job):
+    argv, _ = started(
+        "srun", nodes=2, ranks_per_node=2, counts=(2, 1), cores=2, rendezvous="tcp", label=True
+    )
+    place = argv.index("--ntasks=3")
+    assert argv[place + 1 : place + 3] == ["--distribution=arbitrary", "--nodelist=n1,n1,n2"]
+    assert "--ntasks-per-node=2" not in argv
+    assert argv[argv.index("--ranks-per-node") + 1] == "2,1"
 
 
 def test_fences_that_a_site_has_chosen_stay(job, monkeypatch):
@@ -263,4 +273,4 @@ def test_a_benchmarks_own_mpiexec_starts_ranks_where_the_cell_is(job, monkeypatc
     assert request.variables.pop("A") == "1"
     assert bool(request.variables) is here
     if here:
-        assert request.variables["PRTE_MCA_ras"] == "^slurm"
+        assert request.variables["PRTE_MCA_ras"].startswith("^slurm,")

@@ -41,7 +41,7 @@ def numbers_of(environ: dict[str, str], *args: object) -> tuple[int, ...]:
     ],
 )  # fmt: skip
 def test_numbers_are_found(told_by, environ):
-    assert numbers_of(environ, told_by, 4) == (5, 8, 1, 4, 1, 2)
+    assert numbers_of(environ, told_by, (4,)) == (5, 8, 1, 4, 1, 2)
 
 
 def test_numbers_must_be_told():
@@ -49,7 +49,18 @@ def test_numbers_must_be_told():
         find_numbers({})
     cyclic = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}
     with pytest.raises(ValueError, match="node by node"):
-        find_numbers(cyclic, "slurm", 2)
+        find_numbers(cyclic, "slurm", (2,))
+
+
+def test_nodes_may_have_unequal_numbers_of_ranks():
+    told = [
+        find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)
+    ]
+    assert [(n.node, n.local_rank, n.local_size) for n in told] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
+    # Horovod's "cross": local rank 1 has nobody of its kind on the second node.
+    assert [(n.cross_rank, n.cross_size) for n in told] == [(0, 2), (0, 1), (1, 2)]
+    with pytest.raises(ValueError, match="expected one of 3 ranks"):
+        find_numbers({"PMI_RANK": "0", "PMI_SIZE": "4"}, "mpi", (2, 1))
 
 
 @given(rank=st.integers(0, 10**6), text=st.text(alphabet='{}rank"0 ', max_size=30))

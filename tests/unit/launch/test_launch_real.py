@@ -336,13 +336,13 @@ def test_horovod_store_answers_every_rank():
             ["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"],
             "1 rank, not",
         ),
-        ([*TORCH, "--nodes", "2"], "one node"),
+        ([*TORCH, "--nodes", "2"], "there is one node"),
         ([*TORCH, "--nodes", "0"], "--nodes 0: expected 1"),
         ([*TORCH, "--env", "A"], "--env 'A': expected NAME=VALUE"),
         ([*TORCH, "--launcher", "mpirun"], "unknown launcher 'mpirun'"),
         ([*TORCH, "--launcher", "srun"], "allocation"),
         ([*TORCH, "--module", "a;b"], "module 'a;b'"),
-        ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "one node"),
+        ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "there is one node"),
     ],
 )
 def test_bad_input_is_one_message(arguments, message):

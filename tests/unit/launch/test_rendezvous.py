@@ -9,6 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -27,7 +28,7 @@ WORLD = World(
     port=20000,
     interface="ib0",
 )
-LAST = Numbers(3, 4, 1, 2, 1, 2, "n2")
+LAST = Numbers(3, 4, 1, 2, 1, 2, "n2", 1, 2)
 
 
 def told(kind: str, world: World = WORLD, numbers: Numbers = LAST) -> dict[str, str]:
@@ -86,6 +87,9 @@ def test_tf_config_lists_all_workers_and_the_own_index():
         "task": {"type": "worker", "index": 3},
     }
     assert variables["TF_NUM_INTRAOP_THREADS"] == "3"
+    uneven = replace(WORLD, counts=(2, 1))
+    listed = json.loads(told("tf-config", uneven)["TF_CONFIG"])["cluster"]["worker"]
+    assert listed == ["10.0.0.1:20000", "10.0.0.1:20001", "10.0.0.2:20000"] and uneven.ranks == 3
 
 
 def test_one_node_needs_no_network():

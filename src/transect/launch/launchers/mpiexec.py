@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from transect.launch import LAUNCHERS, Request
-from transect.launch.network import free_port
-from transect.launch.rendezvous import World
+from transect.launch import LAUNCHERS, Request, rank
+from transect.launch.hosts import HOSTS, Allocation, allocation
+from transect.launch.network import addresses_of, derived_port, free_port
+from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.slurm import ask, is_local
 
-__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix", "on_this_node"]
+__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix", "on_this_node", "over_hosts"]
 
 
 def find_mpiexec(folder: Path | None) -> str | None:
@@ -32,18 +37,27 @@ def _is_open_mpi(program: str) -> bool:
     return "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text
 
 
-# Inside a Slurm job every mpiexec starts its ranks on the job's nodes, as many as the job has tasks.
-# Ranks of this launcher run here. Open MPI 5, Open MPI 4 and MPICH, in this order.
+# In a job of a scheduler every mpiexec starts its ranks on the job's nodes, as many as the job has tasks.
+# Ranks of one node run here. Open MPI 5, Open MPI 4 and MPICH, in this order.
+_SCHEDULERS = "^slurm,tm,pbs,lsf,gridengine,flux"
 _HERE = {
-    "PRTE_MCA_ras": "^slurm", "PRTE_MCA_plm": "^slurm",
-    "OMPI_MCA_ras": "^slurm", "OMPI_MCA_plm": "^slurm",
+    "PRTE_MCA_ras": _SCHEDULERS, "PRTE_MCA_plm": _SCHEDULERS,
+    "OMPI_MCA_ras": _SCHEDULERS, "OMPI_MCA_plm": _SCHEDULERS,
     "HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork",
 }  # fmt: skip
+# What belongs to one host, one process or one MPI world.
+_OWN = re.compile(
+    r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)"
+)
+# Which whoever starts mpiexec sets then: the mark by which a payload's processes are found, and the time.
+_SET_LATER = ("TRANSECT_PAYLOAD", "TRANSECT_STARTED_AT")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def on_this_node() -> dict[str, str]:
-    """Return the variables with which mpiexec starts its ranks here, in a Slurm job too."""
-    return dict(_HERE) if "SLURM_JOB_ID" in os.environ else {}
+    """Return the variables with which mpiexec starts its ranks here, in a scheduler's job too."""
+    jobs = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "PE_HOSTFILE", "FLUX_JOB_ID", "FLUX_URI")
+    return dict(_HERE) if any(name in os.environ for name in jobs) else {}
 
 
 def mpiexec_prefix(program: str) -> list[str]:
@@ -52,16 +66,61 @@ def mpiexec_prefix(program: str) -> list[str]:
     return [program, "--allow-run-as-root"] if root else [program]
 
 
+def over_hosts(
+    program: str, hosts: Sequence[str], counts: Sequence[int], variables: Mapping[str, str]
+) -> list[str]:
+    """Return mpiexec with the options that start `counts` ranks on `hosts`, in this order.
+
+    The hosts are reached as this mpiexec does it: by its scheduler, or by ssh. Ranks have this
+    environment and `variables`, as with srun: MPICH hands on all, Open MPI what is named.
+    """
+    placed = ",".join(f"{host}:{count}" for host, count in zip(hosts, counts, strict=True))
+    command = [*mpiexec_prefix(program), "-n", str(sum(counts))]
+    if not _is_open_mpi(program):
+        return [*command, "-hosts", placed]
+    names = {*os.environ, *variables, *_SET_LATER}
+    handed = sorted(name for name in names if _NAME.fullmatch(name) and not _OWN.match(name))
+    named = [word for name in handed for word in ("-x", name)]
+    return [
+        *command,
+        "--host",
+        placed,
+        "--map-by",
+        "slot:OVERSUBSCRIBE",
+        "--bind-to",
+        "none",
+        *named,
+    ]
+
+
+def _given(request: Request) -> Allocation | None:
+    """Return the allocation whose hosts are to be reached; None: ranks start here."""
+    if request.nodes == 1 and HOSTS not in os.environ:
+        return None
+    given = allocation()
+    here = request.nodes == 1 and given is not None and is_local(given.hosts[0])
+    return None if here else given
+
+
 @LAUNCHERS.register("mpiexec")
 class Mpiexec:
-    """One mpiexec process; it starts and ends the ranks."""
+    """One mpiexec process; it starts and ends the ranks, here or on the hosts of an allocation."""
 
     def supports(self, request: Request) -> str | None:
-        """Needs an mpiexec."""
+        """Needs an mpiexec, and for several nodes an allocation that has them."""
         if find_mpiexec(request.bin) is None:
             return "no mpiexec in the environment or on PATH"
-        if request.nodes != 1:
-            return "mpiexec without a scheduler runs on one node; use a Slurm system"
+        given = _given(request)
+        if given is not None and len(given.hosts) < request.nodes:
+            return (
+                f"{request.nodes} nodes are asked for, the allocation ({given.source}) has "
+                f"{len(given.hosts)}: {','.join(given.hosts)}"
+            )
+        if given is None and request.nodes > 1:
+            return (
+                f"{request.nodes} nodes are asked for, and there is one node: no scheduler has told hosts, and "
+                f"neither --hosts nor {HOSTS} names them"
+            )
         return None
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
@@ -69,6 +128,9 @@ class Mpiexec:
         program = find_mpiexec(request.bin)
         assert program is not None
         kind = rendezvous_of(request)
+        given = _given(request)
+        if given is not None:
+            return self._over_hosts(program, kind, request, given.hosts[: request.nodes])
         world = World(
             hosts=("127.0.0.1",),
             addresses=("127.0.0.1",),
@@ -97,3 +159,34 @@ class Mpiexec:
             request, kind, world, told_by="mpi", bind="never" if bound else "always"
         )
         return [([*command, *ranks], variables)]
+
+    def _over_hosts(
+        self, program: str, kind: Rendezvous, request: Request, hosts: tuple[str, ...]
+    ) -> list[tuple[list[str], dict[str, str]]]:
+        here = is_local(hosts[0])
+
+        def said() -> str:
+            asked = [request.shim_python, rank.__file__, "--address", str(request.interface)]
+            return ask(*over_hosts(program, hosts, (1,) * len(hosts), {}), *asked)
+
+        world = World(
+            hosts=hosts,
+            addresses=addresses_of(hosts, said if request.interface else None)
+            if kind.numeric
+            else hosts,
+            ranks_per_node=request.ranks_per_node,
+            counts=request.counts,
+            threads=request.threads,
+            port=free_port(request.ranks_per_node) if here else derived_port(",".join(hosts)),
+            interface=request.interface,
+        )
+        variables = common_variables(request, kind, world)
+        if request.over_subscribed:
+            variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
+        # What mpiexec binds here it would bind alike on hosts that it does not know. Rank 0 of another
+        # host has no standard input.
+        told = replace(
+            request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else ""
+        )
+        ranks = rank_command(told, kind, world, told_by="mpi", bind="always")
+        return [([*over_hosts(program, hosts, request.on_each, variables), *ranks], variables)]

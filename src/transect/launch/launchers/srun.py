@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 
-from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.errors import BadInput
 from transect.launch import LAUNCHERS, Request, rank
-from transect.launch.network import derived_port, free_port
+from transect.launch.network import addresses_of, derived_port, free_port
 from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
 from transect.launch.slurm import ask, is_local, job_hosts, job_id, srun
@@ -40,10 +39,8 @@ class Srun:
         command = [
             *self._step(request, hosts, stdin="0" if request.stdin_at else "none"),
             f"--ntasks={request.ranks}",
-            f"--ntasks-per-node={request.ranks_per_node}",
+            *self._placed(request, hosts),
             f"--cpus-per-task={self._cpus_per_task(request)}",
-            # Rank r is local rank r % ranks_per_node of node r // ranks_per_node.
-            "--distribution=block",
             "--kill-on-bad-exit=1",
             # A site's WaitTime would end ranks that finish later than the first one.
             "--wait=0",
@@ -73,6 +70,14 @@ class Srun:
         ranks = rank_command(request, kind, world, told_by="slurm", bind="auto")
         return [([*command, *ranks], variables)]
 
+    def _placed(self, request: Request, hosts: list[str]) -> list[str]:
+        """Return the options that fill one node after another; of two --nodelist the later counts."""
+        if not request.counts:
+            return [f"--ntasks-per-node={request.ranks_per_node}", "--distribution=block"]
+        named = zip(hosts, request.counts, strict=False)
+        listed = ",".join(host for host, count in named for _ in range(count))
+        return ["--distribution=arbitrary", f"--nodelist={listed}"]
+
     def _step(self, request: Request, hosts: list[str], stdin: str = "none") -> list[str]:
         memory = request.memory_mb_per_node or 0
         step = [
@@ -98,7 +103,7 @@ class Srun:
 
     def _hosts(self, request: Request, kind: Rendezvous) -> list[str]:
         known = bool(os.environ.get("SLURM_JOB_NODELIST"))
-        if not known and (kind.mpi or request.rendezvous == "none"):
+        if not known and not request.counts and (kind.mpi or request.rendezvous == "none"):
             return []  # nobody needs to know: do not ask the scheduler
         hosts = job_hosts()
         if len(hosts) < request.nodes:
@@ -117,6 +122,7 @@ class Srun:
             hosts=names,
             addresses=self._addresses(request, kind, names),
             ranks_per_node=count,
+            counts=request.counts,
             threads=request.threads,
             port=free_port(count, seed) if here else derived_port(seed),
             interface=request.interface,
@@ -127,25 +133,10 @@ class Srun:
     ) -> tuple[str, ...]:
         if not kind.numeric:
             return names
-        if request.nodes == 1:
-            return ("127.0.0.1",)
-        if request.interface:
-            # Only the nodes know the address of one of their interfaces.
-            asked = [request.shim_python, rank.__file__, "--address", request.interface]
+
+        def said() -> str:
+            asked = [request.shim_python, rank.__file__, "--address", str(request.interface)]
             one = [f"--ntasks={request.nodes}", "--ntasks-per-node=1", "--mpi=none"]
-            said = ask(*self._step(request, job_hosts()), *one, *asked)
-            found = dict(line.split() for line in said.splitlines())
-            return tuple(found.get(name) or found[name.split(".")[0]] for name in names)
-        found = {}
-        for name in names:
-            try:
-                found[name] = socket.gethostbyname(name)
-            except OSError as error:
-                raise MissingDependency(f"the address of node {name}: {error}") from None
-        wrong = [name for name, address in found.items() if address.startswith("127.")]
-        if wrong:
-            raise BadInput(
-                f"node {wrong[0]} goes by {found[wrong[0]]} here, which no other node can reach: "
-                "name a network interface"
-            )
-        return tuple(found.values())
+            return ask(*self._step(request, job_hosts()), *one, *asked)
+
+        return addresses_of(names, said if request.interface else None)

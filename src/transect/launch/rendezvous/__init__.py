@@ -15,7 +15,7 @@ __all__ = ["KERAS", "NUMBERS", "RENDEZVOUS", "Choice", "Rendezvous", "Service", 
 KERAS = ("keras", "keras-2", "keras-tensorflow", "keras-torch", "keras-jax")
 
 # What torchrun calls a rank's numbers. The words in braces are filled in on each rank, by
-# transect/launch/rank.py: rank, size, local_rank, local_size, node, nodes, host.
+# transect/launch/rank.py: rank, size, local_rank, local_size, node, nodes, host, cross_rank, cross_size.
 NUMBERS = {
     "RANK": "{rank}",
     "WORLD_SIZE": "{size}",
@@ -28,13 +28,15 @@ NUMBERS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """Where the ranks are: rank r is local rank r % ranks_per_node of host r // ranks_per_node."""
+    """Where the ranks are: the first `on_each[0]` on the first host, and so on."""
 
     # One name per node, in the order of ranks.
     hosts: tuple[str, ...]
     # What other nodes connect to: numbers where `Rendezvous.numeric` asks for them.
     addresses: tuple[str, ...]
     ranks_per_node: int = 1
+    # Ranks on each host where not all have `ranks_per_node`.
+    counts: tuple[int, ...] = ()
     threads: int = 1
     # The first of `ranks_per_node` consecutive ports.
     port: int = 0
@@ -48,7 +50,12 @@ class World:
     @property
     def ranks(self) -> int:
         """World size."""
-        return self.nodes * self.ranks_per_node
+        return sum(self.on_each)
+
+    @property
+    def on_each(self) -> tuple[int, ...]:
+        """Ranks on each host."""
+        return self.counts or (self.ranks_per_node,) * self.nodes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

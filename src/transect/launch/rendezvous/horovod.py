@@ -42,8 +42,8 @@ class HorovodGloo(Rendezvous):
             "HOROVOD_SIZE": "{size}",
             "HOROVOD_LOCAL_RANK": "{local_rank}",
             "HOROVOD_LOCAL_SIZE": "{local_size}",
-            "HOROVOD_CROSS_RANK": "{node}",
-            "HOROVOD_CROSS_SIZE": "{nodes}",
+            "HOROVOD_CROSS_RANK": "{cross_rank}",
+            "HOROVOD_CROSS_SIZE": "{cross_size}",
         }
 
     def services(self, world: World) -> list[Service]:

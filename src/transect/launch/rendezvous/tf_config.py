@@ -30,8 +30,8 @@ class TfConfig(Rendezvous):
         """TF_CONFIG, and the rank's numbers."""
         workers = [
             f"{address}:{world.port + local_rank}"
-            for address in world.addresses
-            for local_rank in range(world.ranks_per_node)
+            for address, count in zip(world.addresses, world.on_each, strict=True)
+            for local_rank in range(count)
         ]
         task = '"task": {"type": "worker", "index": {rank}}'
         cluster = f'"cluster": {json.dumps({"worker": workers})}'

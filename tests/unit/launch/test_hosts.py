@@ -1,0 +1,125 @@
+"""Whose hosts these are: each scheduler's own words become one allocation."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+
+import pytest
+
+from transect.domain.errors import BadInput, MissingDependency
+from transect.launch import LAUNCHERS, Request
+from transect.launch.hosts import HOSTS, Allocation, allocation, ranks_on
+
+TWO = Allocation(source="PBS_NODEFILE", hosts=("a", "b"), ranks=(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("environ", "files", "hosts", "ranks"),
+    [
+        ({HOSTS: "n[1-2],login"}, {}, ("n1", "n2", "login"), (1, 1, 1)),
+        ({HOSTS: "a", "SLURM_JOB_ID": "1"}, {}, ("a",), (1,)),
+        ({"PBS_NODEFILE": "f"}, {"f": "a.site\na.site\nb.site\n\n"}, ("a.site", "b.site"), (2, 1)),
+        ({"LSB_DJOB_HOSTFILE": "f", "LSB_HOSTS": "x"}, {"f": "a\nb\na\n"}, ("a", "b"), (2, 1)),
+        ({"LSB_HOSTS": "a a b"}, {}, ("a", "b"), (2, 1)),
+        ({"PE_HOSTFILE": "f"}, {"f": "a 2 all.q@a UNDEFINED\nb 1 all.q@b\n"}, ("a", "b"), (2, 1)),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_NTASKS": "5",
+          "SLURM_TASKS_PER_NODE": "2(x2),1"}, {}, ("n1", "n2", "n3"), (2, 2, 1)),
+        # Nobody asked for tasks: the counts are those of CPUs. Or they are those of a step on one node.
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "8(x2)"}, {},
+         ("n1", "n2"), (1, 1)),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "4",
+          "SLURM_TASKS_PER_NODE": "4"}, {}, ("n1", "n2"), (1, 1)),
+    ],
+)  # fmt: skip
+def test_a_scheduler_tells_its_hosts(tmp_path, environ, files, hosts, ranks):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    given = allocation({k: str(tmp_path / v) if v == "f" else v for k, v in environ.items()})
+    assert (given.hosts, given.ranks) == (hosts, ranks)
+
+
+def test_without_a_scheduler_there_is_this_machine_alone():
+    assert allocation({}) is None
+
+
+@pytest.mark.env
+def test_hosts_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(MissingDependency, match="PBS_NODEFILE=/nowhere"):
+        allocation({"PBS_NODEFILE": "/nowhere"})
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(BadInput, match="names no host"):
+        allocation({"PBS_NODEFILE": str(tmp_path / "empty")})
+    with pytest.raises(BadInput, match="no list of nodes"):
+        allocation({HOSTS: "n[1-"})
+    with pytest.raises(MissingDependency, match="flux"):
+        allocation({"FLUX_URI": "local:///run/flux", "PATH": ""})
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "counts"),
+    [
+        (None, {}, (1,)),
+        (None, {"ranks_per_node": 2}, (2,)),
+        (None, {"ranks": 3}, (3,)),
+        (None, {"ranks": 5, "nodes": 3}, (2, 2, 1)),
+        (TWO, {}, (2, 1)),
+        (TWO, {"ranks": 3}, (2, 1)),
+        (TWO, {"ranks": 1}, (1,)),
+        (TWO, {"ranks_per_node": 2}, (2, 2)),
+        (TWO, {"nodes": 1}, (2,)),
+    ],
+)
+def test_what_is_not_asked_for_is_the_allocations(given, asked, counts):
+    assert ranks_on(given, **asked) == counts
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"nodes": 3}, r"has 2: a,b"),
+        ({"nodes": 2, "ranks": 1}, "a rank for each node"),
+        ({"ranks": 2, "ranks_per_node": 2}, "one of them"),
+        ({"ranks": 0}, "--ranks 0"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused(asked, said):
+    with pytest.raises(BadInput, match=said):
+        ranks_on(TWO, **asked)
+
+
+@pytest.mark.env  # what each mpiexec says of itself decides how it is told where ranks go.
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("Open MPI", ["--host", "192.0.2.1:2,192.0.2.2:1", "--map-by", "slot:OVERSUBSCRIBE",
+                      "--bind-to", "none"]),
+        ("HYDRA", ["-hosts", "192.0.2.1:2,192.0.2.2:1"]),
+    ],
+)  # fmt: skip
+def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch, says, told):
+    program = tmp_path / "mpiexec"
+    program.write_text(f"#!/bin/sh\necho {says}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(HOSTS, "192.0.2.1,192.0.2.2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
+    request = Request(
+        command=["x"], nodes=2, ranks_per_node=2, counts=(2, 1), cores=2, rendezvous="tcp",
+        bin=tmp_path, variables={"MINE": "1"}, stdin_at="name",
+    )  # fmt: skip
+    launcher = LAUNCHERS.get("mpiexec")
+    assert launcher.supports(request) is None
+    [(argv, variables)] = launcher.processes(request)
+    start = argv.index("-n")
+    assert argv[start + 1] == "3" and argv[start + 2 : start + 2 + len(told)] == told
+    handed = {name for flag, name in pairwise(argv) if flag == "-x"}
+    assert ({"MINE", "MASTER_ADDR", "PATH", "TRANSECT_STARTED_AT"} <= handed) is (
+        says == "Open MPI"
+    )
+    assert "OMPI_COMM_WORLD_RANK" not in handed
+    assert variables["MASTER_ADDR"] == "192.0.2.1" and variables["MINE"] == "1"
+    assert argv[argv.index("--ranks-per-node") + 1] == "2,1" and sys.executable in argv
+    # Rank 0 is on another machine: there is no socket of ours.
+    assert "--stdin-at" not in argv
+    monkeypatch.setenv(HOSTS, "192.0.2.1")
+    assert "192.0.2.1" in launcher.supports(request)
