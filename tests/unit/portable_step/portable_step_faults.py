@@ -112,6 +112,37 @@ def pooling_of_padding() -> Any:
 
 
 @fault
+def affine_grid() -> Any:
+    return body(
+        lambda x: (
+            nn.functional.affine_grid(x.reshape(-1, 2, 3)[:4], [x.shape[0] // 2, 1, 1, 3]).sum() + x
+        )
+    )
+
+
+@fault
+def fake_quantize() -> Any:
+    return body(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127))
+
+
+@fault
+def of_another_library() -> Any:
+    if not hasattr(torch.ops.regions, "pool"):
+        pool = torch.library.custom_op(
+            "regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
+        )
+        pool.register_fake(torch.empty_like)
+        pool.register_autograd(lambda context, gradient: gradient)
+    return body(lambda x: torch.ops.regions.pool(x) + x)
+
+
+@fault
+def other_while_traced() -> Any:
+    # What no list of causes knows of: the check against PyTorch finds it.
+    return body(lambda x: x * 2 if type(x) is torch.Tensor else x * 3)
+
+
+@fault
 def vector_loss() -> Any:
     return arguments(loss=lambda outputs, y: outputs.sum(1))
 
