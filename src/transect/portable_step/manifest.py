@@ -121,6 +121,8 @@ class Manifest:
     def to_json(self) -> str:
         """Return the file's text."""
         facts = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(self)}
+        if self.checked is None:
+            del facts["checked"]
         return json.dumps(facts, indent=1, allow_nan=False) + "\n"
 
 

@@ -8,6 +8,7 @@ Prints JSON: `errors`, the message by case, and `graphs`, facts of the files; or
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -275,7 +276,9 @@ def graphs(folder: Path) -> dict[str, Any]:
         nn.BatchNorm1d(3), nn.Dropout(0.5), metrics=["accuracy"], accumulation=True, clip="norm",
         proximal=True,
     )  # fmt: skip
+    before = remembered(given)
     manifest = portable_step.export_step(folder=folder, **given)
+    assert remembered(given) == before, "the check left something in the module or the optimiser"
     assert portable_step.read_manifest(folder) == manifest
     found = {}
     for name, graph in manifest.graphs.items():
@@ -302,6 +305,31 @@ def graphs(folder: Path) -> dict[str, Any]:
     return found
 
 
+def checked(folder: Path) -> Any:
+    return json.loads((folder / "manifest.json").read_text())["checked"]
+
+
+def without_runtime(folder: Path) -> Any:
+    """Export where onnxruntime is not to be found; tell what the manifest says of the check."""
+    there = importlib.util.find_spec
+    importlib.util.find_spec = lambda name, *more: (
+        None if name == "onnxruntime" else there(name, *more)
+    )
+    try:
+        portable_step.export_step(folder=folder, **arguments())
+    finally:
+        importlib.util.find_spec = there
+    return checked(folder)
+
+
+def remembered(given: dict[str, Any]) -> list[Any]:
+    """Return the values of all that an export is given and runs."""
+    module, optimiser = given["module"], given["optimiser"]
+    tensors = [tensor.tolist() for tensor in module.state_dict().values()]
+    gradients = [parameter.grad for parameter in module.parameters()]
+    return [tensors, gradients, optimiser.state_dict(), module.training]
+
+
 def main(folder: str, *only: str) -> None:
     torch.set_num_threads(1)
     root = Path(folder)
@@ -317,8 +345,10 @@ def main(folder: str, *only: str) -> None:
         errors["other_folder"] = str(error)
     first = graphs(root / "step")
     second = graphs(root / "step")  # replaces the first
+    unchecked = without_runtime(root / "unchecked")
     left = sorted(path.name for path in root.iterdir())
-    print(json.dumps({"errors": errors, "graphs": first, "again": second, "left": left}, indent=1))
+    facts = {"errors": errors, "graphs": first, "again": second, "left": left}
+    print(json.dumps(facts | {"checks": [checked(root / "step"), unchecked]}, indent=1))
 
 
 if __name__ == "__main__":

@@ -124,7 +124,15 @@ def test_what_cannot_be_exported_is_one_error_that_says_where(facts, name):
 
 
 def test_nothing_is_left_beside_what_was_written(facts):
-    assert facts["left"] == ["other", "step"]
+    assert facts["left"] == ["other", "step", "unchecked"]
+
+
+def test_the_manifest_says_what_was_compared_with_pytorch(facts):
+    with_runtime, without = facts["checks"]
+    assert with_runtime["runtime"].startswith("onnxruntime ")
+    assert (with_runtime["lengths"], with_runtime["unchecked"]) == ({"batch": [8, 9]}, None)
+    assert (without["runtime"], without["lengths"]) == (None, {})
+    assert "onnxruntime" in without["unchecked"]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
