@@ -100,16 +100,16 @@ class PythonState:
         if isinstance(value, set):
             before = frozenset(value)
             self.values[path] = before
-            self._undo.append(lambda: (value.clear(), value.update(before))[0])
+            self._undo.append(partial(_refill, value, before, value.update))
         elif isinstance(value, dict):
             pairs = dict(value)
-            self._undo.append(lambda: (value.clear(), value.update(pairs))[0])
+            self._undo.append(partial(_refill, value, pairs, value.update))
             for key, one in pairs.items():
                 self.visit(one, f"{path}[{key!r}]", depth + 1)
         else:
             items = list(value)
             if not isinstance(value, tuple):
-                self._undo.append(lambda: (value.clear(), value.extend(items))[0])
+                self._undo.append(partial(_refill, value, items, value.extend))
             for number, one in enumerate(items):
                 self.visit(one, f"{path}[{number}]", depth + 1)
 
@@ -140,15 +140,32 @@ class PythonState:
                 if name.startswith("__") and name != "__call__":
                     continue
                 if isinstance(held, PLAIN):
-                    self._undo.append(partial(setattr, one, name, held))
+                    self._undo.append(partial(_put_back, one, name, held))
                 self.visit(held, f"{one.__name__}.{name}", depth + 1)
 
     def _object(self, value: Any, path: str, depth: int) -> None:
         attributes = vars(value)
         before = dict(attributes)
-        self._undo.append(lambda: (attributes.clear(), attributes.update(before))[0])
+        self._undo.append(partial(_refill, attributes, before, attributes.update))
         self._each(((k, v) for k, v in before.items() if k not in TORCHS_OWN), path, depth)
         self._class(type(value), path, depth)
+
+
+def _refill(container: Any, before: Any, fill: Callable[[Any], None]) -> None:
+    """Give a container what was in it, unless it is still there."""
+    now, then = (
+        [*one.keys(), *one.values()] if isinstance(one, dict) else list(one)
+        for one in (container, before)
+    )  # fmt: skip
+    if len(now) != len(then) or any(a is not b for a, b in zip(now, then, strict=True)):
+        container.clear()
+        fill(before)
+
+
+def _put_back(owner: type, name: str, value: Any) -> None:
+    """Set a class's attribute, unless it is still there: members of an enumeration cannot be set."""
+    if vars(owner).get(name) is not value:
+        setattr(owner, name, value)
 
 
 def _is_library(value: Any) -> bool:
