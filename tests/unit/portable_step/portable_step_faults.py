@@ -53,6 +53,17 @@ def arguments(*more: nn.Module, optimiser: Any = None, **options: Any) -> dict[s
     }  # fmt: skip
 
 
+def other_library(x: torch.Tensor) -> torch.Tensor:
+    """Call an operator as torchvision's are: with a gradient, and no translation into ONNX."""
+    if not hasattr(torch.ops.regions, "pool"):
+        pool = torch.library.custom_op(
+            "regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
+        )
+        pool.register_fake(torch.empty_like)
+        pool.register_autograd(lambda context, gradient: gradient)
+    return torch.ops.regions.pool(x)
+
+
 def body(function: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Any]:
     return arguments(Body(function))
 
@@ -116,7 +127,7 @@ def pooling_of_padding() -> Any:
 def affine_grid() -> Any:
     return body(
         lambda x: (
-            nn.functional.affine_grid(x.reshape(-1, 2, 3)[:4], [x.shape[0] // 2, 1, 1, 3]).sum() + x
+            x + nn.functional.affine_grid(x[:, None] + x[:, :2, None], [x.shape[0], 1, 2, 2]).sum()
         )
     )
 
@@ -128,13 +139,7 @@ def fake_quantize() -> Any:
 
 @fault
 def of_another_library() -> Any:
-    if not hasattr(torch.ops.regions, "pool"):
-        pool = torch.library.custom_op(
-            "regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
-        )
-        pool.register_fake(torch.empty_like)
-        pool.register_autograd(lambda context, gradient: gradient)
-    return body(lambda x: torch.ops.regions.pool(x) + x)
+    return body(lambda x: x + other_library(x))
 
 
 @fault
