@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,33 @@ static bool fits(const struct described *wanted, const struct tensor *given)
     for (size_t axis = 1; same && axis < wanted->rank; axis++)
         same = wanted->shape[axis] == ANY_SIZE || wanted->shape[axis] == given->shape[axis];
     return same;
+}
+
+/* A shape as the manifest and the header have it, cut where the room ends. */
+static void show_shape(const int64_t *shape, size_t rank, char *text, size_t room)
+{
+    size_t used = (size_t)snprintf(text, room, "[");
+    for (size_t axis = 0; axis < rank && used < room; axis++) {
+        const char *comma = axis > 0 ? ", " : "";
+        used += (size_t)(shape[axis] == ANY_SIZE
+                             ? snprintf(text + used, room - used, "%sany", comma)
+                             : snprintf(text + used, room - used, "%s%lld", comma,
+                                        (long long)shape[axis]));
+    }
+    if (used < room)
+        snprintf(text + used, room - used, "]");
+}
+
+static bool wrong_data(const struct arguments *given, const struct described *wanted,
+                       const struct tensor *tensor, struct failure *failure)
+{
+    char found[256], expected[256];
+    show_shape(tensor->shape, tensor->rank, found, sizeof found);
+    show_shape(wanted->shape, wanted->rank, expected, sizeof expected);
+    return fail(failure, CAUSE_BAD_INPUT,
+                "%s/header.json: '%s' is %s of shape %s, the step takes %s of shape %s",
+                given->inputs, wanted->name, tensor->dtype->name, found, wanted->dtype->name,
+                expected);
 }
 
 static bool takes(const struct step *step, const char *name)
@@ -47,9 +75,7 @@ static bool check_data(const struct arguments *given, const struct step *step,
             return fail(failure, CAUSE_BAD_INPUT, "%s/header.json: has no tensor '%s'",
                         given->inputs, wanted->name);
         if (!fits(wanted, tensor))
-            return fail(failure, CAUSE_BAD_INPUT,
-                        "%s/header.json: '%s' has another dtype or shape than in the manifest",
-                        given->inputs, wanted->name);
+            return wrong_data(given, wanted, tensor, failure);
         if (i > 0 && (size_t)tensor->shape[0] != *rows)
             return fail(failure, CAUSE_BAD_INPUT,
                         "%s/header.json: '%s' has %lld rows, '%s' has %zu rows", given->inputs,

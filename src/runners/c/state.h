@@ -26,4 +26,7 @@ const char *state_not_finite(const struct step *step, const struct state *state)
 bool state_write(const char *path, const struct step *step, const struct state *state,
                  struct failure *failure);
 
+/* Removes temporary files of this checkpoint that killed runs left; of runs that go on they stay. */
+void state_remove_left(const char *path);
+
 #endif

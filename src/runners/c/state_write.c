@@ -1,5 +1,6 @@
 /* Writing a state file: docs/portable-training-step.md says its every byte. */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,6 +95,32 @@ static bool write_file(const char *path, const char *temporary, const struct ste
     if (!ok)
         errno = error;
     return ok && closed && rename(temporary, path) == 0 && sync_folder(path);
+}
+
+/* A process of this number is there. */
+static bool runs(const char *number)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%.32s", number);
+    return file_exists(path);
+}
+
+void state_remove_left(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    size_t length = strlen(name);
+    char *parent = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path + 1));
+    DIR *folder = parent == NULL ? NULL : opendir(parent);
+    const struct dirent *entry;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        const char *file = entry->d_name, *number = file + length + 2;
+        if (file[0] == '.' && strncmp(file + 1, name, length) == 0 && file[length + 1] == '.' &&
+            *number != '\0' && number[strspn(number, "0123456789")] == '\0' && !runs(number))
+            unlinkat(dirfd(folder), file, 0);
+    }
+    if (folder != NULL)
+        closedir(folder);
+    free(parent);
 }
 
 bool state_write(const char *path, const struct step *step, const struct state *state,

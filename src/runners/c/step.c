@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "files.h"
+#include "sha256.h"
 
 static const char *const graph_names[GRAPHS] = {"step", "accumulate"};
 
@@ -209,6 +210,24 @@ static bool read_graph(const char *folder, yyjson_val *graphs, enum graph_kind k
            check_graph(step, graph, failure);
 }
 
+/* State files name the step by this sum: one bit altered would train another model in silence. */
+static bool check_sum(const struct step *step, struct failure *failure)
+{
+    const char *file = step->graphs[GRAPH_STEP].file;
+    char found[65];
+    size_t size;
+    if (!file_size(file, &size, failure))
+        return false;
+    void *bytes = read_file(file, size, failure);
+    if (bytes == NULL)
+        return false;
+    sha256_hex(bytes, size, found);
+    free(bytes);
+    return strcmp(found, step->step_graph) == 0 ||
+           fail(failure, CAUSE_BAD_INPUT, "%s has the sha256 %s, expected %s", file, found,
+                step->step_graph);
+}
+
 static bool read_seed(yyjson_val *root, struct step *step, struct failure *failure)
 {
     yyjson_val *seed = yyjson_obj_get(root, "seed");
@@ -247,7 +266,7 @@ static bool read_manifest(const char *folder, yyjson_val *root, bool accumulates
            read_list(root, "state", read_state_tensor, &step->state, &step->state_count,
                      failure) &&
            find_counter(root, step, failure) &&
-           read_graph(folder, graphs, GRAPH_STEP, step, failure) &&
+           read_graph(folder, graphs, GRAPH_STEP, step, failure) && check_sum(step, failure) &&
            (!accumulates || read_graph(folder, graphs, GRAPH_ACCUMULATE, step, failure));
 }
 

@@ -85,7 +85,9 @@ static bool run_step(struct training *training, uint64_t index, struct failure *
         progress->metrics[i][progress->count] /= (double)given->accumulate;
     double loss = progress->metrics[0][progress->count];
     if (!isfinite(loss))
-        return fail(failure, CAUSE_DIVERGED, "diverged: the loss of step %llu is %f",
+        return fail(failure, CAUSE_DIVERGED,
+                    "diverged: the loss of step %llu is %f: the rate is too high, or the target "
+                    "has a class that the model does not",
                     (unsigned long long)index, loss);
     progress->count++;
     return true;
@@ -187,6 +189,7 @@ static bool train(const struct runtime *runtime, const struct arguments *given,
     struct training training = {given, step, plan, &trainer, {0}};
     if (!read_begun(given, step, &state, &training.progress.first, failure))
         return false;
+    state_remove_left(given->checkpoint);
     size_t steps = (size_t)(given->until - training.progress.first);
     bool opened = open_progress(&training.progress, step, steps, failure) &&
                   trainer_open(runtime, given, options, step, inputs, &state, &trainer, failure);

@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "failure.hpp"
 
 namespace transect {
 
 namespace {
+
+std::string shown(const std::vector<std::optional<std::int64_t>>& shape) {
+    std::string text = "[";
+    for (const auto& size : shape) {
+        if (text.size() > 1) text += ", ";
+        text += size ? std::to_string(*size) : "any";
+    }
+    return text + "]";
+}
 
 bool fits(const Described& wanted, const Tensor& given) {
     if (wanted.dtype != given.dtype || given.shape.empty() ||
@@ -31,8 +43,11 @@ std::int64_t check_data(const std::string& header, const Step& step, const Input
         const auto* tensor = find_tensor(inputs, wanted.name);
         if (!tensor) throw BadInput(header + ": has no tensor '" + wanted.name + "'");
         if (!fits(wanted, *tensor)) {
-            throw BadInput(header + ": '" + wanted.name +
-                           "' has another dtype or shape than in the manifest");
+            throw BadInput(header + ": '" + wanted.name + "' is " +
+                           std::string(tensor->dtype->name) + " of shape " +
+                           shown({tensor->shape.begin(), tensor->shape.end()}) +
+                           ", the step takes " + std::string(wanted.dtype->name) +
+                           " of shape " + shown(wanted.shape));
         }
         if (rows && *rows != tensor->shape[0]) {
             throw BadInput(header + ": '" + wanted.name + "' has " +

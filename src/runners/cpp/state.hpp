@@ -29,4 +29,7 @@ std::optional<std::string> not_finite(const Step& step, const StateBytes& state)
 // Writes the one canonical form, at once or not at all, also when power goes. Raises Failure.
 void write_state(const std::filesystem::path& path, const Step& step, const StateBytes& state);
 
+// Removes temporary files of this checkpoint that killed runs left; of runs that go on they stay.
+void remove_left(const std::filesystem::path& path);
+
 }  // namespace transect

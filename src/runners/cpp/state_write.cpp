@@ -72,6 +72,21 @@ void write_content(File& file, const Step& step, const StateBytes& state) {
 
 }  // namespace
 
+void remove_left(const std::filesystem::path& path) {
+    const auto begin = "." + path.filename().string() + ".";
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+        const auto name = entry.path().filename().string();
+        if (name.compare(0, begin.size(), begin) != 0 || name.size() == begin.size()) continue;
+        const auto number = name.substr(begin.size());
+        if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+        if (!std::filesystem::exists("/proc/" + number, ignored)) {
+            std::filesystem::remove(entry.path(), ignored);
+        }
+    }
+}
+
 void write_state(const std::filesystem::path& path, const Step& step, const StateBytes& state) {
     auto temporary = path;
     temporary.replace_filename("." + path.filename().string() + "." + std::to_string(getpid()));

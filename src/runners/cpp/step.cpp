@@ -1,8 +1,12 @@
 #include "step.hpp"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
+#include "../c/sha256.h"
 #include "failure.hpp"
 #include "json.hpp"
 
@@ -136,6 +140,19 @@ auto read_all(const Json& entries, Read read) {
     return found;
 }
 
+// State files name the step by this sum: one bit altered would train another model in silence.
+void check_sum(const Step& step) {
+    const auto file = step.graphs[step_graph].file;
+    std::ifstream stream(file, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
+    if (!stream) throw BadInput(file.string() + ": cannot be read");
+    std::array<char, 65> found{};
+    sha256_hex(bytes.data(), bytes.size(), found.data());
+    if (step.graph_hash != found.data()) {
+        throw BadInput(file.string() + " has the sha256 " + found.data() + ", expected " + step.graph_hash);
+    }
+}
+
 Step read_manifest(const std::filesystem::path& folder, const Json& root, bool accumulates) {
     const auto* version = entry_of(root, "version");
     if (text(root, "format") != "transect-portable-step" || !version || *version != 1) {
@@ -157,6 +174,7 @@ Step read_manifest(const std::filesystem::path& folder, const Json& root, bool a
         throw BadInput("expected float32 or float64 for the metric '" + metric.name + "'");
     }
     read_graph(folder, root, step_graph, step);
+    check_sum(step);
     if (accumulates) read_graph(folder, root, accumulate_graph, step);
     return step;
 }

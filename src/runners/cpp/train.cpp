@@ -85,7 +85,9 @@ private:
         const double loss = sums[0] / static_cast<double>(given_.accumulate);
         if (!std::isfinite(loss)) {
             throw Diverged("diverged: the loss of step " + std::to_string(index) + " is " +
-                               std::to_string(loss),
+                               std::to_string(loss) +
+                               ": the rate is too high, or the target has a class that the model "
+                               "does not",
                            fields());
         }
         for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -143,6 +145,7 @@ Record run_train(Runtime& runtime, const Arguments& given, const Options& option
     const auto source = begun ? given.checkpoint : given.state.value_or(step.state_file);
     auto state = read_state(source, step);
     const auto first = updates_done(source, state, step, *given.until);
+    remove_left(given.checkpoint);
     Trainer trainer(runtime, given, options, step, inputs, state.tensors);
     // It is on the device now.
     state = State();

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,25 @@ func newCheckpoint(path string, of *manifest) *checkpoint {
 	folder, name := filepath.Split(path)
 	temporary := filepath.Join(folder, fmt.Sprintf(".%s.%d", name, os.Getpid()))
 	return &checkpoint{path, temporary, stateHeader(of)}
+}
+
+// removeLeft removes temporary files of this checkpoint that killed runs left; of runs that go on
+// they stay.
+func (c *checkpoint) removeLeft() {
+	folder, name := filepath.Split(c.path)
+	if folder == "" {
+		folder = "."
+	}
+	files, _ := os.ReadDir(folder)
+	for _, file := range files {
+		number, found := strings.CutPrefix(file.Name(), "."+name+".")
+		if _, err := strconv.ParseUint(number, 10, 64); !found || err != nil {
+			continue
+		}
+		if _, err := os.Stat("/proc/" + number); os.IsNotExist(err) {
+			os.Remove(filepath.Join(folder, file.Name()))
+		}
+	}
 }
 
 // write writes the tensors, which stand in the manifest's order; where that fails, the file of

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -111,7 +113,20 @@ func readManifest(folder string) (*manifest, error) {
 			one.File = filepath.Join(folder, one.File)
 		}
 	}
-	return read, nil
+	return read, read.checkSum()
+}
+
+// checkSum refuses a step.onnx of another export, or altered since: state files name it by its sum.
+func (m *manifest) checkSum() error {
+	file := m.Graphs.Step.File
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return bad("%s: cannot be read: %v", file, err)
+	}
+	if found := fmt.Sprintf("%x", sha256.Sum256(content)); found != m.StepGraph {
+		return bad("%s has the sha256 %s, expected %s", file, found, m.StepGraph)
+	}
+	return nil
 }
 
 func (m *manifest) check() error {

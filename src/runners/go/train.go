@@ -117,9 +117,12 @@ func readTraining(args *arguments) (*training, error) {
 	return job, nil
 }
 
+const whyNotFinite = "the rate is too high, or the target has a class that the model does not"
+
 // steps does the steps that are left, and keeps the state.
 func (j *training) steps(on *trainer) error {
 	keeps := newCheckpoint(j.args.checkpoint, j.manifest)
+	keeps.removeLeft()
 	until, every := j.args.until, j.args.every
 	for step := j.state.step; step < until; step++ {
 		means, took, err := j.step(on, step)
@@ -127,7 +130,7 @@ func (j *training) steps(on *trainer) error {
 			return err
 		}
 		if math.IsNaN(means[0]) || math.IsInf(means[0], 0) {
-			return diverged(step, fmt.Sprintf("the loss is %v", means[0]))
+			return diverged(step, fmt.Sprintf("the loss is %v: %s", means[0], whyNotFinite))
 		}
 		for i, mean := range means {
 			j.metrics[i] = append(j.metrics[i], mean)

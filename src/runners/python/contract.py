@@ -23,7 +23,7 @@ from arguments import named, parse_arguments
 from tensors import BadInput, read_json
 
 __all__ = [
-    "ON_GPU", "BadInput", "Diverged", "Engine", "Skip", "Trainer", "cuda_devices", "read_options",
+    "ON_GPU", "BadInput", "CannotWrite", "Diverged", "Engine", "Skip", "Trainer", "cuda_devices", "read_options",
     "run_program",
 ]  # fmt: skip
 
@@ -53,6 +53,10 @@ class Diverged(Exception):
     def __init__(self, message: str, fields: dict[str, Any]) -> None:
         super().__init__(message)
         self.fields = fields
+
+
+class CannotWrite(Exception):
+    """A file cannot be written: which one, and the system's words."""
 
 
 class Engine(Protocol):
@@ -221,8 +225,9 @@ def run_program(
         record, code = record | error.fields | environment_facts(), CRASH
     except Exception as error:
         cause, code = _cause(error)
-        message = str(error) if code == BAD_INPUT else f"{type(error).__name__}: {error}"
-        if code != BAD_INPUT:
+        told = code == BAD_INPUT or isinstance(error, CannotWrite)
+        message = str(error) if told else f"{type(error).__name__}: {error}"
+        if not told:
             traceback.print_exc()
         print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
         record = head | {"status": "failed", "cause": cause, "message": message}

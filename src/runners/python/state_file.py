@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -12,7 +13,7 @@ import numpy as np
 from step_folder import StateTensor, Step
 from tensors import DTYPES, BadInput
 
-__all__ = ["NotFinite", "read_state", "require_finite", "write_state"]
+__all__ = ["NotFinite", "read_state", "remove_left", "require_finite", "write_state"]
 
 # https://github.com/huggingface/safetensors: the longest header that it allows, and its words.
 _LONGEST_HEADER = 100_000_000
@@ -139,6 +140,14 @@ def write_state(path: Path, step: Step, state: dict[str, np.ndarray]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def remove_left(path: Path) -> None:
+    """Remove temporary files of this checkpoint that killed runs left; of runs that go on they stay."""
+    for file in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        pid = file.name.rpartition(".")[2]
+        if pid.isdecimal() and not Path("/proc", pid).exists():
+            file.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

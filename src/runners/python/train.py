@@ -9,14 +9,15 @@ import time
 from typing import Any
 
 import numpy as np
-from contract import Diverged, OpenTrainer, Trainer
+from contract import CannotWrite, Diverged, OpenTrainer, Trainer
 from latency import peak_memory_bytes
-from state_file import NotFinite, read_state, require_finite, write_state
+from state_file import NotFinite, read_state, remove_left, require_finite, write_state
 from step_folder import Schedule, Step, read_data, read_order, read_step
 from tensors import BadInput
 
 __all__ = ["run_train"]
 
+_WHY_NOT_FINITE = "the rate is too high, or the target has a class that the model does not"
 _TIMES = ("gather_ns", "bind_ns", "run_ns", "read_ns")
 
 
@@ -68,7 +69,10 @@ class _Training:
             sums = [a + b for a, b in zip(sums, self._trainer.metrics, strict=True)]
         means = [total / len(rows) for total in sums]
         if not math.isfinite(means[0]):
-            raise Diverged(f"diverged: the loss of step {index} is {means[0]}", self.fields())
+            raise Diverged(
+                f"diverged: the loss of step {index} is {means[0]}: {_WHY_NOT_FINITE}",
+                self.fields(),
+            )
         for series, mean in zip(self._metrics, means, strict=True):
             series.append(mean)
         for times_ns, part in zip(self._times, times, strict=True):
@@ -84,7 +88,12 @@ class _Training:
             for series in (*self._metrics, *self._times):
                 del series[-1:]
             raise Diverged(f"diverged: after step {index} {error}", self.fields()) from error
-        write_state(self._given.checkpoint, self._step, state)
+        try:
+            write_state(self._given.checkpoint, self._step, state)
+        except OSError as error:
+            # Of a full disk the system does not say which file was written.
+            file = f"--checkpoint {self._given.checkpoint}: cannot be written"
+            raise CannotWrite(f"{file}: {error.strerror}") from error
         end = time.monotonic_ns()
         self._checkpoints.append({"step": index + 1, "ns": end - begin})
 
@@ -120,6 +129,7 @@ def run_train(given: argparse.Namespace, open_trainer: OpenTrainer) -> dict[str,
         raise BadInput(
             f"{source}: is of step {first}, expected one from 0 to --until {given.until}"
         )
+    remove_left(given.checkpoint)
     trainer = open_trainer(given, step)
     trainer.start(state)
     training = _Training(given, step, trainer, first)

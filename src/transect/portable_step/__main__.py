@@ -77,6 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
         manifest = export_step(folder=given.out, **options)
     except Exception as error:
         return say_fault(error, given.out)
+    if manifest.checked and manifest.checked.unchecked:
+        print(f"{given.out}: {manifest.checked.unchecked}")
     files = ", ".join(sorted(graph.file for graph in manifest.graphs.values()))
     print(f"{given.out}: {files}; {len(manifest.state)} tensors of state; {manifest.step_graph}")
     return 0

@@ -26,8 +26,11 @@ OURS = str(Path(__file__).resolve().parent)
 STEP = str(Path(__file__).with_name("modules.py").resolve())
 # Packages of which no line is the user's.
 EXPORTERS = ("torch", "onnx", "onnx_ir", "onnxscript")
-# Operators as torch writes them: `aten::zeta`, `aten.zeta.default`, `derivative for 'zeta'`.
-OPERATOR = re.compile(r"(?:aten|prims)(?:::|\.)(\w+)|derivative for '(\w+)'")
+# Operators as torch writes them: `aten::zeta`, `aten.zeta.default`, `derivative for 'zeta'`, and
+# those of other libraries: `op='torchvision.roi_align'`.
+OPERATOR = re.compile(r"(?:aten|prims)(?:::|\.)(\w+)|derivative for '(\w+)'|op='\w+\.(\w+)'")
+# What the gradient of affine_grid says, without a name.
+NUMBERS_ONLY = "SymIntArrayRef expected to contain only concrete integers"
 
 
 class NoGradient(Exception):
@@ -104,6 +107,8 @@ def explained(
         return error
     found = OPERATOR.search(_chain(error))
     operator = next(filter(None, found.groups())) if found else ""
+    if NUMBERS_ONLY in _chain(error):
+        operator = "affine_grid_generator"
     for call in _calls(module, run) if operator else ():
         if _same(call.operator, operator):
             return BadInput(f"{call}: {reason}")
@@ -113,10 +118,17 @@ def explained(
 def _reason(error: Exception) -> str:
     if "No ONNX function found" in _chain(error):
         return "the operator cannot be exported: there is no translation into ONNX for it"
+    if type(error).__name__ == "UnsupportedOperatorException":
+        return f"{error}: the operator cannot be exported: torch itself cannot trace it"
+    if NUMBERS_ONLY in _chain(error):
+        return "its gradient takes no length that may vary; expected numbers: `dynamic={}`"
     if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
         return "what it does depends on the values of a tensor; expected the same operators for all"
     if "mutating a non-functional tensor" in str(error):
         return "it writes into a tensor that is no buffer of the module; expected register_buffer"
+    # The exporter's own words are advice to its developers: its cause says what it met.
+    while "\x1b" in str(error) and error.__cause__ is not None:
+        error = error.__cause__  # type: ignore[assignment]
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 

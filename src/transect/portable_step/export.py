@@ -25,12 +25,14 @@ from transect.portable_step.description import (
     refuse_names,
     refuse_twice,
 )
+from transect.portable_step.eager import Eager
 from transect.portable_step.folder import check_folder, write_folder
 from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed
 from transect.portable_step.modules import METRICS, ModuleStep, Scalar
 from transect.portable_step.optimisers import Optimiser, read_optimiser
 from transect.portable_step.state import state_bytes
 from transect.portable_step.tracing import trace
+from transect.portable_step.verification import verify
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,16 +134,40 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
         models["accumulate"] = accumulate_model(plan)
     for one in models.values():
         order_inputs(one.graph, order)
-    return _files(models, values, Manifest(
+    manifest = Manifest(
         step_graph="", state_file=STATE, data=data, hyper=hyper, seed=_seed(models["step"]),
         state=tensors, outputs=outputs, graphs={k: _graph(k, one) for k, one in models.items()},
         metrics=tuple(
             Metric(name=one.name, dtype=one.dtype) for one in describe_outputs(models["eval"])
         ),
-    ))  # fmt: skip
+    )  # fmt: skip
+    files = {
+        graph.file: models[name].SerializeToString(deterministic=True)
+        for name, graph in manifest.graphs.items()
+    }
+    eager = Eager(
+        model=model, optimiser=step.optimiser, rule=optimiser, clip=step.clip,
+        buffers=dict(step.module.named_buffers()),
+    )  # fmt: skip
+    checked = verify(eager, manifest, files, values, step.example)
+    return _with_names(files, values, replace(manifest, checked=checked))
 
 
 def _check(step: Step) -> None:
+    from torch.jit import ScriptFunction, ScriptModule
+    from torch.nn.modules.batchnorm import _NormBase
+
+    for name, part in (*step.module.named_modules(), ("loss", step.loss)):
+        if isinstance(part, (ScriptModule, ScriptFunction)):
+            raise BadInput(
+                f"{name or 'module'}: {type(part).__name__}, of TorchScript, which cannot be traced "
+                "again; expected the class or function in Python that it was made from"
+            )
+        if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
+            raise BadInput(
+                f"{name or 'module'} ({type(part).__name__}): momentum=None, a cumulative average, "
+                "depends on the value of a counter; expected a number as momentum"
+            )
     if not step.module.training:
         raise BadInput("module: in evaluation mode, expected training mode: module.train()")
     if step.clip not in (None, "norm", "value"):
@@ -187,12 +213,13 @@ def _trace(
     state = model.parameters() | model.buffers()
     counters = [SEED, "step", *([ACCUMULATED] if step.accumulation else [])]
     zeros = dict.fromkeys(counters, torch.zeros((), dtype=torch.int64))
+    functions = {"the loss": step.loss, **{f"the metric {k}": f for k, f in model.metrics.items()}}
     gradients = trace(
         step.module, model.gradients, state | batch | zeros, axes,
-        masks=(SEED, "step", ACCUMULATED if step.accumulation else None),
+        masks=(SEED, "step", ACCUMULATED if step.accumulation else None), functions=functions,
     )  # fmt: skip
     return gradients, {
-        "eval": trace(step.module, model.evaluate, state | batch, axes),
+        "eval": trace(step.module, model.evaluate, state | batch, axes, functions=functions),
         "infer": trace(step.module, model.infer, state | inputs, axes),
     }
 
@@ -208,13 +235,10 @@ def _graph(name: str, model: ModelProto) -> Graph:
     return Graph(file=f"{name}.onnx", inputs=inputs, outputs=outputs)
 
 
-def _files(
-    models: Mapping[str, ModelProto], values: Mapping[str, np.ndarray], manifest: Manifest
+def _with_names(
+    files: dict[str, bytes], values: Mapping[str, np.ndarray], manifest: Manifest
 ) -> tuple[dict[str, bytes], Manifest]:
-    """Serialise; the manifest and the state name the step by the hash of its bytes."""
-    files = {
-        f"{name}.onnx": one.SerializeToString(deterministic=True) for name, one in models.items()
-    }
+    """Add manifest and state, which name the step by the hash of its bytes."""
     digest = hashlib.sha256(files["step.onnx"]).hexdigest()
     manifest = replace(manifest, step_graph=digest)
     files[STATE] = state_bytes(values, manifest)

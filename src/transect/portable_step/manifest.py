@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from transect.domain.errors import BadInput
 
 __all__ = [
-    "FORMAT", "MANIFEST", "ROLES", "VERSION", "Data", "Graph", "Hyper", "Manifest", "Metric", "Output",
+    "DTYPES", "FORMAT", "MANIFEST", "ROLES", "VERSION", "Checked", "Data", "Graph", "Hyper", "Manifest", "Metric", "Output",
     "Seed", "StateTensor", "read_manifest",
 ]  # fmt: skip
 
@@ -89,8 +89,23 @@ class Graph:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """What the graphs were compared with PyTorch by when they were made, and with which lengths.
+
+    `lengths`: those of each axis that may vary. `unchecked`: what was not compared and why, or None.
+    """
+
+    runtime: str | None
+    lengths: Mapping[str, tuple[int, ...]]
+    unchecked: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """The whole file. `step_graph`: SHA-256 of `step.onnx`, by which a state names its step."""
+    """The whole file. `step_graph`: SHA-256 of `step.onnx`, by which a state names its step.
+
+    `checked` is None in folders that were written before there was such a check.
+    """
 
     step_graph: str
     state_file: str
@@ -101,10 +116,13 @@ class Manifest:
     metrics: tuple[Metric, ...]
     outputs: tuple[Output, ...]
     graphs: Mapping[str, Graph]
+    checked: Checked | None = None
 
     def to_json(self) -> str:
         """Return the file's text."""
         facts = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(self)}
+        if self.checked is None:
+            del facts["checked"]
         return json.dumps(facts, indent=1, allow_nan=False) + "\n"
 
 
@@ -135,7 +153,10 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
     """Make a value of a field's type out of JSON; raises ValueError that says where it is not."""
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
-        if not isinstance(value, dict) or set(value) != set(hints):
+        needed = {
+            one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING
+        }
+        if not isinstance(value, dict) or not needed <= set(value) <= set(hints):
             given = sorted(value) if isinstance(value, dict) else type(value).__name__
             raise ValueError(
                 f"{where or 'the whole'}: expected the keys {sorted(hints)}, got {given}"
@@ -145,7 +166,7 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
     if get_origin(kind) is tuple and isinstance(value, list):
         return tuple(_build(get_args(kind)[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if get_origin(kind) is Mapping and isinstance(value, dict):
-        return {k: _build(Graph, v, f"{where}.{k}") for k, v in value.items()}
+        return {k: _build(get_args(kind)[1], v, f"{where}.{k}") for k, v in value.items()}
     for one in get_args(kind) or (kind,):
         if dataclasses.is_dataclass(one) and isinstance(value, dict):
             return _build(one, value, where)

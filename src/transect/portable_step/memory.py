@@ -11,49 +11,57 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.domain.errors import BadInput
+from transect.portable_step.python_state import PythonState
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = ["Kept", "forgetting", "refuse_kept", "refuse_written", "storage_of"]
 
+# What computes the loss and the metrics, by name.
+Functions = Mapping[str, Any]
 # Dictionaries of a module in which its tensors stand.
 TENSORS = ("_parameters", "_buffers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """What a module had: attributes by part, parameters and buffers by name.
+    """What was there: Python values by owner (a part, the loss, a metric), parameters and buffers by name.
 
     `generators`: the states of those of random numbers that everyone shares.
     """
 
-    attributes: Mapping[str, Mapping[str, Any]]
+    python: Mapping[str, PythonState]
     tensors: Mapping[str, torch.Tensor]
     generators: Mapping[str, str]
 
 
 @contextmanager
-def forgetting(module: torch.nn.Module) -> Iterator[Kept]:
-    """Put the module's parts back afterwards: a trace leaves tensors without content in them."""
+def forgetting(module: torch.nn.Module, functions: Functions) -> Iterator[Kept]:
+    """Put the module's parts back afterwards, and what the functions of the loss and metrics keep.
+
+    A trace leaves tensors without content in them.
+    """
     parts = dict(module.named_modules())
-    attributes = {name: dict(vars(part)) for name, part in parts.items()}
     tensors = {
         (name, kind): dict(vars(part)[kind]) for name, part in parts.items() for kind in TENSORS
     }
     named = dict((*module.named_parameters(), *module.named_buffers()))
+    python = _python_state(module, functions)
     try:
-        yield Kept(attributes=attributes, tensors=named, generators=_generators())
+        yield Kept(python=python, tensors=named, generators=_generators())
     finally:
+        for state in python.values():
+            state.restore()
         for name, part in parts.items():
-            vars(part).clear()
-            vars(part).update(attributes[name])
             for kind in TENSORS:
                 vars(part)[kind].clear()
                 vars(part)[kind].update(tensors[name, kind])
 
 
-def refuse_kept(module: torch.nn.Module, before: Kept, graph: torch.fx.GraphModule) -> None:
+def refuse_kept(
+    module: torch.nn.Module, functions: Functions, before: Kept, graph: torch.fx.GraphModule
+) -> None:
     """Raise BadInput for what the next forward pass would find changed, other than buffers.
 
     A tensor that each pass writes before it reads, or that the first one makes, does no harm.
@@ -71,14 +79,28 @@ def refuse_kept(module: torch.nn.Module, before: Kept, graph: torch.fx.GraphModu
                 f"{name}: it is read by another way than from the module, and would be a constant, "
                 "as in a loss that holds a list of parameters; expected it to ask the module for them"
             )
-    for name, part in module.named_modules():
-        for key, old in before.attributes[name].items():
-            if _differs(old, vars(part).get(key), read):
+    for owner, after in _python_state(module, functions).items():
+        for key, old in before.python[owner].values.items():
+            if key in after.values and _differs(old, after.values[key], read):
                 raise BadInput(
-                    f"{name or 'the module'} ({type(part).__name__}): its forward pass changes the "
-                    f"attribute {key}, which a graph does not remember; expected a buffer: "
-                    "register_buffer"
+                    f"{owner}: it changes {key} while it runs, which a graph does not remember: the "
+                    "number would stay what it is now. Expected a buffer of the module "
+                    "(register_buffer), or no change"
                 )
+
+
+def _python_state(module: torch.nn.Module, functions: Functions) -> dict[str, PythonState]:
+    """Return what parts of the module, and functions by name, keep in Python."""
+    found = {}
+    seen: dict[int, Any] = {}
+    for name, part in module.named_modules():
+        owner = f"{name or 'the module'} ({type(part).__name__})"
+        found[owner] = PythonState(_seen=seen)
+        found[owner].visit(part, "")
+    for name, function in functions.items():
+        found[name] = PythonState(_seen=seen)
+        found[name].visit(function, "")
+    return found
 
 
 def storage_of(tensor: torch.Tensor) -> int:
@@ -115,7 +137,7 @@ def _differs(old: Any, new: Any, read: set[int]) -> bool:
 
     if isinstance(old, torch.Tensor):
         return new is not old and storage_of(old) in read
-    return type(old) in (bool, int, float) and type(new) is type(old) and bool(new != old)
+    return type(new) is type(old) and new == new and bool(new != old)
 
 
 def _constants(graph: torch.fx.GraphModule) -> Iterator[torch.Tensor]:

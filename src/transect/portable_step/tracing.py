@@ -9,9 +9,10 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from transect.portable_step.cleaning import clean
-from transect.portable_step.decompositions import decomposition_table
+from transect.portable_step.decompositions import decomposition_table, ours_first
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following
 from transect.portable_step.lengths import refuse_fixed, watched_lengths
+from transect.portable_step.manifest import DTYPES
 from transect.portable_step.memory import forgetting, refuse_kept
 from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
@@ -37,17 +38,19 @@ def trace(
     arguments: Tensors,
     axes: Axes,
     masks: Masks | None = None,
+    functions: Mapping[str, Any] | None = None,
 ) -> ModelProto:
     """Return `function` as an ONNX model whose inputs and outputs bear the names of its tensors.
 
     `axes` names the axes that may vary, by argument; the same name is the same length. `masks`: the
     arguments seed, step and micro-batch from which random masks follow. The function may take
-    gradients: the trace is made below autograd, and holds no operator of it. Raises BadInput, with
-    the place in `module`, for what cannot be traced.
+    gradients: the trace is made below autograd, and holds no operator of it. `functions`: the loss and
+    metrics that it calls. Raises BadInput, with the place in `module`, for what cannot be traced.
     """
-    with _quiet(), _plain_kernels(), following(module) as places, forgetting(module):
+    beside = functions or {}
+    with _quiet(), _plain_kernels(), following(module) as places, forgetting(module, beside):
         try:
-            return _trace(module, function, arguments, axes, masks, places)
+            return _trace(module, function, arguments, axes, masks, places, beside)
         except Exception as error:
             raise explained(error, places, module, lambda: function(arguments)) from error
 
@@ -57,7 +60,7 @@ def make_graph(
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Return the graph of ATen that `trace` exports, and the names of its outputs."""
     with _quiet(), _plain_kernels(), following(module) as places:
-        return _make_graph(module, function, arguments, axes, None, places)
+        return _make_graph(module, function, arguments, axes, None, places, {})
 
 
 def _trace(
@@ -67,12 +70,13 @@ def _trace(
     axes: Axes,
     masks: Masks | None,
     places: Places,
+    functions: Mapping[str, Any],
 ) -> ModelProto:
     import torch
 
-    graph, outputs = _make_graph(module, function, arguments, axes, masks, places)
+    graph, outputs = _make_graph(module, function, arguments, axes, masks, places, functions)
     _refuse_random(graph)
-    _refuse_complex(graph)
+    _refuse_types(graph)
     keep_precision(graph)
     dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
     dynamic = tuple(
@@ -117,16 +121,24 @@ def _refuse_random(graph: torch.fx.GraphModule) -> None:
             )
 
 
-def _refuse_complex(graph: torch.fx.GraphModule) -> None:
-    """Refuse complex numbers, of which ONNX has few operators, and their gradients none."""
+def _refuse_types(graph: torch.fx.GraphModule) -> None:
+    """Refuse numbers that ONNX has few operators of, or ONNX Runtime no kernels for on the CPU."""
     import torch
 
     for node in graph.graph.nodes:
         value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and value.is_complex():
-            raise OperatorError(
-                f"{node.target}: it gives complex numbers, which cannot be exported"
-            )
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if not isinstance(one, torch.Tensor):
+                continue
+            if one.is_complex():
+                raise OperatorError(
+                    f"{node.target}: it gives complex numbers, which cannot be exported"
+                )
+            if (name := str(one.dtype).removeprefix("torch.")) not in DTYPES:
+                raise OperatorError(
+                    f"{node.target}: it computes in {name}, as under autocast; expected "
+                    f"{', '.join(DTYPES)}: leave out autocast, or export a module in float16"
+                )
 
 
 def _make_graph(
@@ -136,6 +148,7 @@ def _make_graph(
     axes: Axes,
     masks: Masks | None,
     places: Places,
+    functions: Mapping[str, Any],
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Trace over tensors without content; return the graph and the names of its outputs."""
     from torch._dispatch.python import enable_python_dispatcher
@@ -161,11 +174,12 @@ def _make_graph(
     lengths = watched_lengths(places)
     mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
     fakes, symbols = _fakes(arguments, axes, mode)
-    with forgetting(module) as before:
-        with mode, enable_python_dispatcher():
-            graph = make_fx(whole, decomposition_table=decomposition_table())(*fakes)
+    with forgetting(module, functions) as before:
+        table = decomposition_table()
+        with mode, ours_first(), enable_python_dispatcher():
+            graph = make_fx(whole, decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
-        refuse_kept(module, before, graph)
+        refuse_kept(module, functions, before, graph)
     refuse_fixed(lengths, symbols)
     return graph, outputs
 

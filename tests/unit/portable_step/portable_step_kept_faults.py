@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -17,15 +18,24 @@ class Keeping(nn.Module):
     def __init__(self, keep: Callable[[Any, torch.Tensor], Any]) -> None:
         super().__init__()
         self.keep, self.calls, self.mean = keep, 0, torch.zeros(3)
+        self.numbers, self.named = [0], {"calls": 0}
         self.register_buffer("seen", torch.zeros(3))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.keep(self, x.detach())
-        return x - self.mean - self.seen + self.calls
+        return x - self.mean - self.seen + self.calls + self.numbers[0] + self.named["calls"]
 
 
 def counts(part: Any, x: torch.Tensor) -> None:
     part.calls += 1
+
+
+def counts_in_a_list(part: Any, x: torch.Tensor) -> None:
+    part.numbers[0] += 1
+
+
+def counts_in_a_dict(part: Any, x: torch.Tensor) -> None:
+    part.named["calls"] += 1
 
 
 def averages(part: Any, x: torch.Tensor) -> None:
@@ -70,7 +80,50 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
         given["optimiser"].register_step_pre_hook(lambda *_: None)
         return given
 
+    def in_the_loss() -> Arguments:
+        class Annealed:
+            def __init__(self) -> None:
+                self.calls = 0
+
+            def __call__(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+                self.calls += 1
+                return nn.functional.cross_entropy(outputs, y) * min(1, self.calls / 5)
+
+        return arguments(loss=Annealed())
+
+    def own_generator() -> Arguments:
+        generator = np.random.default_rng(0)
+        return arguments(Keeping(lambda part, x: part.seen.fill_(generator.random())))
+
+    def suspended() -> Arguments:
+        # No attribute says how far it is: it is seen when the step is run twice.
+        numbers = iter(float(number) for number in range(1000))
+        return arguments(Keeping(lambda part, x: part.seen.fill_(next(numbers))))
+
+    def scripted() -> Arguments:
+        return arguments(torch.jit.trace(nn.Linear(3, 3), torch.zeros(2, 3)))
+
+    def autocast() -> Arguments:
+        class Short(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = nn.Linear(3, 3)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    return self.inner(x).float()
+
+        return arguments(Short())
+
     return {
+        "kept_in_a_list": lambda: arguments(Keeping(counts_in_a_list)),
+        "kept_in_a_dict": lambda: arguments(Keeping(counts_in_a_dict)),
+        "kept_in_the_loss": in_the_loss,
+        "own_generator": own_generator,
+        "suspended_generator": suspended,
+        "torchscript": scripted,
+        "autocast": autocast,
+        "cumulative_average": lambda: arguments(nn.BatchNorm1d(3, momentum=None)),
         "kept_number": lambda: arguments(Keeping(counts)),
         "kept_tensor": lambda: arguments(Keeping(averages)),
         "swapped_buffer": lambda: arguments(Keeping(swaps)),

@@ -47,9 +47,21 @@ ERRORS = {
     "parameter_too_many": ["shape [5]", "no parameter of the module"],
     "steps_differ": ["model.0.weight was updated 1 times, model.0.bias 0 times"],
     "counted_by_values": ["1.0 (Body)", "{line}", "depends on the values of a tensor"],
+    "affine_grid": ["1.0 (Body)", "faults.py:", "affine_grid", "`dynamic={}`"],
+    "fake_quantize": ["1.0 (Body)", "{line}", "fake_quantize", "cannot be exported"],
+    "of_another_library": ["1.0 (Body)", "faults.py:", "pool", "cannot be exported"],
+    "other_while_traced": ["step.onnx", "something else than PyTorch", "loss is", "expected"],
+    "kept_in_a_list": ["1.0 (Keeping)", "numbers[0]", "register_buffer"],
+    "kept_in_a_dict": ["1.0 (Keeping)", "named['calls']", "register_buffer"],
+    "kept_in_the_loss": ["the loss", "calls", "register_buffer"],
+    "own_generator": ["1.0 (Keeping)", "generator", "register_buffer"],
+    "suspended_generator": ["the second time", "buffers"],
+    "torchscript": ["1.0", "TorchScript", "class or function in Python"],
+    "autocast": ["1.0.inner (Linear)", "bfloat16", "autocast"],
+    "cumulative_average": ["1.0 (BatchNorm1d)", "momentum=None", "a number"],
     "numpys_random_numbers": ["numpy's generator", "dropout"],
-    "kept_number": ["1.0 (Keeping)", "attribute calls", "register_buffer"],
-    "kept_tensor": ["1.0 (Keeping)", "attribute mean", "register_buffer"],
+    "kept_number": ["1.0 (Keeping)", "changes calls", "register_buffer"],
+    "kept_tensor": ["1.0 (Keeping)", "changes mean", "register_buffer"],
     "swapped_buffer": ["1.0.seen", "`.data`"],
     "widened_buffer": ["1.0.seen", "torch.float64 [3], expected it to stay torch.float32"],
     "infinite_buffer": ["1.0.seen", "not finite"],
@@ -112,7 +124,15 @@ def test_what_cannot_be_exported_is_one_error_that_says_where(facts, name):
 
 
 def test_nothing_is_left_beside_what_was_written(facts):
-    assert facts["left"] == ["other", "step"]
+    assert facts["left"] == ["other", "step", "unchecked"]
+
+
+def test_the_manifest_says_what_was_compared_with_pytorch(facts):
+    with_runtime, without = facts["checks"]
+    assert with_runtime["runtime"].startswith("onnxruntime ")
+    assert (with_runtime["lengths"], with_runtime["unchecked"]) == ({"batch": [8, 9]}, None)
+    assert (without["runtime"], without["lengths"]) == (None, {})
+    assert "onnxruntime" in without["unchecked"]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

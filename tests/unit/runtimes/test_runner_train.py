@@ -243,6 +243,20 @@ def test_killed_training_goes_on_as_if_unbroken(make: Make) -> None:
 
 
 @browser_at_times
+def test_what_a_killed_run_left_is_removed(run: Run) -> None:
+    # Linux has no process of the first number; the second one is there.
+    left, written = (
+        run.checkpoint.with_name(f".{run.checkpoint.name}.{pid}")
+        for pid in (2**22 + 1, os.getpid())
+    )
+    other = run.checkpoint.with_name(f".{run.checkpoint.name}.mine")
+    for file in (left, written, other):
+        file.write_bytes(b"half")
+    run.good(until=1)
+    assert not left.exists() and written.exists() and other.exists()
+
+
+@browser_at_times
 def test_loss_that_is_not_finite_ends_it(make: Make) -> None:
     run, short = make(), make()
     before = short.good(until=5)
@@ -253,6 +267,8 @@ def test_loss_that_is_not_finite_ends_it(make: Make) -> None:
     assert (code, record["status"], record["cause"]) == (1, "failed", "diverged"), stderr
     assert "step 8" in record["message"]
     assert "step 8" in stderr
+    # An error of the data rather than of the rate, in other words of the framework.
+    assert "class" in record["message"]
     assert len(record["losses"]) == len(record["run_ns"]) == len(record["metrics"]["accuracy"]) == 8
     assert record["losses"][:5] == before["losses"]
     assert np.isfinite(record["losses"]).all()
@@ -297,6 +313,7 @@ def test_full_disk_leaves_the_checkpoint_of_before(
     assert (code, record["status"], record["cause"]) == (1, "failed", "crash"), stderr
     words = record["message"].lower()
     assert "file too large" in words or "efbig" in words, record
+    assert run.checkpoint.name in record["message"] and len(stderr.splitlines()) == 1, stderr
     assert run.checkpoint.read_bytes() == before
     assert sorted(os.listdir(run.folder)) == files
     assert run.good()["first_step"] == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -251,14 +252,21 @@ def test_what_is_wrong_is_named(run: Run, fault: str) -> None:
     assert after == before
 
 
-# The others do not compare step.onnx with the hash in the manifest.
-@pytest.mark.parametrize("trainer", ["python", "python-iobinding"], indirect=True)
+@pytest.mark.parametrize("trainer", TRAINERS, indirect=True)
 def test_an_altered_graph_is_named(run: Run) -> None:
     # A doc string more: it is the same graph in other bytes.
     run.write("step/step.onnx", (run.folder / "step" / "step.onnx").read_bytes() + b"\x32\x01x")
     code, record, _ = run.train()
     assert (code, record.get("cause")) == (2, "bad-input"), record
     assert "step.onnx has the sha256" in record["message"]
+
+
+@pytest.mark.parametrize("trainer", TRAINERS, indirect=True)
+def test_data_of_another_type_are_told_with_what_was_found_and_expected(run: Run) -> None:
+    _data(dtype="int32")(run)
+    code, record, _ = run.train()
+    assert code == 2, record
+    assert {"int32", "float32"} <= set(re.findall(r"[a-z]+32", record["message"].lower()))
 
 
 DAMAGED = ("step/state.safetensors", "step/manifest.json", "order.bin")

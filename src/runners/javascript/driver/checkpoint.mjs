@@ -1,6 +1,16 @@
 /** Writes the state of a training such that a file of it is whole, whatever happens meanwhile. */
 
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { wordsOf } from '../common/faults.mjs';
@@ -25,6 +35,20 @@ export function writeCheckpoint(path, pieces) {
   } catch (thrown) {
     rmSync(temporary, { force: true });
     throw new Error(`${path}: the checkpoint cannot be written: ${wordsOf(thrown)}`);
+  }
+}
+
+/**
+ * Remove temporary files of this checkpoint that killed runs left; of runs that go on they stay.
+ * @param {string} path
+ */
+export function removeLeft(path) {
+  const folder = dirname(path);
+  const begin = `.${basename(path)}.`;
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const number = name.startsWith(begin) ? name.slice(begin.length) : '';
+    const isLeft = /^\d+$/.test(number) && !existsSync(`/proc/${number}`);
+    if (isLeft) rmSync(join(folder, name), { force: true });
   }
 }
 

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { Diverged, verdict, wordsOf } from '../common/faults.mjs';
 import { named, parseArguments } from './arguments.mjs';
 import { runCases } from './cases.mjs';
-import { writeCheckpoint } from './checkpoint.mjs';
+import { removeLeft, writeCheckpoint } from './checkpoint.mjs';
 import { readArrivals, readHeader } from './inputs.mjs';
 import { cpusAllowed } from './process_facts.mjs';
 import { readOptions } from './read_options.mjs';
@@ -103,6 +103,7 @@ async function work(given, runner) {
 async function train(given, options, runner) {
   const read = readTraining(given);
   const checkpoint = given.train?.checkpoint ?? '';
+  removeLeft(checkpoint);
   await runner.start(given, options);
   const save = (/** @type {Uint8Array[]} */ pieces) => writeCheckpoint(checkpoint, pieces);
   const { record, diverged } = await runner.train(read, save);

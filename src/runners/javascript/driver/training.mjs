@@ -1,5 +1,6 @@
 /** Reads what mode `train` of the runner contract is given, and checks it. */
 
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -78,7 +79,7 @@ function readFile(path) {
  * @param {TrainGiven} given
  * @param {Manifest} manifest
  */
-function graphFiles({ step: folder, accumulate }, { graphs }) {
+function graphFiles({ step: folder, accumulate }, { graphs, step_graph: expected }) {
   if (accumulate > 1 && !graphs.accumulate) {
     throw new BadInput(
       `--accumulate ${accumulate}: ${folder} has no graph 'accumulate', expected 1`,
@@ -93,7 +94,20 @@ function graphFiles({ step: folder, accumulate }, { graphs }) {
       throw new BadInput(`${file}: no such graph`);
     }
   }
+  checkSum(files.step, expected);
   return files;
+}
+
+/**
+ * State files name the step by this sum: one bit altered would train another model in silence.
+ * @param {string} file
+ * @param {string} expected
+ */
+function checkSum(file, expected) {
+  const found = createHash('sha256').update(readFileSync(file)).digest('hex');
+  if (found !== expected) {
+    throw new BadInput(`${file} has the sha256 ${found}, expected ${expected}`);
+  }
 }
 
 /**

@@ -111,7 +111,7 @@ def shapes() -> Any:
 
 @case("Function", normal(3, 4))
 def reductions() -> Any:
-    """mean, sum, amax, max of an axis, min, norm, var, std, logsumexp, cumsum, prod."""
+    """mean, sum, amax, max of an axis, min, norm, var, std, logsumexp, cumsum, cumprod, prod."""
     import torch
 
     return _each(
@@ -119,22 +119,27 @@ def reductions() -> Any:
         lambda x: x.max(dim=1).values, lambda x: x.min(dim=-1).values, lambda x: x.norm(dim=-1),
         lambda x: x.var(dim=-1), lambda x: x.std(dim=1, correction=0), lambda x: x.logsumexp(-1),
         lambda x: x.cumsum(1), lambda x: torch.prod(x, dim=1), lambda x: x.abs().topk(2, dim=-1).values,
-        lambda x: x.sort(dim=-1).values,
+        lambda x: x.sort(dim=-1).values, lambda x: x.cumprod(2),
     )  # fmt: skip
 
 
 @case("Function", normal(3, 4))
 def selections() -> Any:
-    """where, clamp, maximum, gather, index_select, indices of tensors, masked_fill, tril."""
+    """where, clamp, maximum, gather, index_select, indices of tensors, masked_fill, tril, scatter_reduce."""
     import torch
 
     order = torch.tensor([2, 0, 1, 1])
+
+    def mean_by_place(x: Any) -> Any:
+        places = order.expand(x.shape[0], 3, 4)
+        return torch.ones_like(x).scatter_reduce(2, places, x[:, :, :4], "mean", include_self=False)
+
     return _each(
         lambda x: torch.where(x > 0, x, 2 * x), lambda x: x.clamp(-0.5, 0.5),
         lambda x: torch.maximum(x, x.flip(1)), lambda x: torch.minimum(x, x.flip(2)),
         lambda x: x.index_select(1, order), lambda x: x[:, order], lambda x: x[:, order[:3], order[1:]],
         lambda x: x.gather(2, order.expand(x.shape[0], 3, 4)), lambda x: x.masked_fill(x > 1, 0.3),
-        lambda x: x[:, :, :3].tril(-1), lambda x: x.clamp(min=0.1),
+        lambda x: x[:, :, :3].tril(-1), lambda x: x.clamp(min=0.1), mean_by_place,
     )  # fmt: skip
 
 
@@ -161,5 +166,6 @@ def resampling() -> Any:
         nn.Conv2d(3, 4, 3), nn.Upsample(scale_factor=2), nn.Conv2d(4, 4, 1),
         nn.Upsample(size=(7, 5), mode="bilinear"), nn.Conv2d(4, 4, 1),
         nn.Upsample(size=(4, 6), mode="bilinear", align_corners=True), nn.PixelShuffle(2),
-        nn.PixelUnshuffle(2), nn.Unfold((2, 3), padding=1), nn.Flatten(), nn.LazyLinear(CLASSES),
+        nn.PixelUnshuffle(2), nn.Unfold((2, 3), padding=1), nn.Tanh(),
+        nn.Fold((4, 6), (2, 3), padding=1), nn.Flatten(), nn.LazyLinear(CLASSES),
     )  # fmt: skip

@@ -145,7 +145,7 @@ def batch_norm1d() -> Any:
 
 @case("Normalisation", normal(3, 6, 5))
 def batch_norm2d() -> Any:
-    """BatchNorm2d with its buffers; other momentum, cumulative average, without weights or buffers."""
+    """BatchNorm2d with its buffers; other momentum, without weights, without buffers."""
     from torch import nn
 
     return _net(

@@ -112,6 +112,9 @@ def binary() -> Any:
 def _distances(output: Any, target: Any) -> Any:
     f = _functional()
     sign = (target[:, 0] > 0).to(output) * 2 - 1
+    # Of some rows one class, two or none: those behind the first negative number do not count.
+    labels = (target > -0.5).to(target) * (target.argsort(1) + 1) - 1
+    labels = labels.long()
     return (
         f.kl_div(output.log_softmax(1), target.softmax(1), reduction="batchmean")
         + f.cosine_embedding_loss(output, target, sign, margin=0.1)
@@ -120,10 +123,11 @@ def _distances(output: Any, target: Any) -> Any:
         + f.hinge_embedding_loss(output[:, 2], sign)
         + f.poisson_nll_loss(output, target.abs())
         + f.multi_margin_loss(output, target.argmax(1))
+        + f.multilabel_margin_loss(output, labels)
     )
 
 
 @case("Loss", normal(4), y=normal(3), loss=_distances)
 def distances() -> Any:
-    """KL divergence, cosine embedding, triplet and ranking margins, hinge, Poisson NLL."""
+    """KL divergence, cosine embedding, triplet, ranking and multilabel margins, hinge, Poisson NLL."""
     return _vectors(3)

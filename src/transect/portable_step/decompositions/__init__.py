@@ -17,12 +17,13 @@ exporter translates as they are.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-__all__ = ["DECOMPOSITIONS", "KEPT", "decomposes", "decomposition_table"]
+__all__ = ["DECOMPOSITIONS", "KEPT", "decomposes", "decomposition_table", "ours_first"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +59,24 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
         if str(op) not in KEPT
     }
     return table | {_operator(name): function for name, function in DECOMPOSITIONS.items()}
+
+
+@contextlib.contextmanager
+def ours_first() -> Iterator[None]:
+    """Let no decomposition that PyTorch has above autograd come before one of ours."""
+    import torch
+
+    taken = []
+    for operator in map(_operator, DECOMPOSITIONS):
+        if kernel := operator.py_kernels.pop(torch._C.DispatchKey.Autograd, None):
+            taken.append((operator, kernel))
+            operator._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for operator, kernel in taken:
+            operator.py_kernels[torch._C.DispatchKey.Autograd] = kernel
+            operator._dispatch_cache.clear()
 
 
 def _operator(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Cross entropy without gather and scatter: comparisons with the classes, which vectorise."""
+"""Losses. Cross entropy without gather and scatter: comparisons with the classes, which vectorise."""
 
 from __future__ import annotations
 
@@ -68,3 +68,60 @@ def nll_loss_backward(
         )
     zero = torch.zeros((), dtype=self.dtype)
     return torch.where(_hits(self, target), -grad_output / total_weight, zero)
+
+
+@decomposes("aten.multilabel_margin_loss_forward.default")
+def multilabel_margin_loss_forward(
+    self: torch.Tensor, target: torch.Tensor, reduction: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sum of max(0, 1 - (x_j - x_i)) / classes, j each target and i each other class.
+
+    Targets end at the first negative one. PyTorch's own decomposition takes others. The second
+    result is 1 where a class is a target.
+    """
+    import torch
+
+    rows = torch.atleast_2d(self)
+    margins, is_target, _ = _margins(rows, torch.atleast_2d(target))
+    losses = margins.clamp(min=0).sum((1, 2)) / rows.shape[1]
+    if self.dim() < 2:
+        losses = losses.squeeze(0)
+    elif reduction:
+        losses = losses.mean() if reduction == MEAN else losses.sum()
+    return losses, is_target.to(self.dtype).reshape(target.shape)
+
+
+@decomposes("aten.multilabel_margin_loss_backward.default")
+def multilabel_margin_loss_backward(
+    grad_output: torch.Tensor, self: torch.Tensor, target: torch.Tensor, reduction: int,
+    is_target: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    """Return the gradient by the outputs: each pair within the margin pulls j up and pushes i down."""
+    import torch
+
+    rows = torch.atleast_2d(self)
+    margins, _, places = _margins(rows, torch.atleast_2d(target))
+    pairs = (margins > 0).to(self.dtype) / rows.shape[1]
+    pulled = torch.zeros_like(rows).scatter_add(1, places, pairs.sum(2))
+    grad = grad_output.reshape(-1, 1)
+    if reduction == MEAN:
+        grad = grad / rows.shape[0]
+    return ((pairs.sum(1) - pulled) * grad).reshape(self.shape)
+
+
+def _margins(
+    x: torch.Tensor, target: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return 1 - x_j + x_i by row, target and class, 0 where that pair does not count.
+
+    Also which classes are targets, and of each target its class (0 behind the last one).
+    """
+    import torch
+
+    counts = (target < 0).to(torch.int64).cumsum(1) == 0
+    places = torch.where(counts, target, torch.zeros((), dtype=target.dtype))
+    zero = torch.zeros((), dtype=x.dtype)
+    is_target = torch.zeros_like(x).scatter_add(1, places, counts.to(x.dtype)) > 0
+    margins = 1 - x.gather(1, places).unsqueeze(2) + x.unsqueeze(1)
+    pairs = counts.unsqueeze(2) & ~is_target.unsqueeze(1)
+    return torch.where(pairs, margins, zero), is_target, places

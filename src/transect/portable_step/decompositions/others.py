@@ -10,7 +10,57 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ["empty_permuted", "select_backward", "weight_norm_backward"]
+__all__ = [
+    "argmax", "empty_permuted", "max_dim", "relu", "scatter_reduce", "select_backward", "weight_norm_backward",
+]  # fmt: skip
+
+
+@decomposes("aten.argmax.default")
+def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Look for the largest bool among integers: ONNX has no ArgMax of bool."""
+    import torch
+
+    if self.dtype != torch.bool:
+        return NotImplemented
+    return self.to(torch.int32).argmax(dim, keepdim)
+
+
+@decomposes("aten.max.dim")
+def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """Return the largest bool and its place, likewise: the gradient of cumprod finds its first zero so."""
+    import torch
+
+    if self.dtype != torch.bool:
+        return NotImplemented
+    value, place = self.to(torch.int32).max(dim, keepdim)
+    return value.to(torch.bool), place
+
+
+@decomposes("aten.relu.default")
+def relu(self: Tensor) -> Any:
+    """Return no number below 0; of integers, of which ONNX Runtime has no Relu, by a choice."""
+    import torch
+
+    if self.is_floating_point():
+        return NotImplemented
+    return torch.where(self > 0, self, torch.zeros((), dtype=self.dtype))
+
+
+@decomposes("aten.scatter_reduce.two")
+def scatter_reduce(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return the mean of what meets at a place as a sum over a count: ONNX has no scattered mean."""
+    import torch
+
+    if reduce != "mean":
+        return NotImplemented
+    start = self if include_self else torch.zeros_like(self)
+    ones = torch.ones_like(src)
+    before = torch.ones_like(self) if include_self else torch.zeros_like(self)
+    count = before.scatter_add(dim, index, ones)
+    mean = start.scatter_add(dim, index, src) / count.clamp(min=1)
+    return mean if include_self else torch.where(count > 0, mean, self)
 
 
 @decomposes("aten.empty_permuted.default")

@@ -17,6 +17,8 @@ import { Trainer } from './trainer.mjs';
  * @typedef {{metrics: number[], times: Record<Part, number>}} Step means, and milliseconds
  */
 
+const WHY = 'the rate is too high, or the target has a class that the model does not';
+
 /** @type {Part[]} */
 const PARTS = ['gather', 'bind', 'run', 'read'];
 
@@ -76,7 +78,7 @@ class Run {
     for (let step = first; step < until; step++) {
       const done = await this.#step(step);
       const [loss] = done.metrics;
-      if (!Number.isFinite(loss)) return `the loss of step ${step} is ${loss}`;
+      if (!Number.isFinite(loss)) return `the loss of step ${step} is ${loss}: ${WHY}`;
       const isDue = checkpointEvery > 0 && (step + 1) % checkpointEvery === 0;
       const bad = isDue || step + 1 === until ? await this.#save(step + 1) : undefined;
       if (bad !== undefined) return `after step ${step} '${bad}' is not finite`;

@@ -44,11 +44,29 @@ impl Checkpoint {
             .map_err(|error| unwritable(&self.path, error))
     }
 
-    fn replace(&self, tensors: &[Cow<[u8]>]) -> io::Result<()> {
-        let folder = match self.path.parent() {
+    /// Removes temporary files of this checkpoint that killed runs left; of runs that go on they
+    /// stay.
+    pub fn remove_left(&self) {
+        let begin = format!(".{}.", self.path.file_name().unwrap_or_default().display());
+        for file in fs::read_dir(self.folder()).into_iter().flatten().flatten() {
+            let name = file.file_name().into_string().unwrap_or_default();
+            let number = name.strip_prefix(&begin).and_then(|number| number.parse::<u32>().ok());
+            if number.is_some_and(|number| !Path::new(&format!("/proc/{number}")).exists()) {
+                // Another run may have removed it.
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
-        };
+        }
+    }
+
+    fn replace(&self, tensors: &[Cow<[u8]>]) -> io::Result<()> {
+        let folder = self.folder();
         fs::create_dir_all(folder)?;
         let mut file = BufWriter::new(File::create(&self.temporary)?);
         file.write_all(&self.header)?;

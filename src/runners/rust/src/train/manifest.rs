@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use crate::dtype::Dtype;
 use crate::failure::{Outcome, bad_input};
@@ -109,7 +110,26 @@ impl Manifest {
         if let Some(accumulate) = &mut manifest.graphs.accumulate {
             accumulate.file = folder.join(&accumulate.file);
         }
+        manifest.check_sum()?;
         Ok(manifest)
+    }
+
+    /// Refuses a step.onnx of another export, or altered since: state files name it by its sum.
+    fn check_sum(&self) -> Outcome<()> {
+        let file = &self.graphs.step.file;
+        let at = file.display();
+        let content = fs::read(file).map_err(|error| bad_input!("{at}: cannot be read: {error}"))?;
+        let found: String = Sha256::digest(&content)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        if found != self.step_graph {
+            return Err(bad_input!(
+                "{at} has the sha256 {found}, expected {}",
+                self.step_graph
+            ));
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), String> {

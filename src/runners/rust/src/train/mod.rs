@@ -140,11 +140,14 @@ pub fn run(
     ended.map(|()| Fields::new())
 }
 
+const WHY: &str = "the rate is too high, or the target has a class that the model does not";
+
 impl Job<'_> {
     /// Does the steps that are left, and keeps the state.
     fn steps(&self, trainer: &mut Trainer, series: &mut Series) -> Outcome<()> {
         let training = self.training;
         let checkpoint = Checkpoint::new(&training.checkpoint, &self.manifest);
+        checkpoint.remove_left();
         // Where no step is left there is nothing that a batch was held to.
         let is_done = self.state.step == training.until;
         let size = if is_done { 0 } else { training.batch };
@@ -152,7 +155,7 @@ impl Job<'_> {
         for step in self.state.step..training.until {
             let (means, times) = self.step(step, trainer, &mut batch)?;
             if !means[0].is_finite() {
-                return Err(diverged(step, &format!("the loss is {}", means[0])));
+                return Err(diverged(step, &format!("the loss is {}: {WHY}", means[0])));
             }
             for (values, mean) in series.metrics.iter_mut().zip(means) {
                 values.push(mean);

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -130,6 +131,25 @@ final class StateFile {
     } catch (IOException error) {
       Files.deleteIfExists(temporary);
       throw new IOException(path + ": the checkpoint cannot be written: " + error, error);
+    }
+  }
+
+  /** Remove temporary files that killed runs left; of runs that go on they stay. */
+  static void removeLeft(Path path) throws IOException {
+    Path folder = path.toAbsolutePath().getParent();
+    if (!Files.isDirectory(folder)) {
+      return;
+    }
+    String begin = "." + path.getFileName() + ".";
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(folder)) {
+      for (Path file : files) {
+        String name = file.getFileName().toString();
+        String number = name.startsWith(begin) ? name.substring(begin.length()) : "";
+        if (number.matches("[0-9]{1,18}")
+            && ProcessHandle.of(Long.parseLong(number)).isEmpty()) {
+          Files.deleteIfExists(file);
+        }
+      }
     }
   }
 

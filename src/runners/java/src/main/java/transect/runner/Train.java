@@ -61,6 +61,7 @@ final class Train {
       if (accumulate != null) {
         check(accumulate, manifest.graphs.get("accumulate"));
       }
+      StateFile.removeLeft(training.checkpoint);
       Train train = new Train(training, trainer, step, accumulate);
       Map<String, Object> record = Latency.facts(environment, step, arguments, options);
       record.put("run_includes", step.trainIncludes());
@@ -82,7 +83,8 @@ final class Train {
     for (int index = training.first; index < training.until; index++) {
       Means means = update(index);
       if (!Double.isFinite(means.metrics[0])) {
-        return "the loss of step " + index + " is " + means.metrics[0];
+        return "the loss of step " + index + " is " + means.metrics[0]
+            + ": the rate is too high, or the target has a class that the model does not";
       }
       boolean due =
           training.checkpointEvery > 0 && (index + 1) % training.checkpointEvery == 0;

@@ -10,6 +10,9 @@ import java.nio.LongBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -84,6 +87,22 @@ final class Training {
       if (!Files.isRegularFile(file)) {
         throw new BadInput(file + ": no such graph");
       }
+    }
+    checkSum(manifest.graphs.get("step").file());
+  }
+
+  /** State files name the step by this sum: one bit altered would train another model in silence. */
+  private void checkSum(Path file) {
+    try {
+      byte[] sum = MessageDigest.getInstance("SHA-256").digest(Files.readAllBytes(file));
+      String found = HexFormat.of().formatHex(sum);
+      if (!found.equals(manifest.stepGraph)) {
+        throw new BadInput(file + " has the sha256 " + found + ", expected " + manifest.stepGraph);
+      }
+    } catch (IOException error) {
+      throw new BadInput(file + ": cannot be read: " + error);
+    } catch (NoSuchAlgorithmException error) {
+      throw new IllegalStateException("each Java has SHA-256", error);
     }
   }
 

@@ -1,0 +1,188 @@
+"""A step as PyTorch computes it for its user: the module, its loss, `backward` and the optimiser."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.portable_step.memory import forgetting
+from transect.portable_step.modules import ModuleStep
+from transect.portable_step.optimisers import STATES, Optimiser
+from transect.portable_step.randomness import reference_masks
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Arrays", "Eager", "rounding", "unit_of"]
+
+FLOAT32 = float(np.finfo(np.float32).eps)
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Eager:
+    """Runs on the user's own module, loss and optimiser; within `borrowed` alone."""
+
+    model: ModuleStep
+    optimiser: torch.optim.Optimizer
+    rule: Optimiser
+    clip: str | None
+    buffers: Mapping[str, torch.Tensor]
+
+    def step(
+        self, state: Mapping[str, np.ndarray], batch: Sequence[torch.Tensor],
+        hyper: Mapping[str, float], seed: int,
+    ) -> Arrays:  # fmt: skip
+        """Return loss and metrics, the next state, and gradients before clipping (`gradient.*`)."""
+        import torch
+
+        module = self.model.module
+        self._load(state, hyper)
+        self.optimiser.zero_grad()
+        module.zero_grad()
+        *inputs, target = (tensor.clone() for tensor in batch)
+        with reference_masks(seed, int(state["step"])):
+            outputs = module(*inputs)
+            loss = self.model.loss(outputs, target)
+        loss.backward()
+        made = {"loss": loss}
+        with torch.no_grad():
+            made |= {name: f(outputs, target) for name, f in self.model.metrics.items()}
+        trained = {f"model.{n}": p for n, p in module.named_parameters() if p.requires_grad}
+        # `step` overwrites no gradient, but clipping does.
+        made |= {f"gradient.{n}": p.grad.clone() for n, p in trained.items()}
+        if self.clip == "norm":
+            torch.nn.utils.clip_grad_norm_(list(trained.values()), hyper["clip"])
+        elif self.clip == "value":
+            torch.nn.utils.clip_grad_value_(list(trained.values()), hyper["clip"])
+        self.optimiser.step()
+        made |= {f"next.{name}": p for name, p in trained.items()}
+        made |= {f"next.model.{name}": b for name, b in module.named_buffers()}
+        for kind, name in self.rule.states:
+            kept = self.optimiser.state[trained[name]][STATES[self.rule.rule][kind]]
+            made[f"next.optimiser.{kind}.{name.removeprefix('model.')}"] = kept
+        return {name: tensor.detach().numpy().copy() for name, tensor in made.items()}
+
+    def predict(self, state: Mapping[str, np.ndarray], batch: Sequence[torch.Tensor]) -> Arrays:
+        """Return loss, metrics and the outputs (`output N`), as in prediction."""
+        import torch
+        from torch.utils import _pytree as pytree
+
+        module = self.model.module
+        self._load(state, {})
+        modes = {part: part.training for part in module.modules()}
+        *inputs, target = (tensor.clone() for tensor in batch)
+        with torch.no_grad():
+            module.eval()
+            outputs = module(*inputs)
+            made = {"loss": self.model.loss(outputs, target)}
+            made |= {name: f(outputs, target) for name, f in self.model.metrics.items()}
+            made |= {f"output {i}": one for i, one in enumerate(pytree.tree_leaves(outputs))}
+        for part, training in modes.items():
+            part.training = training
+        return {name: tensor.numpy().copy() for name, tensor in made.items()}
+
+    def _load(self, state: Mapping[str, np.ndarray], hyper: Mapping[str, float]) -> None:
+        """Let module and optimiser be in this state, the optimiser's groups with these numbers."""
+        import torch
+
+        module = self.model.module
+        _put_buffers(module, self.buffers)
+        with torch.no_grad():
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                tensor.copy_(torch.from_numpy(state[f"model.{name}"]))
+        if not hyper:
+            return
+        parameters = {f"model.{name}": p for name, p in module.named_parameters()}
+        for name, kind in ((name, kind) for kind, name in self.rule.states):
+            array = state[f"optimiser.{kind}.{name.removeprefix('model.')}"]
+            own = self.optimiser.state[parameters[name]]
+            own[STATES[self.rule.rule][kind]] = torch.from_numpy(array.copy())
+            if self.rule.rule == "adamw":
+                own["step"] = torch.tensor(float(state["step"]))
+        for group, told in zip(self.rule.groups, self.optimiser.param_groups, strict=True):
+            values = {name: hyper[given] for name, given in group.hyper.items()}
+            if "beta1" in values:
+                told["betas"] = (values.pop("beta1"), values.pop("beta2"))
+            told.update(values)
+
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[None]:
+        """Give module, loss and optimiser back as they were."""
+        import torch
+
+        module = self.model.module
+        functions = {"loss": self.model.loss, **self.model.metrics}
+        tensors = {t: t.detach().clone() for t in (*module.parameters(), *self.buffers.values())}
+        gradients = {p: p.grad for p in module.parameters()}
+        states = {p: dict(kept) for p, kept in self.optimiser.state.items()}
+        groups = [dict(group) for group in self.optimiser.param_groups]
+        # A gradient of the user's is not written into.
+        for parameter in gradients:
+            parameter.grad = None
+        try:
+            with forgetting(module, functions):
+                yield
+        finally:
+            with torch.no_grad():
+                for tensor, before in tensors.items():
+                    tensor.copy_(before)
+            for parameter, gradient in gradients.items():
+                parameter.grad = gradient
+            self.optimiser.state.clear()
+            self.optimiser.state.update(states)
+            for told, group in zip(self.optimiser.param_groups, groups, strict=True):
+                told.clear()
+                told.update(group)
+
+
+def unit_of(dtype: np.dtype) -> float:
+    """Return how far a result of this dtype may be rounded: 0 for what is no float."""
+    if dtype.kind != "f":
+        return 0.0
+    return float(max(np.finfo(dtype).eps, FLOAT32)) / 2
+
+
+def _put_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -> None:
+    """Put the tensors themselves back: a forward pass may have assigned others."""
+    for name, tensor in buffers.items():
+        owner, _, leaf = name.rpartition(".")
+        module.get_submodule(owner)._buffers[leaf] = tensor
+
+
+@contextlib.contextmanager
+def rounding(seed: int) -> Iterator[None]:
+    """Let each operator's result be off by up to a rounding, forwards and backwards, one of float32 in float64.
+
+    Attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph.
+
+    How far the results move is what their precision may cost (stochastic arithmetic; Parker, UCLA 1997).
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    generator = torch.Generator().manual_seed(seed)
+
+    def off(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return value
+        noise = torch.rand(value.shape, generator=generator, dtype=value.dtype)
+        return value * (1 + (2 * noise - 1) * max(torch.finfo(value.dtype).eps, FLOAT32) / 2)
+
+    class Rounding(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            made = func(*args, **(kwargs or {}))
+            # What is a view, or was written into, must stay the tensor that it is.
+            if any(one.alias_info is not None for one in func._schema.returns):
+                return made
+            with torch.no_grad():
+                return torch.utils._pytree.tree_map(off, made)
+
+    with Rounding():
+        yield

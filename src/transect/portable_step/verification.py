@@ -1,0 +1,293 @@
+"""The exported graphs against PyTorch, before anything is written: what nobody thought of is found here.
+
+The user's own module, loss and optimiser run eagerly, for the example's lengths and for longer ones,
+twice each: what is remembered outside of the state shows in the second run. What is tolerated follows
+from the module itself: how far its results move when each operator rounds once more (`eager.rounding`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+from transect.portable_step.eager import Arrays, Eager, rounding, unit_of
+from transect.portable_step.manifest import Checked, Data, Manifest
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["verify"]
+
+# Beyond what rounding each result once moves. Wrong operators are off by far more than rounding,
+# and sums of a million terms by less.
+SLACK = 256.0
+# A rate at which an update is no smaller than the weights, so that they show the gradient, and an
+# epsilon with which AdamW divides by no rounding error.
+RATE, EPSILON = 1024.0, 1.0
+SEED = 7
+WAY_OUT = (
+    "Replace what it does beside the layers and functions that docs/portable-training-step.md lists"
+)
+
+
+def verify(
+    eager: Eager, manifest: Manifest, files: Mapping[str, bytes],
+    values: Mapping[str, np.ndarray], example: Sequence[torch.Tensor],
+) -> Checked:  # fmt: skip
+    """Compare the files with PyTorch; raises BadInput where they compute something else."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return Checked(
+            runtime=None, lengths={}, unchecked="nothing was compared: onnxruntime is not installed"
+        )
+    import onnxruntime
+
+    name = f"onnxruntime {onnxruntime.__version__}"
+    check = _Check(
+        eager=eager, manifest=manifest, values=dict(values), runtime=name,
+        sessions={k: _session(name, g.file, files[g.file]) for k, g in manifest.graphs.items()},
+    )  # fmt: skip
+    varying = {
+        axis: length
+        for one, tensor in zip(manifest.data, example, strict=True)
+        for axis, length in zip(one.shape, tensor.shape, strict=True)
+        if isinstance(axis, str)
+    }
+    asked = (0, 1) if varying else (0,)
+    with eager.borrowed():
+        done = [more for more in asked if check.lengths(example, more)]
+    lengths = {axis: tuple(length + more for more in done) for axis, length in varying.items()}
+    missing = "the example gives PyTorch itself a loss or gradient that is not finite"
+    return Checked(
+        runtime=name, lengths=lengths,
+        unchecked=None if len(done) == len(asked) else f"not all was compared: {missing}",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Check:
+    eager: Eager
+    manifest: Manifest
+    values: Arrays
+    runtime: str
+    sessions: Mapping[str, Any]
+
+    def lengths(self, example: Sequence[torch.Tensor], more: int) -> bool:
+        """Compare two steps and predictions; False where PyTorch's numbers are not finite."""
+        hyper = self._hyper()
+        made = self._first(example, more, hyper)
+        if made is None:
+            return False
+        batch, want = made
+        where = f"a batch of {len(batch[0])} rows" if batch[0].ndim else "the example"
+        self._repeats(self.eager.step(self.values, batch, hyper, SEED), want, where)
+        self._step(self.values, batch, hyper, want, where, (1, 2))
+        # The state of after, but with weights of before: the rate is far from one that trains.
+        after = {
+            one.name: want[one.next] if one.role in ("buffer", "optimiser") and one.next else self.values[one.name]
+            for one in self.manifest.state
+        } | {"step": np.array(self.values["step"] + 1)}  # fmt: skip
+        want = self.eager.step(after, batch, hyper, SEED)
+        if _finite(want):
+            self._step(after, batch, hyper, want, f"{where}, second step", (3,))
+        want = self.eager.predict(after, batch)
+        with rounding(4):
+            noisy = [self.eager.predict(after, batch)]
+        names = [one.name for one in self.manifest.outputs]
+        renamed = {f"output {i}": name for i, name in enumerate(names)}
+        for graph in ("eval", "infer"):
+            found = self._run(graph, after, batch, hyper)
+            keys = {k: renamed.get(k, k) for k in want if (k in renamed) == (graph == "infer")}
+            self._compare(
+                graph, {v: found[v] for v in keys.values()}, {v: want[k] for k, v in keys.items()},
+                [{v: one[k] for k, v in keys.items()} for one in noisy], where,
+            )  # fmt: skip
+        return True
+
+    def _first(
+        self, example: Sequence[torch.Tensor], more: int, hyper: Mapping[str, float]
+    ) -> tuple[list[torch.Tensor], Arrays] | None:
+        """Return a batch for which PyTorch gives finite numbers, and these; the liveliest that it takes."""
+        fault: Exception | None = None
+        finite = False
+        for lively in ("all", "floats", ""):
+            batch = list(_batch(self.manifest.data, example, more, lively))
+            try:
+                want = self.eager.step(self.values, batch, hyper, SEED)
+            except Exception as error:
+                fault = error
+                continue
+            finite, fault = _finite(want), None
+            if finite:
+                return batch, want
+        if fault is not None:
+            raise BadInput(
+                f"module: PyTorch itself cannot do a step with {more} rows more than the example has: "
+                f"{type(fault).__name__}: {str(fault).splitlines()[0] if str(fault) else ''}; expected any "
+                "length of the axes that may vary: name them by `dynamic`"
+            ) from fault
+        return None
+
+    def _hyper(self) -> dict[str, float]:
+        hyper = {one.name: one.default for one in self.manifest.hyper}
+        rates = [name for name in hyper if name.partition(".")[0] == "lr"]
+        largest = max(hyper[name] for name in rates)
+        for name in rates:
+            hyper[name] = hyper[name] / largest * RATE if largest > 0 else RATE
+        return hyper | {k: EPSILON for k in hyper if k.partition(".")[0] == "eps"}
+
+    def _repeats(self, again: Arrays, want: Arrays, where: str) -> None:
+        """Raise BadInput when PyTorch gives other numbers for the same state and batch."""
+        # PyTorch's sums over threads may differ in the last bits, which is all of a gradient that is 0.
+        gradients = [
+            np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient.")
+        ]
+        rounding_error = 1e-6 * float(max(gradients))
+        updated = {
+            one.next for one in self.manifest.state if one.role in ("parameter", "optimiser")
+        }
+        for key in (key for key in want if key not in updated):
+            value, size = want[key], float(np.abs(want[key]).max(initial=0.0))
+            least = rounding_error if key.startswith("gradient.") else 0.0
+            if _distance(again[key], value) > max(1e-4 * size, least):
+                raise BadInput(
+                    f"module: the same state and batch ({where}) give PyTorch {_say(again[key], value)} "
+                    f"in {key.removeprefix('next.')} the second time: the module or the loss keeps something "
+                    "of its own, or draws random numbers from a generator of its own, and a graph would "
+                    "have one number for ever. Expected buffers (register_buffer), and dropout alone"
+                )
+
+    def _step(
+        self, state: Arrays, batch: Sequence[torch.Tensor], hyper: Mapping[str, float],
+        want: Arrays, where: str, seeds: Sequence[int],
+    ) -> None:  # fmt: skip
+        noisy = []
+        for seed in seeds:
+            with rounding(seed):
+                noisy.append(self.eager.step(state, batch, hyper, SEED))
+        found = self._run("step", state, batch, hyper)
+        keys = [key for key in want if not key.startswith("gradient.") and key in found]
+        self._compare("step", {k: found[k] for k in keys}, want, noisy, where)
+        if "accumulate" in self.manifest.graphs:
+            found = self._run("accumulate", state, batch, hyper)
+            names = {k: f"next.accumulated.{k.removeprefix('gradient.model.')}" for k in want if k.startswith("gradient.")}  # fmt: skip
+            summed = [{v: one[k] for k, v in names.items()} for one in (want, *noisy)]
+            self._compare(
+                "accumulate", {v: found[v] for v in names.values()}, summed[0], summed[1:], where
+            )
+
+    def _run(
+        self, graph: str, state: Arrays, batch: Sequence[torch.Tensor], hyper: Mapping[str, float]
+    ) -> Arrays:
+        facts = self.manifest.graphs[graph]
+        data = {d.name: t.numpy() for d, t in zip(self.manifest.data, batch, strict=True)}
+        given = {
+            **state,
+            **data,
+            **{k: np.float64(v) for k, v in hyper.items()},
+            "seed": np.int64(SEED),
+        }
+        try:
+            made = self.sessions[graph].run(
+                list(facts.outputs), {name: np.asarray(given[name]) for name in facts.inputs}
+            )
+        except Exception as error:
+            raise BadInput(
+                f"{facts.file}: {self.runtime} cannot run it, where PyTorch can: {_first_line(error)}. {WAY_OUT}"
+            ) from error
+        return dict(zip(facts.outputs, made, strict=True))
+
+    def _compare(
+        self, graph: str, found: Arrays, want: Arrays, noisy: Sequence[Arrays], where: str
+    ) -> None:
+        """Raise BadInput when a tensor is farther off than rounding can make it."""
+        roles = {one.next: one.role for one in self.manifest.state}
+        largest: dict[str, float] = {}
+        for key in found:
+            role = roles.get(key, key)
+            largest[role] = max(largest.get(role, 0.0), float(np.abs(want[key]).max(initial=0.0)))
+        wrong = []
+        for key, value in found.items():
+            exact = want[key]
+            moved = max((_distance(one[key], exact) for one in noisy), default=0.0)
+            unit = unit_of(exact.dtype)
+            size = float(np.abs(exact).max(initial=0.0))
+            tolerated = SLACK * max(moved, unit * size) + 8 * unit * largest[roles.get(key, key)]
+            if _distance(value, exact) > tolerated:
+                wrong.append(key)
+        if wrong:
+            key = wrong[0]
+            raise BadInput(
+                f"{graph}.onnx: it computes something else than PyTorch for {where}: "
+                f"{key.removeprefix('next.')} is {_say(found[key], want[key])}; {len(wrong)} of {len(found)} "
+                f"results differ ({self.runtime}). An operator of the module or the loss is exported wrongly. {WAY_OUT}"
+            )
+
+
+def _session(name: str, file: str, content: bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise BadInput(f"{file}: {name} cannot load it: {_first_line(error)}. {WAY_OUT}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]
+
+
+def _batch(
+    data: Sequence[Data], example: Sequence[torch.Tensor], more: int, lively: str
+) -> Iterator[torch.Tensor]:
+    """Yield the example's tensors with their rows repeated, `more` of them.
+
+    One that is everywhere the same tells little: `lively` says which of these get random numbers:
+    `all`, from 0 to 1, or `floats`.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(SEED)
+    for one, tensor in zip(data, example, strict=True):
+        made = tensor.detach()
+        for axis, name in enumerate(one.shape):
+            if isinstance(name, str):
+                places = torch.arange(tensor.shape[axis] + more) % tensor.shape[axis]
+                made = made.index_select(axis, places)
+        same = bool((made == made.reshape(-1)[0]).all()) if made.numel() else False
+        if lively and same and made.is_floating_point():
+            made = torch.rand(made.shape, generator=generator).to(made.dtype)
+        elif lively == "all" and same and made.dtype != torch.bool:
+            made = torch.randint(0, 2, made.shape, generator=generator).to(made.dtype)
+        yield made.contiguous()
+
+
+def _finite(arrays: Arrays) -> bool:
+    return all(np.isfinite(one).all() for one in arrays.values())
+
+
+def _distance(found: np.ndarray, want: np.ndarray) -> float:
+    """Return the largest difference; infinite for another shape, or where only one is finite."""
+    if found.shape != want.shape:
+        return float("inf")
+    one, other = found.astype(np.float64), want.astype(np.float64)
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    far = float(np.abs(np.where(same, 0.0, one - np.where(same, one, other))).max(initial=0.0))
+    return far if far == far else float("inf")
+
+
+def _say(found: np.ndarray, want: np.ndarray) -> str:
+    """Say the number that is farthest off."""
+    if found.shape != want.shape:
+        return f"of the shape {list(found.shape)}, expected {list(want.shape)}"
+    if not found.ndim:
+        return f"{found.item():.6g}, expected {want.item():.6g}"
+    far = np.abs(found.astype(np.float64) - want.astype(np.float64))
+    place = np.unravel_index(int(np.nanargmax(np.where(np.isnan(far), np.inf, far))), far.shape)
+    return f"{found[place]:.6g} at {[int(i) for i in place]}, expected {want[place]:.6g}"
