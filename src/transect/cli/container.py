@@ -72,6 +72,7 @@ def image(
     Example: transect image base --wrapper charliecloud
     """
     from transect.execution.build_image import image_of
+    from transect.execution.run_block import end_on_signals
     from transect.launch.images import in_container
     from transect.launch.wrapping import WRAPPERS, program_says
     from transect.planning.environments import environment_source
@@ -84,6 +85,7 @@ def image(
     if chosen is None:
         programs = ", ".join(p for name in WRAPPERS.names() for p in WRAPPERS.get(name).programs)
         raise MissingDependency(f"no container program is on PATH: looked for {programs}")
+    end_on_signals()
     log = Path(os.environ.get("TMPDIR", "/tmp")) / f"transect-image-{environment}-{os.getpid()}.log"  # noqa: S108
     facts = image_of(in_container(environment, chosen), log)
     if facts["status"] != "ok":

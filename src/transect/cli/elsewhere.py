@@ -39,7 +39,10 @@ def run_module(
 
 def _python(environment: str) -> str:
     from transect.execution.build_environment import build
+    from transect.execution.run_block import end_on_signals
 
+    # Or pip would go on when this process is asked to end.
+    end_on_signals()
     with tempfile.TemporaryDirectory(prefix=f"{environment}-") as folder:
         facts = build(environment, Path(folder) / "build.log")
     if facts["status"] != "ok":

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from transect.cli.elsewhere import run_module
+from transect.domain.errors import BadInput
 
 __all__ = ["export_step"]
 
@@ -24,6 +25,12 @@ def export_step(
     runs in this Python where torch, onnx and onnxscript are installed, else in the environment
     `torch`, which is built once. Example: transect export-step train.py:make_step --out step
     """
+    name, _, factory = reference.rpartition(":")
+    # Sooner than the environment is built.
+    if not name or not factory or (name.endswith(".py") and not Path(name).is_file()):
+        raise BadInput(
+            f"{reference}: expected MODULE:FACTORY, a module's name or file and a function in it"
+        )
     run_module(
         "torch", ("torch", "onnx", "onnxscript"), "transect.portable_step",
         [reference, "--out", str(out)],

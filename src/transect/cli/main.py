@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -112,11 +114,17 @@ def run() -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except Interruption as end:
         sys.exit(end.code)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except BrokenPipeError:
+        _nobody_reads()
     except SystemExit as end:
+        # As rich and click end a command whose output nobody reads on.
+        if isinstance(end.__context__, BrokenPipeError):
+            _nobody_reads()
         # The command line's own way to end; anybody else's is a plug-in's, and no word of it.
         if _module_of(end).partition(".")[0] in ("typer", "click"):
             raise
@@ -124,6 +132,13 @@ def run() -> NoReturn:
     except Exception as error:
         sys.exit(_say_usage(error) if hasattr(error, "show") else say_fault(error))
     sys.exit(code or 0)
+
+
+def _nobody_reads() -> NoReturn:
+    """End in silence, with the code that a shell tells of a process that SIGPIPE ended."""
+    # Or Python complains once more when it flushes at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
 
 
 def _say_usage(error: Any) -> int:

@@ -37,6 +37,10 @@ def predict(
     """
     if output not in ("jsonl", "csv"):
         raise BadInput(f"--output {output!r}: expected jsonl or csv")
+    for path in (model, tickets):
+        # Sooner than the environment is built.
+        if not path.exists():
+            raise BadInput(f"{path}: no such file or folder")
     given = ["--top", str(top), "--output", output]
     for name, value in (("--format", kind), ("--unsure", unsure)):
         given += [] if value is None else [name, str(value)]

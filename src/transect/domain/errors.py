@@ -19,6 +19,7 @@ __all__ = [
     "TransectError",
     "Unsupported",
     "error_facts",
+    "interruption_behind",
     "say_fault",
     "unknown_name",
 ]
@@ -83,6 +84,17 @@ class Interruption(BaseException):
         self.code = code
 
 
+def interruption_behind(error: BaseException) -> Interruption | None:
+    """Return the interruption in whose handling an error arose, or None.
+
+    Code that a signal breaks off may close a file twice, as `shutil.rmtree` does: "Bad file descriptor".
+    """
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, Interruption):
+        seen = seen.__context__
+    return seen
+
+
 # What code of others, such as a plug-in, may raise. One that calls sys.exit must not end a process
 # of ours in silence: that is its fault, as any exception is. Nothing can be done about os._exit.
 FAULTS = (Exception, SystemExit)
@@ -126,6 +138,8 @@ def say_fault(error: BaseException, where: object = "this machine") -> int:
     One message for what a person can mend; for a fault of ours also where it is. `where` stands
     for the file of an OSError that does not name it, as when a file system is full.
     """
+    if (end := interruption_behind(error)) is not None:
+        return end.code
     if isinstance(error, TransectError):
         complain(error)
         return error.exit_code

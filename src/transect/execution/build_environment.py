@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import FAULTS, Interruption, say_fault
+from transect.domain.errors import FAULTS, Interruption, interruption_behind, say_fault
 from transect.domain.files import write_atomic, write_if_changed
 from transect.domain.paths import environments_folder
 from transect.domain.secrets import without_secrets
@@ -165,6 +165,8 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         with one_builder(folder, log):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
+        if (end := interruption_behind(error)) is not None:
+            raise end from None
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         hint = "" if isinstance(error, ValueError) else "; TRANSECT_ENVS names another folder"
         say(f"[transect] environment '{name}' failed, see {log}")

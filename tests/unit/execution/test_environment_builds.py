@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from checkouts import ROOT
+from transect.domain.errors import Interruption
 from transect.execution import build_environment
 from transect.execution.build_lock import builder
 from transect.planning import environments
@@ -119,6 +120,40 @@ def test_after_a_killed_builder_the_next_builds_alone_and_another_waits(place, n
     assert (second.wait(), third.wait()) == (0, 0)
     assert len(writers.read_text().split()) == 1
     assert place.facts["status"] == "ok"
+
+
+def test_a_command_that_is_ended_leaves_no_builder_behind(place):
+    place.wait_in_script()
+    code = f"from transect.cli.elsewhere import _python; _python({NAME!r})"
+    variables = {
+        "TRANSECT_ENVS": str(place.cache), "TRANSECT_PLUGINS": str(place.folder / "plugins"),
+        "PYTHONPATH": str(ROOT / "src"),
+    }  # fmt: skip
+    command = subprocess.Popen([sys.executable, "-c", code], env=os.environ | variables)
+    place.begun.read_text()
+    [writers] = place.cache.glob(f"{NAME}-*/writers")
+    [script] = map(int, writers.read_text().split())
+    command.terminate()
+    assert command.wait() != 0
+    assert not psutil.pid_exists(script)
+
+
+def test_a_signal_in_the_midst_of_a_removal_ends_the_build(place, monkeypatch):
+    def broken_off(folder, **_):
+        # As shutil.rmtree does: closed, broken off before it notes that, and closed again.
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.close(handle)
+            raise Interruption(143)
+        finally:
+            os.close(handle)
+
+    half_made = place.cache / f"{NAME}-{environments.lock_hash(NAME)}"
+    half_made.mkdir(parents=True)
+    monkeypatch.setattr(build_environment.shutil, "rmtree", broken_off)
+    with pytest.raises(Interruption) as end:
+        place.build()
+    assert end.value.code == 143
 
 
 def test_files_that_are_edited_while_they_are_used_make_no_environment(place):
