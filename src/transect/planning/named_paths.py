@@ -42,23 +42,26 @@ class NamedPaths:
         # A study has few different texts in many cells.
         self._of = cache(self._look)
 
-    def __call__(self, spec: Mapping[str, Any]) -> dict[str, str]:
-        """Return the key below which each path stands, by the absolute path; of a list, the list's key."""
-        found: dict[str, str] = {}
+    def __call__(self, spec: Mapping[str, Any], *, options_only: bool = False) -> dict[str, str]:
+        """Return the key below which each path stands, by the absolute path; of a list, the list's key.
+
+        `options_only`: of a stage that says itself which files it reads, only what its plug-ins are told.
+        """
+        found: dict[str, tuple[str, bool]] = {}
         for key, value in spec.items():
             if key not in _NO_OPTIONS and type(value) in _WALKED:
                 self._walk(value, key, key in _OPTIONS, key != "cell", found)
-        return found
+        return {path: key for path, (key, option) in found.items() if option or not options_only}
 
     def _walk(
-        self, value: Any, key: str, option: bool, folders: bool, found: dict[str, str]
+        self, value: Any, key: str, option: bool, folders: bool, found: dict[str, tuple[str, bool]]
     ) -> None:
         # Types as JSON has them: fifty thousand specs are walked whenever a study is planned.
         kind = type(value)
         if kind is str:
             for one in self._of(value):
                 if not one.folder or (folders and (option or "/" in value)):
-                    found[one.path] = key
+                    found[one.path] = (key, option)
         elif kind is dict:
             for name, inside in value.items():
                 if type(inside) in _WALKED:

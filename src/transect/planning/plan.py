@@ -32,7 +32,7 @@ from transect.planning.images import image_lock
 from transect.planning.named_paths import NamedPaths
 from transect.planning.parameters import dataset_paths
 from transect.planning.sources import check_launchers, sources_of
-from transect.planning.stage import STAGES
+from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
 from transect.planning.until import aims_of, until_spec
 from transect.training.workloads import WORKLOADS
@@ -195,16 +195,12 @@ class _Planner:
 
     def _named(self, cell: Cell, spec: dict[str, Any]) -> list[str]:
         """Return the paths that its options name and that nobody else says it reads, sorted."""
-        named = self._paths(spec)
-        if not named:
-            return []
-        known = {str(path.resolve()) for path in STAGES.get(cell.stage).files(spec)}
+        says = type(STAGES.get(cell.stage)).files is not Stage.files
+        named = self._paths(spec, options_only=says)
         workload = cell.get("workload")
         # Those are its data stage's.
-        declared = dataset_paths(workload) if workload in WORKLOADS else ()
-        return sorted(
-            path for path, key in named.items() if path not in known and key not in declared
-        )
+        declared = dataset_paths(workload) if named and workload in WORKLOADS else ()
+        return sorted(path for path, key in named.items() if key not in declared)
 
     def _inside(self, cell: Cell, environment: str) -> str:
         """Return an environment's name, in the container that the cell or else the system asks for.

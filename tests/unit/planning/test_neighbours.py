@@ -138,3 +138,9 @@ def test_what_an_option_names_is_found(data, case):
 def test_a_path_is_told_with_its_key_and_may_be_absolute(data):
     spec = {"parameters": {"dataset_options": {"folder": "data", "table": str(data / "word")}}}
     assert named(data, spec) == {"data": "folder", "word": "table"}
+
+
+def test_of_a_stage_that_says_which_files_it_reads_only_options_are_looked_at(data):
+    spec = {"path": "data/rows.csv", "rule": {"options": {"table": "word"}}}
+    found = NamedPaths(data / "study.yaml", data / "results")(spec, options_only=True)
+    assert found == {str(data / "word"): "table"}
