@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,15 @@ class Faults:
         self.cluster.restart("slurmd", node)
         return "node-failure"
 
+    def lose_stepd(self, folder: Path) -> str:
+        """The daemon of the cell's step is killed: Slurm says nothing, and srun waits."""
+        found = self.cluster.processes(self.node(folder)).items()
+        step = re.compile(rf"slurmstepd: \[{job_of(folder)}\.\d+\]")
+        daemon = [str(pid) for pid, argv in found if step.match(argv)]
+        self.cluster.node_run(self.node(folder), "kill", "-9", *daemon)
+        eventually((folder / "record.json").exists, what="its record")
+        return "node-failure"
+
     def power_cut(self, folder: Path) -> str:
         """The node does not come back: what was to run on it runs elsewhere."""
         node = self.node(folder)
@@ -130,7 +140,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     (checkout.folder / "full").touch()
     cluster.run("scontrol", "update", "node=n1,n2", "state=drain", "reason=test")
     try:
-        run = faults.run = start(checkout, name, repeats=9)
+        run = faults.run = start(checkout, name, repeats=10)
         # The stock executor fails a job at the first refusal.
         tells(run, "Slurm refuses prepare.n1", times=2)
         (checkout.folder / "full").unlink()
@@ -142,7 +152,8 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     folder = None
     for fault in (
         faults.kill_rank, faults.restart_slurmd, faults.restart_slurmctld, faults.silent_sacct,
-        faults.drain, faults.scancel, faults.lose_slurmd, faults.time_limit, faults.power_cut,
+        faults.drain, faults.lose_stepd, faults.scancel, faults.lose_slurmd, faults.time_limit,
+        faults.power_cut,
     ):  # fmt: skip
         folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
@@ -154,12 +165,13 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     # (https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/284).
     assert checkout.submitted("train_wildcards_iris-mlp-ce.n1") == 2 + 4
     others = {cell: cause for cell, cause in found.items() if cell not in expected}
-    assert set(others.values()) == {"ok"} and len(others) == 9
+    assert set(others.values()) == {"ok"} and len(others) == 10
     nothing_left(checkout)
     report = (checkout.folder / "results" / name / "report.html").read_text()
     for cause in ("killed", "timeout", "node-failure"):
         assert cause in report
     messages = [r["message"] for r in checkout.records(name).values() if r["message"]]
+    assert any("slurmstepd of step" in m for m in messages), messages
     assert any("cancelled" in m for m in messages), messages
     assert any("time limit" in m for m in messages), messages
 

@@ -28,6 +28,7 @@ NO_CELLS_OWN = {
     "domain/process_state.py": "surrounds plug-ins, and leaves the process as it was",
     "execution/*": "surrounds every payload alike: an edit would run everything again",
     "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
+    "measure/step_daemons.py": "looks at the machine during each payload, whatever it is",
     "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",
     "measure/node_probe.py": "the doctor of clusters",
     "launch/orphans.py": "`transect launch`, which a person calls",

@@ -30,7 +30,7 @@ Row = dict[str, str]
 Program = dict[str, Any]
 
 # The time limit of a job here.
-_RUN_S = 180
+_RUN_S = 300
 # What workers import of an environment's packages, by the names that these have in lock files.
 _IMPORTED = ("numpy", "pydantic", "psutil", "mpi4py", "torch", "tensorflow", "onnx", "onnxruntime")
 
@@ -174,6 +174,9 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
     absent = [name for name in environment_names() if not _made(system, name)]
     for name in sorted({*absent} - {"driver", "test"}):
         rows.append(_row(f"environment {name}", "note", "not built yet: the first run does"))
+    for name in sorted({*system.environments} - {*environment_names()}):
+        text = "not tried: there is no such folder in envs/; a study's plug-ins may bring it"
+        rows.append(_row(f"environment {name}", "note", text))
     return [*rows, *unable]
 
 

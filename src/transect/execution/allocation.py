@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import selectors
 import socket
@@ -20,7 +21,7 @@ from transect.execution.scheduler import ask, final_state
 from transect.launch.slurm import srun
 from transect.measure.guard import Guard
 
-__all__ = ["job_is_over", "open_guard", "prepare_allocation", "stays_here"]
+__all__ = ["job_is_over", "lost_daemon", "open_guard", "prepare_allocation", "stays_here"]
 
 # Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
 # node that is gone ends the job before that.
@@ -55,12 +56,22 @@ class AllocationGuard(Guard):
 
     def look(self) -> list[dict[str, Any]]:
         """Return one snapshot for each node, all taken at the same time."""
+        found = self._ask("look")
+        return [found.get(host, {"host": host, "missing": True}) for host in self._hosts]
+
+    def died(self, step: str) -> list[str]:
+        """Return the nodes on which the daemon of a job step has died."""
+        found = self._ask(f"step {step}")
+        return [host for host in self._hosts if found.get(host, {}).get("died")]
+
+    def _ask(self, order: str) -> dict[str, dict[str, Any]]:
+        """Return what each node answers, all asked at the same time."""
         selector = selectors.DefaultSelector()
         found: dict[str, dict[str, Any]] = {}
         buffers: dict[str, bytes] = {}
         for host, connection in list(self._connections.items()):
             try:
-                connection.sendall(b"look\n")
+                connection.sendall(f"{order}\n".encode())
             except OSError:
                 self._connections.pop(host).close()
                 continue
@@ -86,7 +97,7 @@ class AllocationGuard(Guard):
             # An answer that comes late must not be taken for the next one.
             self._connections.pop(host).close()
         selector.close()
-        return [found.get(host, {"host": host, "missing": True}) for host in self._hosts]
+        return found
 
 
 class _Watchers:
@@ -163,6 +174,21 @@ def stays_here(system: Mapping[str, Any]) -> bool:
     `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
     """
     return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
+
+
+def lost_daemon(guard: Guard) -> str:
+    """Return on which nodes the daemon of the running cell's job step has died, in a sentence, or nothing.
+
+    The ranks that it left there are ended. The cell's step is the last one that its job began.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i") if job else None
+    numbers = re.findall(rf"^\s*{job}\.(\d+)\s*$", listed or "", re.MULTILINE)
+    if not numbers:
+        return ""
+    step = f"{job}.{max(map(int, numbers))}"
+    nodes = guard.died(step)
+    return f"slurmstepd of step {step} has died on {', '.join(nodes)}" if nodes else ""
 
 
 def job_is_over(system: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ import signal
 import time
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from transect.domain.errors import (
 from transect.domain.files import FULL, free_bytes
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
-from transect.execution.allocation import job_is_over
+from transect.execution.allocation import job_is_over, lost_daemon
 from transect.execution.attempts import Attempt
 from transect.execution.job import Job, Result, check_environment
 from transect.execution.stage import StageRunner
@@ -31,6 +32,7 @@ from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
 from transect.launch.wrapping import image_fault, modules_fault
+from transect.measure.guard import Guard
 from transect.measure.provenance import speed_variables
 from transect.planning.expand import reason_to_skip
 
@@ -94,6 +96,8 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     if outcome.end == "out-of-memory":
         text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
         return Result.failed(Cause.OUT_OF_MEMORY, text)
+    if outcome.end == "lost":
+        return Result.failed(Cause.NODE_FAILURE, outcome.why)
     if outcome.code:
         log = _text(job.log)
         told = step_cause(log)
@@ -134,7 +138,9 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
     return True
 
 
-def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
+def _run(
+    job: Job, stage: StageRunner, guard: Guard | None
+) -> tuple[Result, Outcome | None, dict[str, str]]:
     try:
         name, request = stage.prepare(job)
         # A stage whose energy counts says so; most have none.
@@ -164,6 +170,7 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
             cwd=job.folder,
             seconds=limits["seconds"],
             memory_bytes=memory * 2**20 if memory else None,
+            lost=partial(lost_daemon, guard) if guard and name == "srun" else str,
         )
         refused = refusal(_text(job.log)) if outcome.code else None
         if refused is None:
@@ -182,14 +189,17 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
     return result, outcome, variables
 
 
-def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
+def execute(
+    job: Job, stage: StageRunner, guard: Guard | None = None
+) -> tuple[Result, Outcome | None, dict[str, str]]:
     """Run the payload; return its result, how it ended, and the variables that change speed.
 
+    `guard` sees whether the daemon of a job step dies, which Slurm does not.
     Raises DiskFull when there is no room for results, and Interruption when the job is over for Slurm: nobody
     is to blame then. Any other fault becomes a result.
     """
     try:
-        ended = _run(job, stage)
+        ended = _run(job, stage, guard)
     except BadInput as error:
         ended = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     except FAULTS as error:  # whatever a payload left behind or a plug-in does

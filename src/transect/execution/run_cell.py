@@ -123,7 +123,7 @@ def _measure(
         before = guard.before()
         kept = [] if repeats else sorted(job.folder.glob("*"))
         side.begin(fingerprint, _digest_of([path for path in kept if path != job.spec_file]))
-        result, outcome, variables = execute(job, stage)
+        result, outcome, variables = execute(job, stage, guard)
         after = guard.after()
         reasons = disturbances(before, after)
         if outcome is None:

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -26,6 +27,9 @@ _MEMORY_POLL_S = 0.2
 _SEARCH_S = 2.0
 # The first look: before, a payload holds nothing worth a look.
 _FIRST_POLL_S = 0.05
+# When `lost` is asked first, and again: rarely, for it takes a hundredth of a second from what is measured.
+_FIRST_QUESTION_S = 30.0
+_QUESTIONS_S = 60.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Bounds: srun and mpiexec need a second to end their ranks, and more beside busy neighbours.
 _GRACE_S = 30.0
@@ -34,7 +38,7 @@ _KILL_S = 60.0
 # CONFIG_PROC_CHILDREN
 _KERNEL_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
-End = Literal["exited", "signalled", "timeout", "out-of-memory"]
+End = Literal["exited", "signalled", "timeout", "out-of-memory", "lost"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +53,8 @@ class Outcome:
     started_ns: int | None = None
     # Of the process whose `code` it is; None: all ended well.
     pid: int | None = None
+    # Of one that is lost: what became of it.
+    why: str = ""
 
 
 def _family(roots: list[int], session: str) -> list[psutil.Process]:
@@ -187,9 +193,11 @@ def run(
     cwd: Path,
     seconds: float,
     memory_bytes: int | None = None,
+    lost: Callable[[], str] = str,
 ) -> Outcome:
     """Start every (argv, variables) at once, wait for all, end all as soon as one fails.
 
+    `lost` is asked now and then whether the payload can still end, and says why not.
     stdout and stderr go to `log`. On an exception, KeyboardInterrupt and Interruption included,
     every process is ended before it is passed on.
     """
@@ -200,6 +208,7 @@ def run(
     # Whether there are such, what the last search found, and when the next one is due.
     apart = any("TRANSECT_DETACHED" in variables for _, variables in commands)
     found, next_search = list[int](), 0.0
+    why, next_question = "", _FIRST_QUESTION_S
     ends: _Ends | None = None
     children: list[subprocess.Popen[bytes]] = []
     with log.open("ab") as stream:
@@ -237,6 +246,11 @@ def run(
                     if memory_bytes is not None and used > memory_bytes:
                         end = "out-of-memory"
                         break
+                    if now >= next_question:
+                        if why := lost():
+                            end = "lost"
+                            break
+                        next_question = now + _QUESTIONS_S
                 ends.wait(min(next_look, seconds) - now)
             failed = [(code, one.pid) for code, one in zip(codes, children, strict=True) if code]
             # One that died by a signal comes first: others fail because it is gone.
@@ -258,4 +272,5 @@ def run(
         peak_bytes=peak,
         started_ns=started_ns,
         pid=pid,
+        why=why,
     )

@@ -29,13 +29,11 @@ _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
 # Constant: names of modules travel in a variable, the command in "$@".
 _SCRIPT = (
     'module load $TRANSECT_MODULES || { echo "transect: module load $TRANSECT_MODULES: failed" >&2; '
-    'exit 127; }; exec "$@"'
+    'exit 127; }; shopt -s execfail; exec "$@"; code=$?; echo "transect: $1: cannot be run" >&2; exit $code'
 )
-# The second is what bash says of the command, by the name that we give it.
+# What it says itself: bash's own words, before it, come in any language.
 _NO_MODULES = re.compile(
-    r"^(?:\[\d+\] )?transect: (?:module load .+: failed|line \d+: .+: "
-    r"(?:not found|cannot execute.*|No such file or directory|Permission denied))$",
-    re.MULTILINE,
+    r"^(?:\[\d+\] )?transect: (?:module load .+: failed|.+: cannot be run)$", re.MULTILINE
 )
 # The one that runs an image whose system file, or whose user, names none.
 USUAL = "apptainer"

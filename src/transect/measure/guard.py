@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from transect.measure.step_daemons import daemon_died
+
 __all__ = ["BUSY", "UNSEEN", "Guard", "disturbances", "snapshot"]
 
 # A foreign process counts as a disturbance from this share of one core.
@@ -260,6 +262,10 @@ class Guard:
     def look(self) -> list[dict[str, Any]]:
         """Return one snapshot for each node."""
         return [snapshot()]
+
+    def died(self, step: str) -> list[str]:
+        """Return the nodes on which the daemon of a job step has died."""
+        return [socket.gethostname()] if daemon_died(step) else []
 
     def before(self) -> list[dict[str, Any]]:
         """Look before a payload. What was seen after the last one counts when it just ended.

@@ -44,7 +44,7 @@ def _writes(folder: str) -> str:
     return ""
 
 
-_ANSWER_S = 300
+_ANSWER_S = 120
 # An environment of a compiled runner has no numpy; where there is one, it has to load.
 LOADS = "import importlib.util as i; i.find_spec('numpy') and __import__('numpy')"
 

@@ -11,21 +11,28 @@ import socket
 import sys
 
 from transect.measure.guard import snapshot
+from transect.measure.step_daemons import daemon_died
 
-__all__ = ["main"]
+__all__ = ["main", "watch"]
 
 
-def main() -> int:
-    """Connect, prove to be the guard's own, and answer each line with one snapshot."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--connect", required=True, metavar="HOST:PORT")
-    host, _, port = parser.parse_args().connect.rpartition(":")
-    token = sys.stdin.readline().strip()
+def watch(address: str, token: str) -> None:
+    """Connect to the guard at HOST:PORT, prove to be its own, and answer until it hangs up."""
+    host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=300) as connection:
         connection.settimeout(None)
         connection.sendall(f"{token} {socket.gethostname()}\n".encode())
-        for _ in connection.makefile():
-            connection.sendall((json.dumps(snapshot()) + "\n").encode())
+        for line in connection.makefile():
+            order, _, step = line.strip().partition(" ")
+            said = {"died": daemon_died(step)} if order == "step" else snapshot()
+            connection.sendall((json.dumps(said) + "\n").encode())
+
+
+def main() -> int:
+    """Watch this node for the guard whose token is the only line of standard input."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connect", required=True, metavar="HOST:PORT")
+    watch(parser.parse_args().connect, sys.stdin.readline().strip())
     return 0
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
+import socket
+import subprocess
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,13 +18,15 @@ import pytest
 from transect.domain.errors import Interruption, MissingDependency
 from transect.domain.record import Cause, Status
 from transect.execution import scheduler
-from transect.execution.allocation import job_is_over
+from transect.execution.allocation import AllocationGuard, job_is_over, lost_daemon
 from transect.execution.attempts import Attempt
 from transect.execution.job import Result
 from transect.execution.payload import execute
 from transect.execution.scheduler import fate
 from transect.execution.steps import refusal, step_cause
-from transect.launch import Request, slurm
+from transect.launch import Request, processes, slurm
+from transect.measure.guard import Guard
+from transect.measure.watcher import watch
 
 # As Slurm 22.05 printed them when a daemon was stopped for longer than its answer may take.
 ALLOCATION = """\
@@ -140,6 +148,18 @@ def test_what_a_busy_controller_does_not_answer_is_asked_again(programs):
 
 
 @pytest.mark.env
+def test_whoever_waits_for_an_answer_is_told_once_why(programs, monkeypatch, capsys):
+    monkeypatch.setattr(slurm, "_IN_SILENCE_S", 0)
+    script(programs, "sacct", counted(programs, [BUSY, BUSY, "echo told"]))
+    assert slurm.ask("sacct", "-X") == "told"
+    assert re.findall(r"sacct -X: .*timed out.*: asked again for 300 s", capsys.readouterr().err)
+    (programs / "calls").unlink()
+    monkeypatch.setattr(slurm, "_IN_SILENCE_S", 60)
+    assert slurm.ask("sacct", "-X") == "told"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.env
 def test_what_slurm_refuses_for_good_is_asked_once(programs):
     script(programs, "scontrol", counted(programs, ["echo Invalid job id >&2; exit 1"]))
     with pytest.raises(MissingDependency, match="Invalid job id"):
@@ -150,12 +170,12 @@ def test_what_slurm_refuses_for_good_is_asked_once(programs):
 class Stage:
     """One process that stands for srun."""
 
-    def __init__(self, program: Path) -> None:
-        self.program = program
+    def __init__(self, program: Path, launcher: str) -> None:
+        self.program, self.launcher = program, launcher
 
     def prepare(self, job):
         (job.folder / "order.json").write_text("prepared")
-        return "plain", Request(command=[str(self.program)])
+        return self.launcher, Request(command=[str(self.program)])
 
     def collect(self, job, outcome):
         assert outcome.code == 0
@@ -165,7 +185,10 @@ class Stage:
         return Result(details={"left": left, "log": job.log.read_text()})
 
 
-def run_step(folder: Path, program: Path, attempt: Path | None = None) -> Result:
+def run_step(
+    folder: Path, program: Path, attempt: Path | None = None, guard: Guard | None = None,
+    launcher: str = "plain",
+) -> Result:  # fmt: skip
     folder.mkdir()
     if attempt is not None:
         attempt.replace(Attempt(folder).path)
@@ -174,7 +197,7 @@ def run_step(folder: Path, program: Path, attempt: Path | None = None) -> Result
         "system": {"launcher": "srun", "mpi_launcher": "srun"},
     }
     job = SimpleNamespace(folder=folder, log=folder / "output.log", spec=spec)
-    return execute(job, Stage(program))[0]  # type: ignore[arg-type]
+    return execute(job, Stage(program, launcher), guard)[0]  # type: ignore[arg-type]
 
 
 def said(text: str) -> str:
@@ -264,3 +287,66 @@ def test_no_further_cell_begins_in_a_job_that_is_over(programs, state, over):
     assert not job_is_over({"launcher": "plain", "mpi_launcher": "mpiexec"})
     script(programs, "scontrol", BUSY)
     assert not job_is_over({"launcher": "srun", "mpi_launcher": "srun"})
+
+
+# As Slurm 22.05 answered after a kill of the step's daemon; and for a step that has ended, or never was here.
+KILLED_DAEMON = "echo 'Unable to connect to slurmstepd: Connection refused' >&2; exit 1"
+ENDED_DAEMON = "echo 'Job step 8.3 does not exist on this node.' >&2; exit 1"
+
+
+def watched_by(programs: Path, hosts: tuple[str, ...]) -> Iterator[AllocationGuard]:
+    """Yield a guard whose watchers are threads of this process."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        here = f"127.0.0.1:{server.getsockname()[1]}"
+        connections = {}
+        for host in hosts:
+            pool.submit(watch, here, "token")
+            connections[host], _ = server.accept()
+            assert connections[host].recv(512).startswith(b"token ")
+        yield AllocationGuard([*hosts, "gone"], connections)
+        for connection in connections.values():
+            connection.close()
+
+
+@pytest.fixture(params=["one node", "two nodes"])
+def guard(request, programs):
+    if request.param == "one node":
+        yield Guard()
+    else:
+        yield from watched_by(programs, ("n1", "n2"))
+
+
+@pytest.mark.env
+def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
+    # The last step is the cell's; the first is that of the watchers.
+    script(programs, "squeue", "printf '8.0\\n8.3\\n8.batch\\n8.extern\\n'")
+    script(programs, "scontrol", f'[ "$2" = 8.3 ] || exit 0; {KILLED_DAEMON}')
+    orphan, other = (
+        subprocess.Popen(["sleep", "6000"], env={"SLURM_JOB_ID": "8", "SLURM_STEP_ID": step})
+        for step in ("3", "2")
+    )
+    nodes = "n1, n2" if isinstance(guard, AllocationGuard) else socket.gethostname()
+    assert lost_daemon(guard) == f"slurmstepd of step 8.3 has died on {nodes}"
+    assert orphan.wait() == -signal.SIGKILL and other.poll() is None
+    other.kill()
+    other.wait()
+    # An answer to this is none to the next look.
+    assert guard.look()[0]["host"] == socket.gethostname()
+    for text in (ENDED_DAEMON, "exit 0"):
+        script(programs, "scontrol", text)
+        assert lost_daemon(guard) == ""
+    script(programs, "squeue", BUSY)
+    assert lost_daemon(guard) == ""
+
+
+@pytest.mark.env
+def test_a_cell_whose_step_has_lost_its_daemon_does_not_wait_out_its_limit(
+    programs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(processes, "_FIRST_QUESTION_S", 0.0)
+    script(programs, "squeue", "echo 8.3")
+    script(programs, "scontrol", f'[ "$1" = listpids ] || {{ {LIVES}; exit; }}; {KILLED_DAEMON}')
+    srun = script(programs, "srun", "exec sleep 6000")
+    result = run_step(tmp_path / "cell", srun, guard=Guard(), launcher="srun")
+    assert result.cause is Cause.NODE_FAILURE
+    assert result.message == f"slurmstepd of step 8.3 has died on {socket.gethostname()}"

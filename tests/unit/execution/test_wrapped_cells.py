@@ -83,7 +83,7 @@ def test_a_container_on_gpus(tmp_path, allocation):
     ]  # fmt: skip
     inside = argv[argv.index("bash") :]
     assert inside[:2] == ["bash", "-lc"] and inside[3] == "transect"
-    assert re.match(r'module load \$TRANSECT_MODULES \|\| .*; exec "\$@"$', inside[2])
+    assert re.match(r'module load \$TRANSECT_MODULES \|\| .*; exec "\$@"; .*', inside[2])
     assert inside[4:7] == ["apptainer", "exec", "--nv"]
     assert inside[-4:] == [str(image), "python3", "-m", "transect.stages.train.worker"]
     assert variables["TRANSECT_MODULES"] == "site/1"
@@ -130,8 +130,8 @@ SITES = {
         "module() { echo 'Lmod: these module(s) are unknown: \"gcc/99\"' >&2; return 1; }",
         ["true"], 'unknown: "gcc/99"',
     ),
-    "no interpreter": ("module() { :; }", ["python9"], "python9: not found"),
-    "an interpreter that is gone": ("module() { :; }", ["/no/python"], "/no/python: No such file"),
+    "no interpreter": ("module() { :; }", ["python9"], "python9: cannot be run"),
+    "an interpreter that is gone": ("module() { :; }", ["/no/python"], "/no/python: cannot be run"),
     "a payload that fails": ("module() { :; }", ["sh", "-c", "echo 'x: not found'; exit 127"], None),
     "noise, and a payload that fails": (
         "module() { nothing-there; :; }", ["sh", "-c", "exit 3"], None,

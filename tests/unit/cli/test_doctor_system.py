@@ -80,13 +80,15 @@ def test_modules_and_replaced_environments_are_tried_on_a_node(rows, tmp_path):
     (tmp_path / "image").mkdir()
     found = rows(
         "modules: [site/1]\n"
-        "environments: {torch: {modules: [gcc/99]}, mxnet: {image: /no/such.sif}}\n"
+        "environments: {torch: {modules: [gcc/99]}, mxnet: {image: /no/such.sif}, "
+        "toch: {modules: [gcc/99]}}\n"
         "benchmarks: {hpl: {modules: [hpl/2]}}\n"
     )
     assert wrong(found) == {"modules", "environment torch", "environment mxnet", "benchmark hpl"}
     for name in ("modules", "environment torch", "benchmark hpl"):
         assert "module: command not found" in found[name][1], found[name]
     assert "set environments.torch" in found["environment torch"][1]
+    assert found["environment toch"][0] == "note"
     assert "/no/such.sif" in found["environment mxnet"][1]
 
 
