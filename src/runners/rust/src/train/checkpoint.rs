@@ -50,7 +50,9 @@ impl Checkpoint {
         let begin = format!(".{}.", self.path.file_name().unwrap_or_default().display());
         for file in fs::read_dir(self.folder()).into_iter().flatten().flatten() {
             let name = file.file_name().into_string().unwrap_or_default();
-            let number = name.strip_prefix(&begin).and_then(|number| number.parse::<u32>().ok());
+            let number = name
+                .strip_prefix(&begin)
+                .and_then(|number| number.parse::<u32>().ok());
             if number.is_some_and(|number| !Path::new(&format!("/proc/{number}")).exists()) {
                 // Another run may have removed it.
                 let _ = fs::remove_file(file.path());

@@ -118,7 +118,8 @@ impl Manifest {
     fn check_sum(&self) -> Outcome<()> {
         let file = &self.graphs.step.file;
         let at = file.display();
-        let content = fs::read(file).map_err(|error| bad_input!("{at}: cannot be read: {error}"))?;
+        let content =
+            fs::read(file).map_err(|error| bad_input!("{at}: cannot be read: {error}"))?;
         let found: String = Sha256::digest(&content)
             .iter()
             .map(|byte| format!("{byte:02x}"))
