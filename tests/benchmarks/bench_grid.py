@@ -14,7 +14,9 @@ The cells of transect are jobs of the bare workflows, but share allocation block
 runs: for the no-op run every output is written by hand, with the fingerprints that a run would
 give, and Snakemake's metadata come from `snakemake --touch`. The dry run comes before anything is
 there, and once more when all is (`dry, done`): it then reads every record to say that none is
-stale. Sizes of `--alone` are run without bare workflows, for time and peak memory. `--where`
+stale. The dry run is also made under the profile `slurm`, with blocks as large as a cluster's jobs and with
+a job for each cell, beside the local one in turn: `slurm/local` is the ratio of processor times.
+Sizes of `--alone` are run without bare workflows, for time and peak memory. `--where`
 profiles one run of each kind and names our functions in it. Prints ratios of medians; asserts
 nothing.
 """
@@ -152,8 +154,9 @@ def ratio(ours: list[float], theirs: list[float]) -> str:
 class Workflow:
     """A folder with a Snakefile."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, profile: str = "local") -> None:
         self.folder = folder
+        self.profile = f"profiles/{profile}"
         self.arguments = arguments
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRANSECT_", "PYTHON"))}
         # An own cache: the stamps made here must not touch anybody's environments.
@@ -162,7 +165,7 @@ class Workflow:
     def run(self, *arguments: str, profiler: tuple[str, ...] = ()) -> tuple[float, float, float]:
         """Run Snakemake; return wall and CPU seconds, and its peak memory in MB."""
         snakemake = str(Path(sys.executable).parent / "snakemake")
-        argv = [sys.executable, *profiler, snakemake, "--profile", "profiles/local"]
+        argv = [sys.executable, *profiler, snakemake, "--profile", self.profile]
         with tempfile.TemporaryFile("w+") as said:
             start = time.perf_counter()
             # Waited for by hand: what it used itself, and no other child.
@@ -296,6 +299,29 @@ def compare(grids: dict[str, Workflow], what: str, arguments: tuple[str, ...], p
         )
 
 
+def compare_profiles(local: Workflow, arguments: tuple[str, ...], pairs: int) -> None:
+    """Run the same study under both profiles in turn; print times and ratios of processor times."""
+    cluster = (ROOT / "config" / "systems" / "example-cpu-cluster.yaml").read_text()
+    (local.folder / "one.yaml").write_text(f"{cluster}\ncells_per_job: 1\n")
+    systems = {"slurm": "example-cpu-cluster", "one a job": "one.yaml"}
+    grids = {"local": local} | {
+        name: Workflow(local.folder, *local.arguments, f"system={system}", profile="slurm")
+        for name, system in systems.items()
+    }
+    cpu: dict[str, list[float]] = {name: [] for name in grids}
+    wall: dict[str, list[float]] = {name: [] for name in grids}
+    for turn in range(pairs + 1):
+        for name in sorted(grids, reverse=bool(turn % 2)):
+            seconds, used, _ = grids[name].run(*arguments)
+            if turn:
+                wall[name].append(seconds)
+                cpu[name].append(used)
+    for name in grids:
+        told = "" if name == "local" else f"  slurm/local {ratio(cpu[name], cpu['local'])}"
+        middle = statistics.median(wall[name]), statistics.median(cpu[name])
+        print(f"dry run   {name:11s} {middle[0]:8.2f} s {middle[1]:8.2f} s{told}", flush=True)
+
+
 def where(grid: Workflow, arguments: tuple[str, ...]) -> None:
     """Profile one run; name the functions of ours in it."""
     file = grid.folder / "profile"
@@ -327,6 +353,7 @@ def measure(cells: int, pairs: int, profile: bool, temporary: Path, alone: bool)
     print("  wall/bare          CPU/bare           wall/same edges")
     dry = ("-n", "--quiet", "all")
     compare(grids, "dry run", dry, pairs)
+    compare_profiles(ours, dry, pairs)
     if profile:
         where(ours, dry)
     finish_transect(ours)

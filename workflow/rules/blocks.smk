@@ -8,26 +8,25 @@ for RULE in FLOW.rules():
         name:
             RULE
         input:
-            lambda wildcards, rule=RULE: FLOW.inputs(rule, wildcards.block),
+            FLOW.often(lambda wildcards, rule=RULE: FLOW.inputs(rule, wildcards.block)),
             # What has to be there and may be newer: a prediction of what this rule's jobs measure.
             waits=ancient(
-                lambda wildcards, rule=RULE: FLOW.waits(rule, wildcards.block)
+                FLOW.often(
+                    lambda wildcards, rule=RULE: FLOW.waits(rule, wildcards.block)
+                )
             ),
         output:
             FLOW.pattern(RULE),
-        priority: lambda wildcards, rule=RULE: FLOW.order(rule, wildcards.block)
+        priority: FLOW.often(lambda wildcards, rule=RULE: FLOW.order(rule, wildcards.block))
         resources:
-            **{
-                name: lambda wildcards, rule=RULE, name=name: FLOW.resource(
-                    rule, wildcards.block, name
-                )
-                for name in FLOW.resource_names(RULE)
-            },
+            **FLOW.resources(RULE),
             machine=1,
-            attempt=lambda wildcards, attempt: attempt,
+            attempt=FLOW.often(lambda wildcards, attempt: attempt),
         params:
             # Not in the shell line itself: that is put together when the loop has ended.
             group=RULE,
-            state=lambda wildcards, rule=RULE: FLOW.state(rule, wildcards.block),
+            state=FLOW.often(
+                lambda wildcards, rule=RULE: FLOW.state(rule, wildcards.block)
+            ),
         shell:
             FLOW.command()

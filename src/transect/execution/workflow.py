@@ -10,9 +10,10 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from errno import EACCES
+from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,13 +101,28 @@ class Flow:
         """Return what changes when any cell of the block is to run again."""
         return self._blocks[rule, block].state
 
-    def resource_names(self, rule: str) -> list[str]:
-        """Return the names of the resources that a rule's jobs ask for."""
-        return list(self._rules[rule].resources)
+    def resources(self, rule: str) -> dict[str, Any]:
+        """Return what a rule's jobs ask for, by name: a value, or what tells it of a job's wildcards.
 
-    def resource(self, rule: str, block: str, name: str) -> Any:
-        """Return what a block's job asks for."""
-        return self._blocks[rule, block].resources[name]
+        Snakemake takes ten times as long for what it has to ask for as for a value, in each job.
+        """
+        every = [block.resources for block in self._facts.blocks if block.rule == rule]
+        return {
+            name: value if all(one[name] == value for one in every) else self._teller(rule, name)
+            for name, value in every[0].items()
+        }
+
+    def _teller(self, rule: str, name: str) -> Callable[[Any], Any]:
+        def tell(wildcards: Any) -> Any:
+            return self._blocks[rule, wildcards.block].resources[name]
+
+        return self.often(tell)
+
+    @staticmethod
+    def often(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Have a function tell its arguments: Snakemake would find them out, several times for each job."""
+        function.__signature__ = signature(function)  # type: ignore[attr-defined]
+        return function
 
     def stamps(self) -> list[str]:
         """Return the stamps of all blocks."""
