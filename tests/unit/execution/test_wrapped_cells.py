@@ -77,8 +77,8 @@ def test_a_container_on_gpus(tmp_path, allocation):
     step = argv[: next(i for i, word in enumerate(argv) if not word.startswith("-") and i)]
     assert step == [
         "srun", "--nodes=2", "--mem=900", "--overlap", "--export=ALL", "--input=none",
-        "--quit-on-interrupt", "--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=1",
-        "--distribution=block", "--kill-on-bad-exit=1", "--wait=0", "--mpi=pmix", "--immediate=5",
+        "--quit-on-interrupt", "--ntasks=8", "--ntasks-per-node=4",
+        "--distribution=block", "--cpus-per-task=1", "--kill-on-bad-exit=1", "--wait=0", "--mpi=pmix", "--immediate=5",
         "--gres=gpu:4",
     ]  # fmt: skip
     inside = argv[argv.index("bash") :]

@@ -107,7 +107,10 @@ def long_forms(name: str) -> list[str]:
     ]
 
 
-TABLES = {"memory-bandwidth-probe", "matrix-multiply-probe", "deep500", "imb", "nccl-tests", "osu"}
+TABLES = {
+    "memory-bandwidth-probe", "matrix-multiply-probe", "deep500", "imb", "nccl-tests", "osu",
+    "perftest", "perftest both ways", "perftest latency",
+}  # fmt: skip
 
 
 def check_long(name: str, form: int) -> None:

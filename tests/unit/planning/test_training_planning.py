@@ -48,7 +48,7 @@ def test_optimisers_are_sources_of_what_runs_them_and_layers_of_what_computes_th
     chain = "transect/training/frameworks/_numpy_chain.py"
     for stage, computes in (("train", False), ("reference", True), ("data", False)):
         (planned,) = made.stage(stage).values()
-        files = set(sources_of(planned.cell, STAGES.get(stage), made.system).files)
+        files = set(sources_of(planned.cell, STAGES.get(stage), made.system, tmp_path).files)
         optimisers = {name for name in files if name.startswith("transect/training/optimisers/")}
         runs = stage != "data"
         assert ("transect/training/optimisers/adamw.py" in optimisers) == runs, stage
