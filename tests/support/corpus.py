@@ -83,6 +83,8 @@ def noted(truth: dict[str, str], text: str, runs: list[Run]) -> list[tuple[str, 
     found = sorted(str(run.status) for run in runs if run.benchmark != UNKNOWN)
     facts = [("status", found == wanted)]
     said = [m.value for run in runs for m in run.metrics]
+    # Of what is said step by step a metric has the median and the last.
+    said += [value for run in runs for one in run.samples.values() for value in one.values]
     said += [float(v) for r in runs for v in r.parameters.values() if isinstance(v, (int, float))]
     for key, words in truth.items():
         if key.startswith(("note_runs", "status", "valid", "result")):

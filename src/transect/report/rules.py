@@ -25,7 +25,7 @@ RULES = (
     "doubt.*", "ticket.tickets-rejected", "ticket.lengths", "docking.fastest", "docking.threads",
     "docking.claim", "container.start-up", "container.step", "container.latency",
     "container.bandwidth", "container.files", "container.claim", "hardware.limit", "hardware",
-    "system", "bound", "energy", "drift", "coverage", "coverage.progress", "coverage.noise",
+    "bound", "system", "energy", "drift", "coverage", "coverage.progress", "coverage.noise",
 )  # fmt: skip
 
 
