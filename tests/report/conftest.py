@@ -40,9 +40,7 @@ def never_synced() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def drawn() -> None:
-    """The process that draws charts is everybody's: no test is the one that starts it."""
+def _begin_drawing() -> None:
     if drawing._asked.cache_info().currsize:
         return
     point = {
@@ -50,6 +48,18 @@ def drawn() -> None:
         "encoding": {"x": {"field": "x", "type": "quantitative"}},
     }  # fmt: skip
     drawing.begin(point, alt_text="one", name="one").result(timeout=300)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawing_process() -> None:
+    """The process that draws charts is everybody's: no test, nor a module's fixture, is the one that starts it."""
+    _begin_drawing()
+
+
+@pytest.fixture(autouse=True)
+def drawn() -> None:
+    """Start it anew where a test before has ended it."""
+    _begin_drawing()
 
 
 @pytest.fixture(scope="session")

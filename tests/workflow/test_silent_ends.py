@@ -170,7 +170,8 @@ def limited(place: Place, *module: str) -> subprocess.CompletedProcess[str]:
     """Run a module of ours that may write no file of more than 4 kB."""
     return subprocess.run(
         [sys.executable, "-m", *module], cwd=place.folder, capture_output=True, text=True,
-        env=place.environment() | {"PYTHONPATH": str(ROOT / "src")},
+        # Byte code that is cut at the limit would break every later import of the checkout.
+        env=place.environment() | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )  # fmt: skip
 
