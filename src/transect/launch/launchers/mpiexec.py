@@ -49,8 +49,6 @@ _HERE = {
 _OWN = re.compile(
     r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)"
 )
-# Which whoever starts mpiexec sets then: the mark by which a payload's processes are found, and the time.
-_SET_LATER = ("TRANSECT_PAYLOAD", "TRANSECT_STARTED_AT")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -78,7 +76,8 @@ def over_hosts(
     command = [*mpiexec_prefix(program), "-n", str(sum(counts))]
     if not _is_open_mpi(program):
         return [*command, "-hosts", placed]
-    names = {*os.environ, *variables, *_SET_LATER}
+    # The mark by which the processes of a payload are found again comes when they are started.
+    names = {*os.environ, *variables, "TRANSECT_PAYLOAD"}
     handed = sorted(name for name in names if _NAME.fullmatch(name) and not _OWN.match(name))
     named = [word for name in handed for word in ("-x", name)]
     return [
