@@ -59,6 +59,9 @@ KEPT = {
     "TF_NUM_INTRAOP_THREADS": "2", "XLA_FLAGS": "--x", "UCX_NET_DEVICES": "mlx5_0:1", "MKL_NUM_THREADS": "1",
     "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1",
     "HOROVOD_GLOO_IFACE": "lo", "GLOO_SOCKET_IFNAME": "lo", "FI_TCP_IFACE": "lo",
+    "LD_PRELOAD": "libjemalloc.so", "GLIBC_TUNABLES": "glibc.malloc.arena_max=1", "GOMAXPROCS": "2",
+    "JAVA_TOOL_OPTIONS": "-Xmx1g", "_JAVA_OPTIONS": "-Xint", "NODE_OPTIONS": "--jitless", "UV_THREADPOOL_SIZE": "1",
+    "ATEN_CPU_CAPABILITY": "avx2", "NUMBA_NUM_THREADS": "1", "OMPI_MCA_op": "^avx",
 }  # fmt: skip
 
 
