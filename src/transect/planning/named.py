@@ -51,10 +51,10 @@ def check_overrides(cells: Iterable[Cell], context: Context) -> None:
 
 def _check_read(changes: Iterable[str], optimisers: Iterable[str], where: str) -> None:
     """Raise BadInput for a change of what some optimiser reads, and none of these."""
-    # One from before `takes` was asked for may read anything.
+    # One from before `takes` was asked for may read anything, as one of a plug-in's stage may.
     takes = {name: getattr(OPTIMISERS.get(name), "takes", None) for name in OPTIMISERS}
     known = {key for keys in takes.values() for key in keys or ()}
-    used = {name: takes[name] for name in sorted(optimisers)}
+    used = {name: takes.get(name) for name in sorted(optimisers)}
     if None in used.values():
         return
     read = {key for keys in used.values() for key in keys or ()}
@@ -85,8 +85,12 @@ def _check_figure(figure: Published, where: str) -> None:
     if not isinstance(over, Mapping):
         raise BadInput(f"{where}.over: expected a mapping of axes, found {over!r}")
     kind = class_of(stage)
-    axes = sorted((Cell if kind is OpenCell else kind).model_fields)
+    if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
+        return
+    axes = sorted(kind.model_fields)
     named: dict[str, Any] = {**measured, **over}
     for name in (*named, *([figure.knob] if figure.knob else ())):
-        if name not in (*axes, *_NO_AXES):
+        # `ranks` follows from two axes, and can be asked for as they can.
+        follows = isinstance(getattr(kind, name, None), property)
+        if name not in (*axes, *_NO_AXES) and not follows:
             raise unknown_name(f"axis of {stage}", name, axes, where)
