@@ -20,7 +20,7 @@ _RULES = (
     ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
      "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed runs as long as any cell has two others."),
     ("Different, the same, or open", "Each side's variance is moderated by that of all cells of its "
-     "kind (Smyth 2004), and from five runs on a quarter is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
+     "kind (Smyth 2004), and from five runs on a fifth is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
      "the ratio's logarithm at 5 %. The same: two one-sided tests show that the ratio lies within the margin, 5 % unless the study says otherwise. "
      "Anything else is open. Where a study looked at its repeats and went on, each probability counts as often as it may have looked. "
      "Cliff's delta is the size of the effect by ranks. One run a side has no spread: it needs twice the noise floor, and is tentative."),
