@@ -9,7 +9,7 @@ from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.metrics import METRICS
 from transect.domain.study import Published
-from transect.planning.context import Context
+from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES
 from transect.training.optimisers import OPTIMISERS
 
@@ -22,6 +22,8 @@ _NO_AXES = ("stage", "metric", "over")
 def check_networks(cells: Iterable[Cell], context: Context) -> None:
     """Note networks of cells that the system does not have."""
     known = context.system.networks
+    if context.system is NO_SYSTEM:
+        return
     for name in sorted({cell.network for cell in cells if cell.network is not None}):
         with context.complaints.noted():
             if name not in known:

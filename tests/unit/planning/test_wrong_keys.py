@@ -184,6 +184,18 @@ def test_a_workload_whose_cells_need_a_larger_system_may_be_changed(tmp_path: Pa
     assert plan_study(tmp_path, STUDY.format(grid=grid, **usual)).left_out
 
 
+def test_nothing_is_held_against_a_study_that_a_system_without_its_mistake_may_have(
+    tmp_path: Path,
+) -> None:
+    study = STUDY.format(
+        workloads="{}", grid=", networks: [fast]", published="", more="seeds: 1"
+    ).replace("[single]", "[mpi-allreduce], nodes: [2]")
+    system = "{name: x, nodes: 2, networks: {fast: {interface: eth0}}, partitoin: a}"
+    with pytest.raises(BadInput) as error:
+        plan_study(tmp_path, study, system=system)
+    assert sorted(line.split("'")[1] for line in str(error.value).splitlines()) == ["partitoin", "seeds"]  # fmt: skip
+
+
 def test_check_tells_all_at_once(tmp_path: Path) -> None:
     study = STUDY.format(
         workloads="iris-mlp: {dataset_options: {x: 1}, epochs: 0}\n  digits-cnn: {momentum: 2}",
