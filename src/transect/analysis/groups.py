@@ -126,10 +126,12 @@ class Group(Generic[C_co]):
             self._values[name, label] = known
         return list(known)
 
-    def by_repeat(self, name: str, *, quiet: bool = False) -> dict[int, float]:
+    def by_repeat(
+        self, name: str, label: str | None = None, *, quiet: bool = False
+    ) -> dict[int, float]:
         """Return the metric's value by repeat: a repeat has one seed in all groups. `quiet`: of undisturbed ones."""
         values = (
-            (record.cell.repeat, record.value(name)) for record in self.ok
+            (record.cell.repeat, record.value(name, label)) for record in self.ok
             if not (quiet and record.details.get("disturbed"))
         )  # fmt: skip
         return {repeat: value for repeat, value in values if value is not None}

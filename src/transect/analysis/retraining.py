@@ -11,6 +11,7 @@ from math import factorial
 from transect.analysis.comparisons import Comparison, compare
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.noise import middle
 from transect.analysis.statistics import NoiseFloor, Summary, summarise
 from transect.stages.retrain.cell import RetrainCell
 
@@ -51,7 +52,7 @@ def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
 def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
     """Return the groups that have a step time, the shortest first."""
     timed = [(group.values(STEP_TIME), group) for group in groups]
-    known = [(statistics.median(values), group) for values, group in timed if values]
+    known = [(middle(values), group) for values, group in timed if values]
     return [group for _, group in sorted(known, key=lambda one: (one[0], one[1].cell.id))]
 
 

@@ -103,12 +103,19 @@ class _Noise:
     ) -> NoiseFloor | None:
         key = id(side), stage, one
         if key not in self._labelled:
-            groups = [g for g in side.groups.values() if g.cell.stage == stage]
+            groups = [
+                g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed
+            ]
             looks = side.aims.looks_at(stage)
-            self._labelled[key] = noise_floor(
-                (group.values(one.metric, one.label) for group in groups if not group.over_subscribed),
-                margin=margin, looks=looks,
+            # As `Floors` has it: disturbed runs only where no cell has two others.
+            floors = (
+                noise_floor(
+                    (list(g.by_repeat(one.metric, one.label, quiet=quiet).values()) for g in groups),
+                    margin=margin, looks=looks,
+                )
+                for quiet in (True, False)
             )  # fmt: skip
+            self._labelled[key] = next((floor for floor in floors if floor is not None), None)
         return self._labelled[key]
 
 

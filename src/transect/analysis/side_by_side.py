@@ -70,18 +70,19 @@ def _unpaired(a: Sequence[AnyRecord], b: Sequence[AnyRecord]) -> str:
     allowed = max(trimmed(len(side)) / len(side) for side in (a, b)) + _ROUNDING
     on_gpus = all(map(_on_gpu, (*a, *b)))
     named = [[_processors(record, gpus=on_gpus) for record in side] for side in (a, b)]
-    if not all(all(names) for names in named):  # not known of all: nothing is held against them
-        named = [["" for _ in names] for names in named]
-    alone = _alone([_Run(0.0, 0.0, on) for on in named[0]], [_Run(0.0, 0.0, on) for on in named[1]])
+    # A run of which it is not known is held against nobody.
+    known = [[_Run(0.0, 0.0, name) for name in names if name] for names in named]
+    alone = _alone(*known) if all(known) else 0.0
     if alone > allowed:
         some = "" if alone > 1 - _ROUNDING else f"{100 * alone:.0f} % "
         return f"{some}measured on different processors, which no repeat's noise covers"
-    try:
-        runs = [
-            [_Run(_hours(record.started), _hours(record.ended), on) for record, on in zip(side, names, strict=True)]
-            for side, names in zip((a, b), named, strict=True)
-        ]  # fmt: skip
-    except ValueError:  # a time that nobody can read
+    if not all(map(all, named)):
+        named = [["" for _ in names] for names in named]
+    runs = [
+        [run for record, on in zip(side, names, strict=True) if (run := _run_of(record, on))]
+        for side, names in zip((a, b), named, strict=True)
+    ]
+    if not all(runs):
         return ""
     alone = _alone(*runs)
     if alone <= allowed:
@@ -136,6 +137,14 @@ def _processors(record: AnyRecord, *, gpus: bool) -> str:
     model = str(told.get("cpu_model") or "")
     names = [str(gpu.get("name")) for gpu in told.get("gpus") or () if isinstance(gpu, dict)]
     return ", ".join([model, *names]) if gpus and model else model
+
+
+def _run_of(record: AnyRecord, on: str) -> _Run | None:
+    """Return when a run was; None for times that nobody can read."""
+    try:
+        return _Run(_hours(record.started), _hours(record.ended), on)
+    except ValueError:
+        return None
 
 
 def _hours(told: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records, grouped
 from transect.analysis.log_runs import DATED, NOTHING_TOLD, LogCell, log_records, untold
+from transect.analysis.noise import middle
 from transect.analysis.statistics import noise_floor
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import MARGIN
@@ -22,7 +22,7 @@ _DAYS = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SystemRace:
-    """One number of a benchmark on systems that ran it alike: the best by its median, and each other beside it."""
+    """One number of a benchmark on systems that ran it alike: the best by what is compared, and each other beside it."""
 
     cell: LogCell
     name: str
@@ -101,9 +101,7 @@ def _races(
             continue
         direction = metric(name).direction
         sign = -1 if direction is Direction.HIGHER else 1
-        best = min(
-            having, key=lambda group: sign * statistics.median(values[group.cell.get("system")])
-        )
+        best = min(having, key=lambda group: sign * middle(values[group.cell.get("system")]))
         floor = noise_floor((group.values(name, label) for group in of_kind), margin=margin)
         others = {}
         for group in having:

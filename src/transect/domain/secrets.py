@@ -13,35 +13,63 @@ from typing import Any
 __all__ = ["login_in", "without_secrets"]
 
 _HIDDEN = "***"
-# What stands before the host of an address: https://user:password@host, https://token@host.
-_LOGIN = re.compile(r"(?<=://)[^\s/'\"<>]+@")
-# The first group is kept.
+# What stands before the host of an address: https://user:password@host, https://token@host. A digest as in
+# docker://ubuntu@sha256:… is no host.
+_LOGIN = re.compile(
+    r"(?P<scheme>\b[a-z][\w+.-]{0,30})://(?P<login>[^\s/?#'\"<>]+)@(?!sha\d+:)", re.I
+)
+# Where a name alone is that of a user or a container; `git` is everybody's.
+_BY_NAME = re.compile(r"(?i)(?:.*\+)?(?:ssh|sftp|rsync|hdfs|abfss?|wasbs?)")
+# The first group is kept. `max_tokens` is a count.
 _AFTER = re.compile(
-    r"(?i)([?&][\w-]*(?:token|secret|password|signature|api_?key)[\w-]*="
-    r"|\bauthorization:\s*(?:basic|bearer|token)\s+)[^\s&'\"<>]+"
+    r"(?i)((?:[?&]|(?:^|\s)--?)"
+    r"(?:[\w.-]*(?:token(?!s)|secret|passw(?:or)?d|signature|credential|api[_-]?key|access[_-]?key)[\w-]*|sig)="
+    r"|\b(?:authorization:\s*(?:basic|bearer|token)|x-api-key:|x-auth-token:|private-token:)\s+)[^\s&'\"<>]+"
 )
 # Names of variables that hold a secret. `PWD` is the working folder.
 _NAME = re.compile(
-    r"(?i)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|JWT|(?:^|_)TOKEN|_PWD|_PASS|(?:^|_)KEY)(?:_|$)"
+    r"(?i)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|JWT|(?:^|_)TOKEN|_PWD|_PASS|API_?KEY|(?:^|_)KEY)(?:_|$)"
 )
 _NO_SECRET = re.compile(r"(?i)_(?:FILE|PATH|DIR|SOCK)$|^OLDPWD$")
+# A variable as a shell writes it: the value is hidden however short it is.
+_SET = re.compile(r"\b([A-Z][A-Z0-9_]*)=[^\s'\"<>]+")
 # What is shorter may be a word of any text.
 _SHORTEST = 8
 
 
+def _holds_login(match: re.Match[str]) -> bool:
+    login = match["login"]
+    return login != "git" and (":" in login or not _BY_NAME.fullmatch(match["scheme"]))
+
+
 def login_in(text: str) -> bool:
     """Whether an address with a password or a token stands in a text; `ssh://git@host` has none."""
-    return any(match[0] != "git@" for match in _LOGIN.finditer(text))
+    return any(map(_holds_login, _LOGIN.finditer(text)))
 
 
 def _values(environment: Mapping[str, str]) -> list[str]:
     """Return the secrets that an environment holds, the longest first: one may be part of another."""
     found = {
-        value
+        part
         for name, value in environment.items()
-        if len(value) >= _SHORTEST and _NAME.search(name) and not _NO_SECRET.search(name)
+        if _is_secret(name)
+        # A key of many lines is printed line by line.
+        for part in (value, *value.splitlines())
+        if len(part) >= _SHORTEST
     }
     return sorted(found, key=len, reverse=True)
+
+
+def _is_secret(name: str) -> bool:
+    return bool(_NAME.search(name)) and not _NO_SECRET.search(name)
+
+
+def _address(match: re.Match[str]) -> str:
+    return f"{match['scheme']}://{_HIDDEN}@" if _holds_login(match) else match[0]
+
+
+def _setting(match: re.Match[str]) -> str:
+    return f"{match[1]}={_HIDDEN}" if _is_secret(match[1]) else match[0]
 
 
 def without_secrets(value: Any, environment: Mapping[str, str] | None = None) -> Any:
@@ -59,7 +87,7 @@ def without_secrets(value: Any, environment: Mapping[str, str] | None = None) ->
         if isinstance(one, str):
             for secret in values:
                 one = one.replace(secret, _HIDDEN)
-            return _AFTER.sub(rf"\1{_HIDDEN}", _LOGIN.sub(f"{_HIDDEN}@", one))
+            return _AFTER.sub(rf"\1{_HIDDEN}", _SET.sub(_setting, _LOGIN.sub(_address, one)))
         if isinstance(one, dict):
             return {clean(key): clean(inner) for key, inner in one.items()}
         return [clean(inner) for inner in one] if isinstance(one, list | tuple) else one

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ _NOT_TOLD = frozenset({
     "study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources",
     "fingerprint", "about", "cell_limits", "taken", "until", "optional",
     # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
-    "system", "files", "path",
+    "system", "files", "path", "named",
 })  # fmt: skip
 
 
@@ -153,7 +153,10 @@ def _measure(
     return result, variables, {"guard_before": before, "guard_after": after}
 
 
-def make_record(job: Job, result: Result, fingerprint: str, started: str, **more: Any) -> Record:
+def make_record(
+    job: Job, result: Result, fingerprint: str, started: str, *,
+    inputs: Sequence[str] = (), files: dict[str, str] | None = None, **more: Any,
+) -> Record:  # fmt: skip
     """Return the record of a result, without secrets. A cause without a word gets one."""
     message = result.message.strip()
     if result.status is not Status.OK and not message:
@@ -171,16 +174,25 @@ def make_record(job: Job, result: Result, fingerprint: str, started: str, **more
         ended=_now(),
         metrics=result.metrics,
         samples=result.samples,
-        details=without_secrets(result.details | {"told": _told(job.spec)}),
+        details=without_secrets(result.details | {"told": _told(job.spec, inputs)}),
         parameters=without_secrets(job.spec.get("parameters", {})),
         limits=used_limits(job.spec["cell_limits"]),
+        # Names and checksums by which others find them: nothing in them is replaced.
+        inputs=list(inputs),
+        files=files or {},
         **without_secrets(more),
     )
 
 
-def _told(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return what the payload was told besides its parameters: results of other settings are no repeats of these."""
+def _told(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
+    """Return what the payload was told besides its parameters: results of other settings are no repeats of these.
+
+    Of files that an option names what they hold, by their checksums among the inputs, and not where they lie.
+    """
     told = {name: value for name, value in spec.items() if name not in _NOT_TOLD}
+    names = {Path(one).name for one in spec.get("named", ())}
+    if held := [one for one in inputs if one.rpartition(" ")[0] in names]:
+        told["named"] = held
     if isinstance(rule := told.get("rule"), dict):
         told["rule"] = {name: value for name, value in rule.items() if name != "path"}
     return told

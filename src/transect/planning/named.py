@@ -9,7 +9,7 @@ from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.metrics import METRICS
 from transect.domain.study import Published
-from transect.planning.context import Context
+from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES
 from transect.training.optimisers import OPTIMISERS
 
@@ -22,6 +22,8 @@ _NO_AXES = ("stage", "metric", "over")
 def check_networks(cells: Iterable[Cell], context: Context) -> None:
     """Note networks of cells that the system does not have."""
     known = context.system.networks
+    if context.system is NO_SYSTEM:
+        return
     for name in sorted({cell.network for cell in cells if cell.network is not None}):
         with context.complaints.noted():
             if name not in known:
@@ -51,10 +53,10 @@ def check_overrides(cells: Iterable[Cell], context: Context) -> None:
 
 def _check_read(changes: Iterable[str], optimisers: Iterable[str], where: str) -> None:
     """Raise BadInput for a change of what some optimiser reads, and none of these."""
-    # One from before `takes` was asked for may read anything.
+    # One from before `takes` was asked for may read anything, as one of a plug-in's stage may.
     takes = {name: getattr(OPTIMISERS.get(name), "takes", None) for name in OPTIMISERS}
     known = {key for keys in takes.values() for key in keys or ()}
-    used = {name: takes[name] for name in sorted(optimisers)}
+    used = {name: takes.get(name) for name in sorted(optimisers)}
     if None in used.values():
         return
     read = {key for keys in used.values() for key in keys or ()}
@@ -85,8 +87,12 @@ def _check_figure(figure: Published, where: str) -> None:
     if not isinstance(over, Mapping):
         raise BadInput(f"{where}.over: expected a mapping of axes, found {over!r}")
     kind = class_of(stage)
-    axes = sorted((Cell if kind is OpenCell else kind).model_fields)
+    if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
+        return
+    axes = sorted(kind.model_fields)
     named: dict[str, Any] = {**measured, **over}
     for name in (*named, *([figure.knob] if figure.knob else ())):
-        if name not in (*axes, *_NO_AXES):
+        # `ranks` follows from two axes, and can be asked for as they can.
+        follows = isinstance(getattr(kind, name, None), property)
+        if name not in (*axes, *_NO_AXES) and not follows:
             raise unknown_name(f"axis of {stage}", name, axes, where)

@@ -25,7 +25,7 @@ from transect.domain.until import Aims
 from transect.launch.images import in_container, parts_of
 from transect.launch.wrapping import WRAPPERS
 from transect.planning.code_hash import Sources
-from transect.planning.context import Context
+from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand, hook_of, precedences
 from transect.planning.images import image_lock
@@ -262,7 +262,7 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     """Expand, check and fingerprint. Raises BadInput with everything that a run would say."""
     complaints = Complaints()
     study, broken = read_study(study_file, complaints)
-    system = System(name="unknown")
+    system = NO_SYSTEM
     with complaints.noted():
         system = load_model(system_file, System)
         check_launchers(system, system_file)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
+from transect.domain.errors import unknown_name
 from transect.domain.study import Question
 from transect.report.parts import Parts
 
@@ -53,19 +53,13 @@ def unknown_names(questions: Iterable[Question], parts: Parts) -> list[tuple[str
     told = []
     for one in questions:
         told += [
-            (one.ask, _no("rule", named, rules))
+            (one.ask, str(unknown_name("rule of this report", named, rules)))
             for named in one.answered_by
             if not any(rule_fits(rule, named) or rule_fits(named, rule) for rule in rules)
         ]
         told += [
-            (one.ask, _no("section", named, sections))
+            (one.ask, str(unknown_name("section of this report", named, sections)))
             for named in one.shown_in
             if named not in sections
         ]
     return told
-
-
-def _no(what: str, named: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
-    hint = f" did you mean '{near[0]}'?" if near else ""
-    return f"'{named}' is no {what} of this report:{hint} Known: {', '.join(sorted(known))}"

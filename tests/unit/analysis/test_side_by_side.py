@@ -18,8 +18,8 @@ LATENCIES = {"a": 1.0, "b": 1.5}
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def served(runtime: str, repeat: int, hours: float, processor: str | None) -> Record:
-    began = (BEGAN + timedelta(hours=hours, minutes=repeat)).isoformat()
+def served(runtime: str, repeat: int, hours: float | None, processor: str | None) -> Record:
+    began = "" if hours is None else (BEGAN + timedelta(hours=hours, minutes=repeat)).isoformat()
     latency = LATENCIES[runtime] * (1 + repeat / 1000)
     return make_record(
         infer_cell(runtime, repeat, exporter="dynamo"), {"latency": latency}, started=began, ended=began,
@@ -55,7 +55,10 @@ def test_two_days_or_two_processors_are_not_firm(
     )
 
 
-def told_of(a: list[tuple[str, float]], b: list[tuple[str, float]]) -> str:
+Ran = tuple[str | None, float | None]
+
+
+def told_of(a: list[Ran], b: list[Ran]) -> str:
     """What `apart` says of two groups, whose runs are given as processor and hour."""
     return apart(
         group_records(
@@ -80,12 +83,17 @@ X, Y, WEEK = "X", "Y", 168.0
         # One of five is trimmed from the middle; of three nothing is.
         ([(X, 0)] + [(X, WEEK)] * 4, [(X, WEEK)] * 5, ""),
         ([(X, 0)] + [(X, WEEK)] * 2, [(X, WEEK)] * 3, "33 % measured more than 12 h apart"),
+        # A run that does not tell its processor, or its time, hides no other's.
+        ([(X, 0)] * 4 + [(None, 0)], [(Y, 0)] * 5, "different processors"),
+        ([(None, 0)] * 5, [(Y, 0)] * 5, ""),
+        ([(X, 0)] * 4 + [(X, None)], [(X, WEEK)] * 5, "measured 168 h apart"),
+        ([(X, None)] * 5, [(X, WEEK)] * 5, ""),
         # More repeats of one side in the same hours are no other day.
         ([(X, n / 4) for n in range(8)], [(X, 0), (X, 0.3), (X, 0.6)], ""),
     ],
 )
 def test_runs_have_counterparts_by_time_and_processor(
-    a: list[tuple[str, float]], b: list[tuple[str, float]], told: str
+    a: list[Ran], b: list[Ran], told: str
 ) -> None:
     for one, other in ((a, b), (b, a)):
         said = told_of(one, other)

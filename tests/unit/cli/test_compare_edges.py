@@ -11,7 +11,8 @@ import pytest
 
 from factories import train_cell, write_records
 from result_runs import START, noisy, run_record, stream_run, write_logs, write_planned, write_run
-from transect.domain.record import Cause, Status
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, MetricValue, Status
 
 
 @pytest.fixture
@@ -176,3 +177,18 @@ def test_of_many_problems_the_first_are_printed_and_all_are_counted(tmp_path, co
     _, out = compared()
     told = [line for line in out.splitlines() if line.startswith("B: ")]
     assert len(told) == 11 and "and 4 more" in told[-1]
+
+
+@pytest.mark.parametrize("label", [None, "1024"])
+def test_one_disturbed_run_of_five_is_no_noise_of_a_metric_whatever_its_label(
+    tmp_path, compared, label
+):
+    for name, factor in (("a", 1.0), ("b", 1.5)):
+        for repeat, time in enumerate((1.0, 1.01, 0.99, 1.005, 5.0)):
+            cell = Cell.of(stage="bench", benchmark="network-probe", repeat=repeat)
+            number = MetricValue.of("message_time", factor * time, label=label)
+            record = run_record(cell, [number], details={"disturbed": repeat == 4})
+            write_records(tmp_path / name, record)
+    code, facts = facts_of(compared)
+    (line,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "message_time")
+    assert (code, line["outcome"], line["sureness"]) == (4, "worse", "firm"), line["reason"]

@@ -36,6 +36,7 @@ VARIABLES = {
     "PGPASSWORD": "planted-12-pg", "SLURM_JWT": "planted-13-jwt", "GITHUB_TOKEN": "planted-14-hub",
     "PIP_INDEX_URL": "https://me:planted-15-pip@pypi.example.org/simple",
     "HTTPS_PROXY": "http://me:planted-16-proxy@proxy.example.org:3128",
+    "SSH_PRIVATE_KEY": "-----BEGIN KEY-----\nMIIEplanted-20-line\n-----END KEY-----\n",
 }  # fmt: skip
 REMOTE = "https://planted-17-git@git.example.org/me/model.git"
 QUERY = "https://data.example.org/set.tar?X-Amz-Security-Token=planted-18-query&part=1"
@@ -44,7 +45,7 @@ SPOKEN = f"fatal: unable to access '{REMOTE}'\n< {HEADER}\n{QUERY}\n"
 
 
 def secrets_in(text: str) -> list[str]:
-    return [f"planted-{n:02}" for n in range(1, 20) if f"planted-{n:02}" in text]
+    return [f"planted-{n:02}" for n in range(1, 21) if f"planted-{n:02}" in text]
 
 
 @pytest.fixture
@@ -58,6 +59,9 @@ KEPT = {
     "TF_NUM_INTRAOP_THREADS": "2", "XLA_FLAGS": "--x", "UCX_NET_DEVICES": "mlx5_0:1", "MKL_NUM_THREADS": "1",
     "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1",
     "HOROVOD_GLOO_IFACE": "lo", "GLOO_SOCKET_IFNAME": "lo", "FI_TCP_IFACE": "lo",
+    "LD_PRELOAD": "libjemalloc.so", "GLIBC_TUNABLES": "glibc.malloc.arena_max=1", "GOMAXPROCS": "2",
+    "JAVA_TOOL_OPTIONS": "-Xmx1g", "_JAVA_OPTIONS": "-Xint", "NODE_OPTIONS": "--jitless", "UV_THREADPOOL_SIZE": "1",
+    "ATEN_CPU_CAPABILITY": "avx2", "NUMBA_NUM_THREADS": "1", "OMPI_MCA_op": "^avx",
 }  # fmt: skip
 
 
@@ -73,10 +77,19 @@ HIDDEN = {
     "a token alone": (REMOTE, "https://***@git.example.org/me/model.git"),
     "a query": ("GET /x?api_key=abc&n=1", "GET /x?api_key=***&n=1"),
     "a header": ("> authorization: Basic abc=", "> authorization: Basic ***"),
-    "a variable's value": ("PGPASSWORD=planted-12-pg psql", "PGPASSWORD=*** psql"),
+    "a variable's value": ("psql planted-12-pg", "psql ***"),
+    "a short one, set": ("PGPASSWORD=hunter2 psql", "PGPASSWORD=*** psql"),
+    "an argument": (
+        "run --api-key=abc -Djavax.net.ssl.keyStorePassword=pw -Xmx1g",
+        "run --api-key=*** -Djavax.net.ssl.keyStorePassword=*** -Xmx1g",
+    ),
+    "a signature": ("https://host/set?sig=ab%3D&part=1", "https://host/set?sig=***&part=1"),
+    "a line of a key": ("MIIEplanted-20-line", "***"),
 }
 SHOWN = (
     "https://host/a@b", "me@example.org", "num_tokens=4096, token: 7", "tcp://10.0.0.1:1234", "the key: value",
+    "docker://ubuntu@sha256:0123", "abfss://data@account.dfs.example.org/x", "ssh://me@host/x", "http://h?mail=a@b",
+    "--max-tokens=4096", "OMP_NUM_THREADS=4", "?design=4", "authorization: denied by the host",
 )  # fmt: skip
 
 
@@ -106,8 +119,13 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
     with pytest.raises(BadInput) as refused:
         load_yaml(file)
     assert "study.yaml:2" in str(refused.value) and value not in str(refused.value)
-    file.write_text("image: ssh://git@example.org/x\n")
-    assert load_yaml(file) == {"image": "ssh://git@example.org/x"}
+    for told in (
+        "ssh://git@example.org/x",
+        "ssh://me@example.org/x",
+        "docker://ubuntu@sha256:0123",
+    ):
+        file.write_text(f"image: {told}\n")
+        assert load_yaml(file) == {"image": told}
 
 
 class Speaks:
@@ -151,7 +169,7 @@ def test_records_report_crate_and_output_have_none(tmp_path, planted, monkeypatc
     assert record["provenance"]["variables"]["OMP_NUM_THREADS"] == "1"
     assert "git.example.org" in record["message"] and "git.example.org" in record["log_tail"]
     # It is what the payload printed: nobody edits it.
-    assert len(secrets_in(job.log.read_text())) == 19
+    assert len(secrets_in(job.log.read_text())) == 20
     study = tmp_path / "s.yaml"
     study.write_text("name: s\n")
     formats = [f"--format={name}" for name in ("html", "markdown", "json")]

@@ -108,24 +108,36 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
         )
         told |= {pair.other.cell.runtime for pair in pairs}
         if pairs:
-            yield _fastest(workload, portable, pairs)
+            rivals = [
+                r for one in portable[1:] if (r := step_ratio(portable[0], one, context.floors))
+            ]
+            yield _fastest(workload, portable, pairs, rivals)
 
 
 def _fastest(
-    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio]
-) -> Finding:
+    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio],
+    rivals: Sequence[StepRatio],
+) -> Finding:  # fmt: skip
     first, last, cell = portable[0], portable[-1], portable[0].cell
-    sure = {_sure(pair) for pair in pairs}
+    tied = [one for one in rivals if one.comparison.verdict is Verdict.SAME]
+    asked = [*pairs, *(tied or rivals[:1])]
+    said = f"the fastest portable step is {cell.runtime}'s, {_time(first)}"
+    if tied:
+        # Each beside the first: which of them is the fastest is not known.
+        alike = all(one.comparison.equal for one in tied)
+        how = f"{same_within(tied[0].comparison)} as" if alike else "not told apart from"
+        others = names([one.other.cell.runtime for one in tied], 3)
+        said = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
     return Finding(
         subject=workload, kind="retraining-speed",
         scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
-        claim=f"the fastest portable step is {cell.runtime}'s, {_time(first)}: "
-        f"{'; '.join(_beside(pair) for pair in pairs)}.",
-        sureness=least_sure(sure), comparisons=tuple(pair.comparison for pair in pairs),
+        claim=f"{said}: {'; '.join(_beside(pair) for pair in pairs)}.",
+        sureness=least_sure({_sure(one) for one in (pairs if tied else asked)}),
+        comparisons=tuple(one.comparison for one in asked),
         evidence=joined(
             RULE,
             names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
-            *(f"{pair.other.cell.runtime}: {pair.comparison.reason}" for pair in pairs),
+            *(f"{one.other.cell.runtime}: {one.comparison.reason}" for one in asked),
             f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
         ),
     )  # fmt: skip

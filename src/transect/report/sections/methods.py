@@ -20,12 +20,12 @@ _RULES = (
     ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
      "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed runs as long as any cell has two others."),
     ("Different, the same, or open", "Each side's variance is moderated by that of all cells of its "
-     "kind (Smyth 2004), and from five runs on a quarter is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
+     "kind (Smyth 2004), and from five runs on a fifth is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
      "the ratio's logarithm at 5 %. The same: two one-sided tests show that the ratio lies within the margin, 5 % unless the study says otherwise. "
      "Anything else is open. Where a study looked at its repeats and went on, each probability counts as often as it may have looked. "
      "Cliff's delta is the size of the effect by ranks. One run a side has no spread: it needs twice the noise floor, and is tentative."),
     ("Many comparisons", "Holm's correction over all comparisons that the findings rest on; the best of k stands for all pairs of k."),
-    ("Sureness", "Sure (firm): three runs a side or more, quiet, and still sure beside all other comparisons, or a fact about every record. With fewer than "
+    ("Sureness", "Sure (firm): three runs a side or more, quiet, on the same processors within 12 hours of each other, and still sure beside all other comparisons, or a fact about every record. With fewer than "
      "five runs a difference has to exceed the noise floor too. Nothing is firm where a quarter of all pairs of repeats differ by more than half. "
      "Likely (tentative): seen, but in too few runs or under unequal conditions. Not known yet (open): the data cannot decide. An answer "
      "is as sure as the least sure finding that it is made of, and partly known where some of them are open and others not. "
