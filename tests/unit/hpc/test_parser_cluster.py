@@ -113,6 +113,21 @@ def test_thousands_are_parted_by_commas() -> None:
     assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]
 
 
+def test_perftest_says_mib_today_for_what_it_called_mb() -> None:
+    (run,) = scan(logs.PERFTEST.replace("MB/sec", "MiB/sec"))
+    assert run.status == "ok" and run.metrics[1].normalised.value == 244.14 * 2**20
+
+
+def test_columns_of_perftest_that_are_not_known_shift_no_number() -> None:
+    (run,) = scan(logs.PERFTEST.replace("BW average[MB/sec]", "BW average[GB/sec]"))
+    assert run.status == "truncated" and not run.metrics
+
+
+def test_how_often_perftest_did_it_in_given_seconds_is_no_setting() -> None:
+    assert scan(logs.PERFTEST)[0].parameters["iterations"] == 5000
+    assert "iterations" not in scan(logs.PERFTEST_BOTH)[0].parameters
+
+
 def test_both_ways_are_one_variant_and_one_way_another() -> None:
     variants = [scan(text)[0].variant for text in (logs.PERFTEST, logs.PERFTEST_BOTH)]
     assert variants == ["rdma_write bw", "send bidirectional bw"]
