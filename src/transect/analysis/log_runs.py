@@ -30,22 +30,34 @@ DATED = "dated"
 # Cells of this stage measure nothing: they read logs that are there.
 READS = "ingest"
 
-# Parameters that say who measured, where, when and on what, or what came of it. All others are settings: one that
-# is taken for a setting by mistake keeps two runs apart and is named, one that is left out mixes unlike work.
+# Parameters that say who measured, where, when and on what, or what came of it: a whole name, or a name's last word.
+# All others are settings: one that is taken for a setting by mistake keeps two runs apart and is named, one that is
+# left out mixes unlike work.
 _NO_SETTING = re.compile(
-    r"(?:^|[_\W])(?:date|began|ended|started|time\d*|timestamp|hosts?|hostname|machine|node_?name|path|dir|file|files?name|"
-    r"command|program|driver|build|compile\w*|(?:api)?version\w*|hplinpack|tensorflow|headers|library|platform|org|poc\w*|email|(?<!config-)hash|seed|"
-    r"label|last\w*|residual\w*|errors?\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
-    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|wtick|avail\w*|job_?id|state|exit_code|"
-    r"number of cg sets|iterations per set|optimized cg iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)(?:$|[_\W])",
+    r"(?:began|ended|started|time|total time|\w*fft_time\d|\w+_lcg_time|hosts?|hostname|machine|node_?name|(?:data_)?file|program|driver|"
+    r"build|tensorflow|hplinpack|platform|label|job_?id|state|exit_code|last_\w+|submission_(?:org|platform|poc_\w+)|"
+    r"number of cg sets|(?:optimized cg |reference cg )?iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)"
+    r"|(?:.*[_\W])?(?:date|timestamp|path|dir|\w*filename|command|compile\w*|(?:api)?version\w*|headers|library|"
+    r"(?<!config-)hash|seed|residual\w*|errors\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
+    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|mpi_wtick|avail\w*|cpu_utilized)\W*",
     re.I,
 )  # fmt: skip
+# What some of their logs never tell, and what decides how fast they are, or the settings that tell it.
+_UNTOLD: dict[str, tuple[str, ...]] = {
+    "dl-training": ("world_size", "distributed_world_size", "num_gpus"), "fio": ("direct",), "io500": ("procs",),
+    "mlperf-hpc": ("number_of_nodes", "number_of_ranks"), "mlperf-inference": (),
+    "mlperf-training": ("number_of_nodes", "number_of_ranks"), "osu": (), "slurm-accounting": (), "superbench-results": (),
+}  # fmt: skip
 # Parameters that tell which machine a run was on.
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
 # Where one of them says which kind it is told to use, that is a setting.
 _KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
 
-_DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
+# A day, or a month parted by - or _: `2022.10` is a version, and six digits or those behind `slurm-` are a job's number.
+_DATE = re.compile(
+    r"(?<!\d)(?:(20\d\d)([-_.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])|(20\d\d)([-_])(0[1-9]|1[0-2])(?!\6\d)"
+    r"|(?<!slurm-)(?<!job)(?<!job[-_])(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(?!\d)"
+)
 _PRINTED = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S")
 _WHEN = re.compile(r"^(?:date|began|start(?:ed)?|timestamp)$", re.I)
 # What names of logs hold besides a system's: numbers of jobs and repeats, and what they are.
@@ -54,8 +66,8 @@ _NO_SYSTEM = re.compile(
 )  # fmt: skip
 
 
-# So many numbers are no other run's.
-_TELLING = 4
+# Numbers of so many digits together are no other run's.
+_TELLING = 12
 
 
 class LogCell(Cell):
@@ -72,12 +84,16 @@ class LogCell(Cell):
 
 
 # Why a verdict on such logs is not firm.
-NOTHING_TOLD = "the logs tell no settings, which may be unlike"
+NOTHING_TOLD = "the logs do not tell all settings, which may be unlike"
 
 
 def untold(cell: Cell) -> bool:
-    """Whether it stands for logs that tell no settings: two of them may be unlike work."""
-    return isinstance(cell, LogCell) and not cell.settings
+    """Whether it stands for logs that do not tell what was run, or on how many ranks: two may be unlike work."""
+    if not isinstance(cell, LogCell):
+        return False
+    needed = _UNTOLD.get(cell.benchmark)
+    told = {name for name, _ in cell.settings}
+    return not told or (needed is not None and told.isdisjoint(needed))
 
 
 def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
@@ -145,16 +161,18 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
         settings=_settings(first.parameters),
     )  # fmt: skip
     when = _when(first.parameters, [source, *parts])
-    printed = [[one.name, one.series, one.size, one.printed, one.value] for one in values]
-    # A few digits may be the same by chance, of another day.
     copy = [
-        parts[-1:],
-        line,
-        system,
-        cell.benchmark,
-        printed,
-        when if len(printed) < _TELLING else "",
+        first.benchmark,
+        first.variant,
+        first.status,
+        [[one.name, one.series, one.size, one.printed, one.value] for one in values],
     ]
+    if (
+        sum(len(re.sub(r"\D", "", text).strip("0")) for text in {one.printed for one in values})
+        < _TELLING
+    ):
+        # A few digits may be the same by chance, of another run.
+        copy += [parts[-1:], line, system, when]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
     machine = {
         name: str(value) for name, value in first.parameters.items() if _of_machine(name, value)
@@ -191,10 +209,17 @@ def _of_machine(name: str, value: Any) -> bool:
 
 
 def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    # What a program was told beside where it ran, such as mdtest's -w, of which its log says nothing else.
+    told = [
+        word for word in str(parameters.get("command", "")).split()[1:]
+        if "/" not in word and not _DATE.search(word)
+    ]  # fmt: skip
+    if told:
+        parameters = {**parameters, "arguments": " ".join(told)}
     return tuple(
         (name, canonical_json(value).strip('"'))
         for name, value in sorted(parameters.items())
-        if not (_NO_SETTING.search(name) or _of_machine(name, value))
+        if not (_NO_SETTING.fullmatch(name) or _of_machine(name, value))
     )
 
 
@@ -244,9 +269,10 @@ def _when(parameters: Mapping[str, Any], names: Sequence[str]) -> str:
                 return moment.replace(tzinfo=UTC).isoformat()
     # The last name is the log's own, and the nearest.
     for name in reversed(names):
-        for year, _, month, day in _DATE.findall(name):
+        for found in _DATE.finditer(name):
+            year, month, *day = (one for one in found.groups() if one and one.isdecimal())
             try:
-                return f"{date(int(year), int(month), int(day or 1)).isoformat()}T00:00:00+00:00"
+                return f"{date(int(year), int(month), int(*day or [1])).isoformat()}T00:00:00+00:00"
             except ValueError:
                 continue
     return ""

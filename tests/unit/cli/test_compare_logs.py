@@ -94,8 +94,63 @@ def test_refused_runs_are_failures_of_their_cell_and_no_numbers(tmp_path, compar
     again = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 2, 4))}
     write_logs(tmp_path / "b", "logs", again | bad)
     code, facts = compared()
-    told = {one["metric"]: one["outcome"] for one in facts["others"][0]["lines"]}
-    assert code == 4 and told == {None: "worse", "memory_bandwidth": "same"}
+    told = {one["metric"]: (one["outcome"], one["sureness"]) for one in facts["others"][0]["lines"]}
+    assert code == 0
+    assert told == {None: ("worse", "tentative"), "memory_bandwidth": ("same", "firm")}
+
+
+@pytest.mark.parametrize(("amount", "code"), [(1, 5), (3, 4)])
+def test_that_all_runs_failed_is_firm_where_there_are_several(tmp_path, compared, amount, code):
+    for name, how in (("a", {}), ("b", {"status": "failed", "reason": "killed"})):
+        runs = {f"x/{n}.out": stream_run(1000 + n, **how) for n in range(amount)}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[0] == code
+
+
+@pytest.mark.parametrize("name", ["new/stream-9.out", "y/renamed.log"])
+def test_a_copy_of_a_log_by_another_name_is_no_further_run(tmp_path, compared, name):
+    runs = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 1, 4))}
+    copies = {f"{n}/{name}": run for n, run in enumerate(runs.values())}
+    write_logs(tmp_path / "a", "logs", runs)
+    write_logs(tmp_path / "b", "logs", runs | copies)
+    assert compared()[1]["others"][0]["same_measurement"]
+
+
+SETTINGS = [
+    {"ordering_inter_file": ["constant task offset", "no tasks offsets"]},
+    {"use-host-mpi": ["0", "1"]},
+    {"time_based": ["0", "1"]},
+    {"command": ["mdtest -w 0 -d /a", "mdtest -w 4096 -d /a"]},
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=[next(iter(one)) for one in SETTINGS])
+def test_a_setting_whose_name_has_a_word_of_places_or_times_is_one(tmp_path, compared, setting):
+    ((key, values),) = setting.items()
+    for name, value in zip("ab", values, strict=True):
+        runs = {f"x/{n}.out": stream_run(100 + n, **{key: value}) for n in range(3)}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[1]["others"][0]["pairs"] == 0
+
+
+def test_a_command_that_differs_in_where_it_ran_is_no_other_setting(tmp_path, compared):
+    for place, name in enumerate("ab"):
+        told = f"/{name}/mdtest -n 10 -d /{name} -o out-2026-08-0{place + 1}"
+        runs = {f"x/{n}.out": stream_run(r, command=told) for n, r in enumerate(noisy(1, place, 3))}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[1]["others"][0]["pairs"] == 1
+
+
+@pytest.mark.parametrize("benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500"])
+def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_firm(tmp_path, compared, benchmark):
+    for place, name in enumerate("ab"):
+        runs = {
+            f"x/{n}.out": stream_run(r, benchmark=benchmark, date=f"{n}")
+            for n, r in enumerate(noisy(1000 - 300 * place, place, 4))
+        }
+        write_logs(tmp_path / name, "logs", runs)
+    code, facts = compared()
+    assert code == 5 and set(lines_of(facts).values()) == {("worse", "tentative")}
 
 
 def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
@@ -128,6 +183,23 @@ def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_or
         "2026-10",
     ]
     assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["tool-2022.10/1.out", "tool-2022.11/2.out", "tool-2023.10/3.out"],
+        ["slurm-20260801.out", "slurm-20260802.out", "slurm-20260803.out"],
+        ["202608.out", "202609.out", "202610.out"],
+    ],
+    ids=["versions", "jobs", "six digits"],
+)
+def test_versions_and_numbers_of_jobs_are_no_days(tmp_path, transect, names):
+    runs = {
+        f"alpha/{name}": stream_run(r) for name, r in zip(names, noisy(1000, 1, 3), strict=True)
+    }
+    code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
+    assert code == 5 and len(facts["runs"]) == 1
 
 
 def test_runs_that_share_no_cell_are_no_history(tmp_path, transect):
