@@ -112,7 +112,7 @@ def test_a_copy_of_a_log_by_another_name_is_no_further_run(tmp_path, compared, n
     runs = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 1, 4))}
     copies = {f"{n}/{name}": run for n, run in enumerate(runs.values())}
     write_logs(tmp_path / "a", "logs", runs)
-    write_logs(tmp_path / "b", "logs", runs | copies)
+    write_logs(tmp_path / "b", "logs", copies)
     assert compared()[1]["others"][0]["same_measurement"]
 
 
@@ -127,8 +127,9 @@ SETTINGS = [
 @pytest.mark.parametrize("setting", SETTINGS, ids=[next(iter(one)) for one in SETTINGS])
 def test_a_setting_whose_name_has_a_word_of_places_or_times_is_one(tmp_path, compared, setting):
     ((key, values),) = setting.items()
-    for name, value in zip("ab", values, strict=True):
-        runs = {f"x/{n}.out": stream_run(100 + n, **{key: value}) for n in range(3)}
+    for place, (name, value) in enumerate(zip("ab", values, strict=True)):
+        rates = noisy(100, place, 3)
+        runs = {f"x/{n}.out": stream_run(r, **{key: value}) for n, r in enumerate(rates)}
         write_logs(tmp_path / name, "logs", runs)
     assert compared()[1]["others"][0]["pairs"] == 0
 
