@@ -139,8 +139,12 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
                 one = _record(record, members)
-                # The same log below two paths is one.
-                found.setdefault(one.fingerprint, one)
+                # The same log below two paths is one, of the day that either tells: a month alone is its first.
+                known = found.setdefault(one.fingerprint, one)
+                days = known.started[:10], one.started[:10]
+                month = days[0][8:] == "01" and days[0][:7] == days[1][:7]
+                if one.details[DATED] and (month or not known.details[DATED]):
+                    found[one.fingerprint] = one
     numbered = []
     for one in found.values():
         repeat = made.get(one.cell, 0)  # type: ignore[call-overload]

@@ -186,6 +186,18 @@ def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_or
     assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
 
 
+def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
+    rates = noisy(1000, 1, 2)
+    runs = {
+        f"{folder}/alpha/{name}": stream_run(rate)
+        for rate, day in zip(rates, ("2026-08-05", "2026-09-07"), strict=True)
+        for folder, name in (("2026-08", "a.out"), (day, "b.out"), ("c", f"{rate:.0f}.out"))
+        if folder[:7] in day or folder == "c"
+    }
+    code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
+    assert code == 0 and [one["at"][:10] for one in facts["runs"]] == ["2026-08-05", "2026-09-07"]
+
+
 @pytest.mark.parametrize(
     "names",
     [
