@@ -108,6 +108,13 @@ def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> No
         assert (str(run.status), run.parameters["rank"]) == (status, 0)
 
 
+def test_the_sizes_of_a_torchtitan_training_are_its_settings() -> None:
+    told = scan(logs.TITAN)[0].parameters
+    assert {"local_batch_size": 4, "global_batch_size": 32, "sequence_length": 2048}.items() <= (
+        told.items()
+    )
+
+
 def test_thousands_are_parted_by_commas() -> None:
     run = scan(logs.TITAN.replace("tps: 950", "tps: 11,500").replace("tps: 960", "tps: 11,600"))[0]
     assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]
