@@ -203,6 +203,7 @@ def test_stream_in_binary_units() -> None:
 def test_stream_of_microsoft_has_rates_and_no_times() -> None:
     (run,) = scan(STREAM_MICROSOFT)
     assert (run.status, run.variant, run.line) == ("ok", "microsoft", 8), run.reason
+    assert float(str(run.parameters["vector_megabytes"])) > 0
     assert [(m.name, m.printed) for m in run.metrics] == [
         ("read", "244"), ("copy", "377"), ("scale", "375"), ("add", "519"), ("triad", "515"), ("write", "228"),
     ]  # fmt: skip
