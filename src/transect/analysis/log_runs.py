@@ -34,7 +34,7 @@ READS = "ingest"
 # All others are settings: one that is taken for a setting by mistake keeps two runs apart and is named, one that is
 # left out mixes unlike work.
 _NO_SETTING = re.compile(
-    r"(?:began|ended|started|time|total time|\w*fft_time\d|\w+_lcg_time|hosts?|hostname|machine|node_?name|(?:data_)?file|program|driver|sut name|"
+    r"(?:began|ended|started|time|total time|\w*fft_time\d|\w+_lcg_time|hosts?|hostname|machine|node_?name|(?:data_)?file|program|driver|sut name|fill_s|cache_bytes|numpy|python|blas|"
     r"build|tensorflow|hplinpack|platform|label|job_?id|state|exit_code|last_\w+|submission_(?:org|platform|poc_\w+)|"
     r"number of cg sets|(?:optimized cg |reference cg )?iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)"
     r"|(?:.*[_\W])?(?:date|timestamp|path|dir|\w*filename|command|compile\w*|(?:api)?version\w*|headers|library|"
@@ -44,9 +44,10 @@ _NO_SETTING = re.compile(
 )  # fmt: skip
 # What some of their logs never tell, and what decides how fast they are, or the settings that tell it.
 _UNTOLD: dict[str, tuple[str, ...]] = {
-    "dl-training": ("world_size", "distributed_world_size", "num_gpus"), "fio": ("direct",), "io500": ("procs",),
-    "mlperf-hpc": ("number_of_nodes", "number_of_ranks"), "mlperf-inference": (),
-    "mlperf-training": ("number_of_nodes", "number_of_ranks"), "osu": (), "slurm-accounting": (), "superbench-results": (),
+    "deep500": (), "dl-training": (), "fio": ("direct",), "io500": ("procs",), "ior": ("xfersize", "xsize"),
+    "minibude": ("poses",), "mlperf-hpc": ("number_of_nodes", "number_of_ranks"), "mlperf-inference": (),
+    "mlperf-training": ("number_of_nodes", "number_of_ranks"), "onnxruntime-perf-test": (), "osu": (),
+    "slurm-accounting": (), "superbench-results": (),
 }  # fmt: skip
 # Parameters that tell which machine a run was on.
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)

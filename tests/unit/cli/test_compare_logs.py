@@ -142,7 +142,9 @@ def test_a_command_that_differs_in_where_it_ran_is_no_other_setting(tmp_path, co
     assert compared()[1]["others"][0]["pairs"] == 1
 
 
-@pytest.mark.parametrize("benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500"])
+@pytest.mark.parametrize(
+    "benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500", "dl-training"]
+)
 def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_firm(tmp_path, compared, benchmark):
     for place, name in enumerate("ab"):
         runs = {
