@@ -162,16 +162,19 @@ def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
     return code, json.loads(out)
 
 
-def test_a_history_has_a_run_for_each_day_that_an_archive_tells(tmp_path, transect):
+@pytest.mark.parametrize(("benchmark", "sureness"), [("stream", "firm"), ("osu", "tentative")])
+def test_a_history_has_a_run_for_each_day_that_an_archive_tells(
+    tmp_path, transect, benchmark, sureness
+):
     rates = [*noisy(1000, 1, 7), *noisy(800, 2, 7)]
     runs = {
-        f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(rate)
+        f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(rate, benchmark=benchmark)
         for day, rate in enumerate(rates)
     }  # fmt: skip
     code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
     assert code == 0 and len(facts["runs"]) == 14
     (change,) = facts["changes"]
-    assert (change["run"], change["outcome"], change["sureness"]) == (7, "worse", "firm")
+    assert (change["run"], change["outcome"], change["sureness"]) == (7, "worse", sureness)
 
 
 def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_order(
