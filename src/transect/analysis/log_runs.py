@@ -10,6 +10,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -137,9 +138,11 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         if not _holds_runs(record):
             continue
         values = benchmark_values([record])
+        source = str(record.cell.get("source") or "")
+        top = _depth([_file(value) for value in values], source)
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
-                one = _record(record, members)
+                one = _record(record, members, source, top)
                 # The same log below two paths is one, of the day that either tells: a month alone is its first.
                 known = found.setdefault(one.fingerprint, one)
                 days = known.started[:10], one.started[:10]
@@ -155,11 +158,10 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
     return numbered
 
 
-def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
+def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, top: int) -> Record:
     first = values[0]
-    file, _, line = first.where.rpartition(":")
-    source = str(record.cell.get("source") or "")
-    parts = _parts_of(file, source)
+    line = first.where.rpartition(":")[2]
+    parts = PurePosixPath(_file(first)).parts[top:]
     system = _system(parts, source, first.benchmark)
     cell = LogCell(
         system=system, benchmark=first.benchmark, variant=first.variant,
@@ -228,12 +230,29 @@ def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _parts_of(file: str, source: str) -> list[str]:
-    """Return the parts of a log's path below the path that was read, its own name last."""
-    parts = list(PurePosixPath(file).parts)
-    if source in parts[:-1]:
-        return parts[parts.index(source) + 1 :]
-    return parts[-1:] if file.startswith("/") else parts
+def _file(value: BenchmarkValue) -> str:
+    return value.where.rpartition(":")[0]
+
+
+def _depth(files: Sequence[str], source: str) -> int:
+    """Return how many parts of logs' paths lead to the path that was read, of which `source` is the name.
+
+    Its name is its last part, or several joined by `-` (`log_sources`). Where it has another name, as a link has,
+    it is taken to be the last folder that all share.
+
+    >>> _depth(["/home/a/logs/x/1.out", "/home/a/logs/x/2.out"], "a-logs")
+    4
+    """
+    folders = [PurePosixPath(file).parts[:-1] for file in files]
+    shared = [
+        level[0]
+        for level in takewhile(lambda level: len({*level}) == 1, zip(*folders, strict=False))
+    ]
+    ends = (
+        end for end in range(len(shared), 0, -1)
+        if any("-".join(shared[start:end]) == source for start in range(end))
+    )  # fmt: skip
+    return next(ends, len(shared) if files and files[0].startswith("/") else 0)
 
 
 def _system(parts: Sequence[str], source: str, benchmark: str) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from result_runs import noisy, stream_run, write_logs
+from factories import write_records
+from result_runs import noisy, run_record, stream_run, write_logs
+from transect.domain.cell import Cell
 
 
 def month(
@@ -189,6 +191,23 @@ def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_or
         "2026-10",
     ]
     assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
+
+
+@pytest.mark.parametrize("source", ["x-archive", "archive", "link"])
+def test_folders_of_a_path_by_any_name_tell_days_and_systems(tmp_path, transect, source):
+    runs = {
+        f"2026-08-0{day}/{system}/archive/{day}.out": stream_run(rate)
+        for system, seed in (("alpha", 1), ("beta", 2))
+        for day, rate in enumerate(noisy(1000, seed, 3), start=1)
+    }
+    told = [{"file": f"/archive/x/archive/{name}", **run} for name, run in runs.items()]
+    record = run_record(Cell.of(stage="ingest", source=source), {}, details={"runs": told})
+    code, facts = followed(transect, write_records(tmp_path / "all", record))
+    assert code == 0 and len(facts["runs"]) == 3
+    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {
+        "alpha",
+        "beta",
+    }
 
 
 def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
