@@ -43,7 +43,7 @@ _KEPT = 3
 # What stands in a script and in no log of it: variables, redirections, a command that goes on in the next line.
 _SCRIPTED = re.compile(r"\\$|\$[\w({@]|(?<![-=<])>|\|\||&&")
 _SOURCE = re.compile(
-    rb"\A\s*#(?:!|SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|^[ \t]*(?:```|~~~|\.\. code|apiVersion:)",
+    rb"\A\s*#(?:!|SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|^[ \t]*(?:```|~~~(?!~)|\.\. code|apiVersion:)",
     re.MULTILINE,
 )
 # fmt: off
