@@ -10,7 +10,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -103,14 +103,26 @@ def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings)
 
 
-def with_log_runs(sets: Sequence[Sequence[AnyRecord]]) -> list[list[AnyRecord]]:
+def with_log_runs(
+    sets: Sequence[Sequence[AnyRecord]], *, over_time: bool = False
+) -> list[list[AnyRecord]]:
     """Return the records of each set with runs in the place of ingest records that hold any.
 
     A cell names its system only where a set has logs of several. Where each is of one, which it is is a
-    difference between sets, and not between cells.
+    difference between sets, and not between cells. `over_time`: two systems are no history of one, as they are
+    where both ran in the same days, or one of them is in two sets; else a name may be a month's.
     """
     made = [log_records(records) for records in sets]
     several = any(len({one.cell.get("system") for one in records}) > 1 for records in made)
+    if over_time and not several:
+        spans = sorted(
+            (min(days), max(days), str(records[0].cell.get("system")))
+            for records in made if (days := [one.started[:10] for one in records])
+        )  # fmt: skip
+        systems = {system for *_, system in spans}
+        several = 1 < len(systems) < len(spans) or any(
+            a[2] != b[2] and b[0] <= a[1] and a[0] < a[1] for a, b in pairwise(spans)
+        )
     return [
         [*(one for one in records if not _holds_runs(one)), *(runs if several else map(_nameless, runs))]
         for records, runs in zip(sets, made, strict=True)

@@ -210,6 +210,25 @@ def test_folders_of_a_path_by_any_name_tell_days_and_systems(tmp_path, transect,
     }
 
 
+@pytest.mark.parametrize("other", ["2026-08", "2026-10"])
+def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
+    days = {"alpha": "2026-08", "beta": other} | (
+        {"alpha.2": "2026-09"} if other > "2026-09" else {}
+    )
+    for place, (name, date) in enumerate(days.items()):
+        runs = {
+            f"{date}-{1 + 3 * n:02}/{name.partition('.')[0]}/{n}.out": stream_run(r)
+            for n, r in enumerate(noisy(1000 - 300 * (name == "beta"), place, 3))
+        }
+        write_logs(tmp_path / "all" / name, "archive", runs)
+    code, facts = followed(transect, tmp_path / "all")
+    assert code == 0 and not facts["changes"]
+    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {
+        "alpha",
+        "beta",
+    }
+
+
 def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
     rates = noisy(1000, 1, 2)
     runs = {
