@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.log_paths import DATE, depth_of, system_of, when_of
 from transect.domain.cell import Axis, Cell
 from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import METRICS
@@ -54,18 +54,6 @@ _UNTOLD: dict[str, tuple[str, ...]] = {
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
 # Where one of them says which kind it is told to use, that is a setting.
 _KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
-
-# A day, or a month parted by - or _: `2022.10` is a version, and six digits or those behind `slurm-` are a job's number.
-_DATE = re.compile(
-    r"(?<!\d)(?:(20\d\d)([-_.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])|(20\d\d)([-_])(0[1-9]|1[0-2])(?!\6\d)"
-    r"|(?<!slurm-)(?<!job)(?<!job[-_])(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(?!\d)"
-)
-_PRINTED = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S")
-_WHEN = re.compile(r"^(?:date|began|start(?:ed)?|timestamp)$", re.I)
-# What names of logs hold besides a system's: numbers of jobs and repeats, and what they are.
-_NO_SYSTEM = re.compile(
-    r"\d+|slurm|job|run|logs?|out|err|output|stdout|stderr|results?|bench(?:mark)?s?|tests?|txt|data|archive", re.I
-)  # fmt: skip
 
 
 # Numbers of so many digits together are no other run's.
@@ -151,7 +139,7 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
             continue
         values = benchmark_values([record])
         source = str(record.cell.get("source") or "")
-        top = _depth([_file(value) for value in values], source)
+        top = depth_of([_file(value) for value in values], source)
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
                 one = _record(record, members, source, top)
@@ -174,12 +162,12 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
     first = values[0]
     line = first.where.rpartition(":")[2]
     parts = PurePosixPath(_file(first)).parts[top:]
-    system = _system(parts, source, first.benchmark)
+    system = system_of(parts, source, first.benchmark)
     cell = LogCell(
         system=system, benchmark=first.benchmark, variant=first.variant,
         settings=_settings(first.parameters),
     )  # fmt: skip
-    when = _when(first.parameters, [source, *parts])
+    when = when_of(first.parameters, [source, *parts])
     copy = [
         first.benchmark,
         first.variant,
@@ -231,7 +219,7 @@ def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     # What a program was told beside where it ran, such as mdtest's -w, of which its log says nothing else.
     told = [
         word for word in str(parameters.get("command", "")).split()[1:]
-        if "/" not in word and not _DATE.search(word)
+        if "/" not in word and not DATE.search(word)
     ]  # fmt: skip
     if told:
         parameters = {**parameters, "arguments": " ".join(told)}
@@ -244,71 +232,3 @@ def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _file(value: BenchmarkValue) -> str:
     return value.where.rpartition(":")[0]
-
-
-def _depth(files: Sequence[str], source: str) -> int:
-    """Return how many parts of logs' paths lead to the path that was read, of which `source` is the name.
-
-    Its name is its last part, or several joined by `-` (`log_sources`). Where it has another name, as a link has,
-    it is taken to be the last folder that all share.
-
-    >>> _depth(["/home/a/logs/x/1.out", "/home/a/logs/x/2.out"], "a-logs")
-    4
-    """
-    folders = [PurePosixPath(file).parts[:-1] for file in files]
-    shared = [
-        level[0]
-        for level in takewhile(lambda level: len({*level}) == 1, zip(*folders, strict=False))
-    ]
-    ends = (
-        end for end in range(len(shared), 0, -1)
-        if any("-".join(shared[start:end]) == source for start in range(end))
-    )  # fmt: skip
-    return next(ends, len(shared) if files and files[0].startswith("/") else 0)
-
-
-def _system(parts: Sequence[str], source: str, benchmark: str) -> str:
-    """Name a run's system: by a folder below the path that was read, else by the log's own name, else by the path.
-
-    Dates, numbers and words that any log may have name none.
-
-    >>> _system(["2026-08", "alpha", "stream-01.out"], "logs", "stream")
-    'alpha'
-    >>> _system(["stream-2026-08-01.out"], "beta", "stream")
-    'beta'
-    """
-    stem = re.sub(r"\.[A-Za-z]{1,4}$", "", parts[-1]) if parts else ""
-    for name in (*parts[:-1], stem, source):
-        words = re.split(r"[-_. ]+", name)
-        left = [one for one in words if one and not _NO_SYSTEM.fullmatch(one)]
-        told = "-".join(left)
-        own = re.sub(r"[^a-z0-9]", "", told.lower())
-        if told and own not in _names_of(benchmark):
-            return told
-    return ""
-
-
-def _names_of(benchmark: str) -> set[str]:
-    whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
-    return {whole, f"{whole}c", f"x{whole}"}
-
-
-def _when(parameters: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return when a run was, in UTC where the log tells no zone: as the log, else the names on its path tell."""
-    for name, value in parameters.items():
-        if _WHEN.match(name):
-            for form in _PRINTED:
-                try:
-                    moment = datetime.strptime(" ".join(str(value).split())[:24].strip(), form)
-                except ValueError:
-                    continue
-                return moment.replace(tzinfo=UTC).isoformat()
-    # The last name is the log's own, and the nearest.
-    for name in reversed(names):
-        for found in _DATE.finditer(name):
-            year, month, *day = (one for one in found.groups() if one and one.isdecimal())
-            try:
-                return f"{date(int(year), int(month), int(*day or [1])).isoformat()}T00:00:00+00:00"
-            except ValueError:
-                continue
-    return ""
