@@ -66,7 +66,7 @@ def test_logs_without_any_setting_are_compared_with_a_doubt():
         for name, run in (runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)).items()
     }
     (told,) = said(bare)
-    assert told.sureness is Sureness.TENTATIVE and "no settings" in told.evidence
+    assert told.sureness is Sureness.TENTATIVE and "do not tell all settings" in told.evidence
 
 
 def test_runs_that_the_best_has_lost_are_told():

@@ -12,7 +12,7 @@ from itertools import pairwise
 from transect.analysis.change_points import ChangePoint, change_points
 from transect.analysis.comparisons import Comparison, Sureness, compare
 from transect.analysis.groups import grouped
-from transect.analysis.log_runs import LogCell
+from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
@@ -221,6 +221,9 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         series, [runs[place] for place in (*before, *after)]
     ):
         sureness, reason = Sureness.TENTATIVE, f"{reason}; {PARTLY_TOLD}"
+    own = [series.cell] if series.cell is not None else [*runs[point.at].own]
+    if sureness is Sureness.FIRM and any(untold(cell) for cell in own):
+        sureness, reason = Sureness.TENTATIVE, f"{reason}; {NOTHING_TOLD}"
     return Change(
         series=series, at=point.at, before=before, after=after, p=point.p, outcome=outcome,
         sureness=sureness, comparison=told, reason=reason,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.log_paths import DATE, depth_of, system_of, when_of
 from transect.domain.cell import Axis, Cell
 from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import METRICS
@@ -30,32 +31,33 @@ DATED = "dated"
 # Cells of this stage measure nothing: they read logs that are there.
 READS = "ingest"
 
-# Parameters that say who measured, where, when and on what, or what came of it. All others are settings: one that
-# is taken for a setting by mistake keeps two runs apart and is named, one that is left out mixes unlike work.
+# Parameters that say who measured, where, when and on what, or what came of it: a whole name, or a name's last word.
+# All others are settings: one that is taken for a setting by mistake keeps two runs apart and is named, one that is
+# left out mixes unlike work.
 _NO_SETTING = re.compile(
-    r"(?:^|[_\W])(?:date|began|ended|started|time\d*|timestamp|hosts?|hostname|machine|node_?name|path|dir|file|files?name|"
-    r"command|program|driver|build|compile\w*|(?:api)?version\w*|hplinpack|tensorflow|headers|library|platform|org|poc\w*|email|(?<!config-)hash|seed|"
-    r"label|last\w*|residual\w*|errors?\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
-    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|wtick|avail\w*|job_?id|state|exit_code|"
-    r"number of cg sets|iterations per set|optimized cg iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)(?:$|[_\W])",
+    r"(?:began|ended|started|time|total time|\w*fft_time\d|\w+_lcg_time|hosts?|hostname|machine|node_?name|(?:data_)?file|program|driver|sut name|fill_s|cache_bytes|numpy|python|blas|"
+    r"build|tensorflow|hplinpack|platform|label|job_?id|state|exit_code|last_\w+|submission_(?:org|platform|poc_\w+)|"
+    r"number of cg sets|(?:optimized cg |reference cg )?iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)"
+    r"|(?:.*[_\W])?(?:date|timestamp|path|dir|\w*filename|command|compile\w*|(?:api)?version\w*|headers|library|"
+    r"(?<!config-)hash|seed|residual\w*|errors\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
+    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|mpi_wtick|avail\w*|cpu_utilized)\W*",
     re.I,
 )  # fmt: skip
+# What some of their logs never tell, and what decides how fast they are, or the settings that tell it.
+_UNTOLD: dict[str, tuple[str, ...]] = {
+    "deep500": (), "dl-training": (), "fio": ("direct",), "io500": ("procs",), "ior": ("xfersize", "xsize"),
+    "minibude": ("poses",), "mlperf-hpc": ("number_of_nodes", "number_of_ranks"), "mlperf-inference": (),
+    "mlperf-training": ("number_of_nodes", "number_of_ranks"), "onnxruntime-perf-test": (), "osu": (),
+    "slurm-accounting": (), "superbench-results": (),
+}  # fmt: skip
 # Parameters that tell which machine a run was on.
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
 # Where one of them says which kind it is told to use, that is a setting.
 _KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
 
-_DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
-_PRINTED = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S")
-_WHEN = re.compile(r"^(?:date|began|start(?:ed)?|timestamp)$", re.I)
-# What names of logs hold besides a system's: numbers of jobs and repeats, and what they are.
-_NO_SYSTEM = re.compile(
-    r"\d+|slurm|job|run|logs?|out|err|output|stdout|stderr|results?|bench(?:mark)?s?|tests?|txt|data|archive", re.I
-)  # fmt: skip
 
-
-# So many numbers are no other run's.
-_TELLING = 4
+# Numbers of so many digits together are no other run's.
+_TELLING = 12
 
 
 class LogCell(Cell):
@@ -72,12 +74,16 @@ class LogCell(Cell):
 
 
 # Why a verdict on such logs is not firm.
-NOTHING_TOLD = "the logs tell no settings, which may be unlike"
+NOTHING_TOLD = "the logs do not tell all settings, which may be unlike"
 
 
 def untold(cell: Cell) -> bool:
-    """Whether it stands for logs that tell no settings: two of them may be unlike work."""
-    return isinstance(cell, LogCell) and not cell.settings
+    """Whether it stands for logs that do not tell what was run, or on how many ranks: two may be unlike work."""
+    if not isinstance(cell, LogCell):
+        return False
+    needed = _UNTOLD.get(cell.benchmark)
+    told = {name for name, _ in cell.settings}
+    return not told or (needed is not None and told.isdisjoint(needed))
 
 
 def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
@@ -85,14 +91,26 @@ def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings)
 
 
-def with_log_runs(sets: Sequence[Sequence[AnyRecord]]) -> list[list[AnyRecord]]:
+def with_log_runs(
+    sets: Sequence[Sequence[AnyRecord]], *, over_time: bool = False
+) -> list[list[AnyRecord]]:
     """Return the records of each set with runs in the place of ingest records that hold any.
 
     A cell names its system only where a set has logs of several. Where each is of one, which it is is a
-    difference between sets, and not between cells.
+    difference between sets, and not between cells. `over_time`: two systems are no history of one, as they are
+    where both ran in the same days, or one of them is in two sets; else a name may be a month's.
     """
     made = [log_records(records) for records in sets]
     several = any(len({one.cell.get("system") for one in records}) > 1 for records in made)
+    if over_time and not several:
+        spans = sorted(
+            (min(days), max(days), str(records[0].cell.get("system")))
+            for records in made if (days := [one.started[:10] for one in records])
+        )  # fmt: skip
+        systems = {system for *_, system in spans}
+        several = 1 < len(systems) < len(spans) or any(
+            a[2] != b[2] and b[0] <= a[1] and a[0] < a[1] for a, b in pairwise(spans)
+        )
     return [
         [*(one for one in records if not _holds_runs(one)), *(runs if several else map(_nameless, runs))]
         for records, runs in zip(sets, made, strict=True)
@@ -120,11 +138,17 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         if not _holds_runs(record):
             continue
         values = benchmark_values([record])
+        source = str(record.cell.get("source") or "")
+        top = depth_of([_file(value) for value in values], source)
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
-                one = _record(record, members)
-                # The same log below two paths is one.
-                found.setdefault(one.fingerprint, one)
+                one = _record(record, members, source, top)
+                # The same log below two paths is one, of the day that either tells: a month alone is its first.
+                known = found.setdefault(one.fingerprint, one)
+                days = known.started[:10], one.started[:10]
+                month = days[0][8:] == "01" and days[0][:7] == days[1][:7]
+                if one.details[DATED] and (month or not known.details[DATED]):
+                    found[one.fingerprint] = one
     numbered = []
     for one in found.values():
         repeat = made.get(one.cell, 0)  # type: ignore[call-overload]
@@ -134,27 +158,28 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
     return numbered
 
 
-def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
+def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, top: int) -> Record:
     first = values[0]
-    file, _, line = first.where.rpartition(":")
-    source = str(record.cell.get("source") or "")
-    parts = _parts_of(file, source)
-    system = _system(parts, source, first.benchmark)
+    line = first.where.rpartition(":")[2]
+    parts = PurePosixPath(_file(first)).parts[top:]
+    system = system_of(parts, source, first.benchmark)
     cell = LogCell(
         system=system, benchmark=first.benchmark, variant=first.variant,
         settings=_settings(first.parameters),
     )  # fmt: skip
-    when = _when(first.parameters, [source, *parts])
-    printed = [[one.name, one.series, one.size, one.printed, one.value] for one in values]
-    # A few digits may be the same by chance, of another day.
+    when = when_of(first.parameters, [source, *parts])
     copy = [
-        parts[-1:],
-        line,
-        system,
-        cell.benchmark,
-        printed,
-        when if len(printed) < _TELLING else "",
+        first.benchmark,
+        first.variant,
+        first.status,
+        [[one.name, one.series, one.size, one.printed, one.value] for one in values],
     ]
+    if (
+        sum(len(re.sub(r"\D", "", text).strip("0")) for text in {one.printed for one in values})
+        < _TELLING
+    ):
+        # A few digits may be the same by chance, of another run.
+        copy += [parts[-1:], line, system, when]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
     machine = {
         name: str(value) for name, value in first.parameters.items() if _of_machine(name, value)
@@ -191,62 +216,19 @@ def _of_machine(name: str, value: Any) -> bool:
 
 
 def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    # What a program was told beside where it ran, such as mdtest's -w, of which its log says nothing else.
+    told = [
+        word for word in str(parameters.get("command", "")).split()[1:]
+        if "/" not in word and not DATE.search(word)
+    ]  # fmt: skip
+    if told:
+        parameters = {**parameters, "arguments": " ".join(told)}
     return tuple(
         (name, canonical_json(value).strip('"'))
         for name, value in sorted(parameters.items())
-        if not (_NO_SETTING.search(name) or _of_machine(name, value))
+        if not (_NO_SETTING.fullmatch(name) or _of_machine(name, value))
     )
 
 
-def _parts_of(file: str, source: str) -> list[str]:
-    """Return the parts of a log's path below the path that was read, its own name last."""
-    parts = list(PurePosixPath(file).parts)
-    if source in parts[:-1]:
-        return parts[parts.index(source) + 1 :]
-    return parts[-1:] if file.startswith("/") else parts
-
-
-def _system(parts: Sequence[str], source: str, benchmark: str) -> str:
-    """Name a run's system: by a folder below the path that was read, else by the log's own name, else by the path.
-
-    Dates, numbers and words that any log may have name none.
-
-    >>> _system(["2026-08", "alpha", "stream-01.out"], "logs", "stream")
-    'alpha'
-    >>> _system(["stream-2026-08-01.out"], "beta", "stream")
-    'beta'
-    """
-    stem = re.sub(r"\.[A-Za-z]{1,4}$", "", parts[-1]) if parts else ""
-    for name in (*parts[:-1], stem, source):
-        words = re.split(r"[-_. ]+", name)
-        left = [one for one in words if one and not _NO_SYSTEM.fullmatch(one)]
-        told = "-".join(left)
-        own = re.sub(r"[^a-z0-9]", "", told.lower())
-        if told and own not in _names_of(benchmark):
-            return told
-    return ""
-
-
-def _names_of(benchmark: str) -> set[str]:
-    whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
-    return {whole, f"{whole}c", f"x{whole}"}
-
-
-def _when(parameters: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return when a run was, in UTC where the log tells no zone: as the log, else the names on its path tell."""
-    for name, value in parameters.items():
-        if _WHEN.match(name):
-            for form in _PRINTED:
-                try:
-                    moment = datetime.strptime(" ".join(str(value).split())[:24].strip(), form)
-                except ValueError:
-                    continue
-                return moment.replace(tzinfo=UTC).isoformat()
-    # The last name is the log's own, and the nearest.
-    for name in reversed(names):
-        for year, _, month, day in _DATE.findall(name):
-            try:
-                return f"{date(int(year), int(month), int(day or 1)).isoformat()}T00:00:00+00:00"
-            except ValueError:
-                continue
-    return ""
+def _file(value: BenchmarkValue) -> str:
+    return value.where.rpartition(":")[0]

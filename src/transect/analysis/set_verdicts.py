@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.log_runs import NOTHING_TOLD, untold
+from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
 from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
@@ -28,6 +28,8 @@ __all__ = ["QUALITY_MARGIN", "compare_sets"]
 
 # Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
+# Runs that logs tell, a side, from which on none that is usable is more than chance.
+_MANY = 3
 
 
 def compare_sets(
@@ -153,6 +155,9 @@ def _ended(pair: Pair) -> Line | None:
             if _failing(group)
         )  # fmt: skip
         firm = not _failing(left) and (not gone.ok or gone.wrong)
+        if isinstance(pair.base.cell, LogCell):
+            # Runs of many jobs: that one went wrong says nothing of the others.
+            firm = firm and not gone.ok and min(len(gone.records), len(left.records)) >= _MANY
         return _ending(pair, outcome, Sureness.FIRM if firm else Sureness.TENTATIVE, said)
     return None
 

@@ -61,7 +61,7 @@ def history(
     share = margin_of(margin, "--margin")
     found, again = find_runs(folders)
     check_outputs({"--html": html, "--markdown": markdown}, found)
-    name, sets, others = _of_one_study(read_sets(found), study)
+    name, sets, others = _of_one_study(read_sets(found, over_time=True), study)
     line = timeline(sets)
     twice = [LeftOut(name=str(one), why="given twice") for one in again]
     line = Timeline(runs=line.runs, left_out=[*line.left_out, *others, *twice])

@@ -31,11 +31,12 @@ def letter_of(place: int) -> str:
     return f"{_LETTERS[letter]}{turn + 1 if turn else ''}"
 
 
-def read_sets(folders: Sequence[Path]) -> list[ResultSet]:
+def read_sets(folders: Sequence[Path], *, over_time: bool = False) -> list[ResultSet]:
     """Read the folders of one study each, in their order.
 
     Records count as they do in the report: those of cells that the study no longer has, or has planned anew
-    since, do not. Runs that logs tell are records of their own, of a system where a folder has logs of several.
+    since, do not. Runs that logs tell are records of their own, of a system where a folder has logs of several,
+    or those of several are not to be one history (`over_time`).
     Raises BadInput for a folder that is none, that holds no records, or that was given before.
     """
     seen: dict[Path, Path] = {}
@@ -45,7 +46,7 @@ def read_sets(folders: Sequence[Path]) -> list[ResultSet]:
             raise BadInput(f"{folder}: is the same folder as {seen[real]}: expected another one")
         seen[real] = folder
     sets = [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
-    expanded = with_log_runs([one.loaded.records for one in sets])
+    expanded = with_log_runs([one.loaded.records for one in sets], over_time=over_time)
     for one, records in zip(sets, expanded, strict=True):
         one.loaded.records = records
     return sets

@@ -43,7 +43,7 @@ _KEPT = 3
 # What stands in a script and in no log of it: variables, redirections, a command that goes on in the next line.
 _SCRIPTED = re.compile(r"\\$|\$[\w({@]|(?<![-=<])>|\|\||&&")
 _SOURCE = re.compile(
-    rb"\A\s*#(?:!|SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|^[ \t]*(?:```|~~~|\.\. code|apiVersion:)",
+    rb"\A\s*#(?:!|SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|^[ \t]*(?:```|~~~(?!~)|\.\. code|apiVersion:)",
     re.MULTILINE,
 )
 # fmt: off
@@ -53,14 +53,17 @@ _SOURCES = frozenset((
     ".j2", ".jinja", ".tmpl", ".template", ".mk", ".cmake",
 ))
 # fmt: on
+# A job may show its script first.
+_LOG_NAMES = re.compile(r"slurm-\d|.*\.(?:out|err|log|stdout|stderr|[oe]\d+)\Z", re.IGNORECASE)
 _SOURCE_NAMES = frozenset(("makefile", "dockerfile", "jenkinsfile"))
 
 
 def is_source(file: str, head: bytes) -> bool:
     """Tell whether a file is a script, a page or a program's source, where a launcher's line started nothing."""
     path = PurePath(file)
-    named = path.suffix.lower() in _SOURCES or path.name.lower() in _SOURCE_NAMES
-    return named or _SOURCE.search(head) is not None
+    if path.suffix.lower() in _SOURCES or path.name.lower() in _SOURCE_NAMES:
+        return True
+    return _LOG_NAMES.match(path.name) is None and _SOURCE.search(head) is not None
 
 
 def programs_of(parser: Parser) -> tuple[str, ...]:

@@ -231,8 +231,9 @@ def _of_a_log(runs: Iterator[Run], block: Block, source: bool, head: bytes) -> I
     if not held or (source and all(run.status in _NOTHING for run in held)):
         return
     texts = (block.first.text, head.decode("utf-8", "replace"), *(run.reason for run in held))
-    if not any(map(_PLACEHOLDER.search, texts)):
-        yield from held
+    form = any(map(_PLACEHOLDER.search, texts))
+    # What a program says of its options looks like a form, and is there where it was refused.
+    yield from (run for run in held if run.status is RunStatus.FAILED or not form)
 
 
 def _parse(parser: Parser, block: Block) -> Iterator[Run]:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from result_runs import noisy, stream_run, write_logs
+from factories import write_records
+from result_runs import noisy, run_record, stream_run, write_logs
+from transect.domain.cell import Cell
 
 
 def month(
@@ -94,8 +96,66 @@ def test_refused_runs_are_failures_of_their_cell_and_no_numbers(tmp_path, compar
     again = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 2, 4))}
     write_logs(tmp_path / "b", "logs", again | bad)
     code, facts = compared()
-    told = {one["metric"]: one["outcome"] for one in facts["others"][0]["lines"]}
-    assert code == 4 and told == {None: "worse", "memory_bandwidth": "same"}
+    told = {one["metric"]: (one["outcome"], one["sureness"]) for one in facts["others"][0]["lines"]}
+    assert code == 0
+    assert told == {None: ("worse", "tentative"), "memory_bandwidth": ("same", "firm")}
+
+
+@pytest.mark.parametrize(("amount", "code"), [(1, 5), (3, 4)])
+def test_that_all_runs_failed_is_firm_where_there_are_several(tmp_path, compared, amount, code):
+    for name, how in (("a", {}), ("b", {"status": "failed", "reason": "killed"})):
+        runs = {f"x/{n}.out": stream_run(1000 + n, **how) for n in range(amount)}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[0] == code
+
+
+@pytest.mark.parametrize("name", ["new/stream-9.out", "y/renamed.log"])
+def test_a_copy_of_a_log_by_another_name_is_no_further_run(tmp_path, compared, name):
+    runs = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 1, 4))}
+    copies = {f"{n}/{name}": run for n, run in enumerate(runs.values())}
+    write_logs(tmp_path / "a", "logs", runs)
+    write_logs(tmp_path / "b", "logs", copies)
+    assert compared()[1]["others"][0]["same_measurement"]
+
+
+SETTINGS = [
+    {"ordering_inter_file": ["constant task offset", "no tasks offsets"]},
+    {"use-host-mpi": ["0", "1"]},
+    {"time_based": ["0", "1"]},
+    {"command": ["mdtest -w 0 -d /a", "mdtest -w 4096 -d /a"]},
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=[next(iter(one)) for one in SETTINGS])
+def test_a_setting_whose_name_has_a_word_of_places_or_times_is_one(tmp_path, compared, setting):
+    ((key, values),) = setting.items()
+    for place, (name, value) in enumerate(zip("ab", values, strict=True)):
+        rates = noisy(100, place, 3)
+        runs = {f"x/{n}.out": stream_run(r, **{key: value}) for n, r in enumerate(rates)}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[1]["others"][0]["pairs"] == 0
+
+
+def test_a_command_that_differs_in_where_it_ran_is_no_other_setting(tmp_path, compared):
+    for place, name in enumerate("ab"):
+        told = f"/{name}/mdtest -n 10 -d /{name} -o out-2026-08-0{place + 1}"
+        runs = {f"x/{n}.out": stream_run(r, command=told) for n, r in enumerate(noisy(1, place, 3))}
+        write_logs(tmp_path / name, "logs", runs)
+    assert compared()[1]["others"][0]["pairs"] == 1
+
+
+@pytest.mark.parametrize(
+    "benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500", "dl-training"]
+)
+def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_firm(tmp_path, compared, benchmark):
+    for place, name in enumerate("ab"):
+        runs = {
+            f"x/{n}.out": stream_run(r, benchmark=benchmark, date=f"{n}")
+            for n, r in enumerate(noisy(1000 - 300 * place, place, 4))
+        }
+        write_logs(tmp_path / name, "logs", runs)
+    code, facts = compared()
+    assert code == 5 and set(lines_of(facts).values()) == {("worse", "tentative")}
 
 
 def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
@@ -104,16 +164,19 @@ def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
     return code, json.loads(out)
 
 
-def test_a_history_has_a_run_for_each_day_that_an_archive_tells(tmp_path, transect):
+@pytest.mark.parametrize(("benchmark", "sureness"), [("stream", "firm"), ("osu", "tentative")])
+def test_a_history_has_a_run_for_each_day_that_an_archive_tells(
+    tmp_path, transect, benchmark, sureness
+):
     rates = [*noisy(1000, 1, 7), *noisy(800, 2, 7)]
     runs = {
-        f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(rate)
+        f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(rate, benchmark=benchmark)
         for day, rate in enumerate(rates)
     }  # fmt: skip
     code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
     assert code == 0 and len(facts["runs"]) == 14
     (change,) = facts["changes"]
-    assert (change["run"], change["outcome"], change["sureness"]) == (7, "worse", "firm")
+    assert (change["run"], change["outcome"], change["sureness"]) == (7, "worse", sureness)
 
 
 def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_order(
@@ -128,6 +191,71 @@ def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_or
         "2026-10",
     ]
     assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
+
+
+@pytest.mark.parametrize("source", ["x-archive", "archive", "link"])
+def test_folders_of_a_path_by_any_name_tell_days_and_systems(tmp_path, transect, source):
+    runs = {
+        f"2026-08-0{day}/{system}/archive/{day}.out": stream_run(rate)
+        for system, seed in (("alpha", 1), ("beta", 2))
+        for day, rate in enumerate(noisy(1000, seed, 3), start=1)
+    }
+    told = [{"file": f"/archive/x/archive/{name}", **run} for name, run in runs.items()]
+    record = run_record(Cell.of(stage="ingest", source=source), {}, details={"runs": told})
+    code, facts = followed(transect, write_records(tmp_path / "all", record))
+    assert code == 0 and len(facts["runs"]) == 3
+    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {
+        "alpha",
+        "beta",
+    }
+
+
+@pytest.mark.parametrize("other", ["2026-08", "2026-10"])
+def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
+    days = {"alpha": "2026-08", "beta": other} | (
+        {"alpha.2": "2026-09"} if other > "2026-09" else {}
+    )
+    for place, (name, date) in enumerate(days.items()):
+        runs = {
+            f"{date}-{1 + 3 * n:02}/{name.partition('.')[0]}/{n}.out": stream_run(r)
+            for n, r in enumerate(noisy(1000 - 300 * (name == "beta"), place, 3))
+        }
+        write_logs(tmp_path / "all" / name, "archive", runs)
+    code, facts = followed(transect, tmp_path / "all")
+    assert code == 0 and not facts["changes"]
+    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {
+        "alpha",
+        "beta",
+    }
+
+
+def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
+    rates = noisy(1000, 1, 2)
+    runs = {
+        f"{folder}/alpha/{name}": stream_run(rate)
+        for rate, day in zip(rates, ("2026-08-05", "2026-09-07"), strict=True)
+        for folder, name in (("2026-08", "a.out"), (day, "b.out"), ("c", f"{rate:.0f}.out"))
+        if folder[:7] in day or folder == "c"
+    }
+    code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
+    assert code == 0 and [one["at"][:10] for one in facts["runs"]] == ["2026-08-05", "2026-09-07"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["tool-2022.10/1.out", "tool-2022.11/2.out", "tool-2023.10/3.out"],
+        ["slurm-20260801.out", "slurm-20260802.out", "slurm-20260803.out"],
+        ["202608.out", "202609.out", "202610.out"],
+    ],
+    ids=["versions", "jobs", "six digits"],
+)
+def test_versions_and_numbers_of_jobs_are_no_days(tmp_path, transect, names):
+    runs = {
+        f"alpha/{name}": stream_run(r) for name, r in zip(names, noisy(1000, 1, 3), strict=True)
+    }
+    code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
+    assert code == 5 and len(facts["runs"]) == 1
 
 
 def test_runs_that_share_no_cell_are_no_history(tmp_path, transect):

@@ -206,7 +206,8 @@ def test_stream_of_microsoft_has_rates_and_no_times() -> None:
     assert [(m.name, m.printed) for m in run.metrics] == [
         ("read", "244"), ("copy", "377"), ("scale", "375"), ("add", "519"), ("triad", "515"), ("write", "228"),
     ]  # fmt: skip
-    assert run.parameters == {"cores": 2, "threads_requested": 4, "repetitions": 6}
+    told = {"cores": 2, "threads_requested": 4, "repetitions": 6, "vector_megabytes": "64.0"}
+    assert run.parameters == told
     (cut,) = scan(STREAM_MICROSOFT[: STREAM_MICROSOFT.index("Write:")])
     assert (cut.status, "no row for write" in cut.reason) == ("truncated", True)
     assert [r.status for r in scan(STREAM_MICROSOFT * 2)] == ["ok", "ok"]

@@ -120,6 +120,27 @@ def test_the_name_of_a_file_tells_a_script_too() -> None:
     assert [run.benchmark for run in scanned] == ["unknown"]
 
 
+@pytest.mark.parametrize("name", ["slurm-7.out", "hpl.log", "job.o123"])
+def test_a_log_that_shows_its_script_first_and_ends_in_silence_is_no_script(name: str) -> None:
+    head = WHOLE["stream"].text
+    head = SCRIPT.replace("xhpl", "stream_c.exe") + head[: head.index("Function")]
+    for text, benchmark in ((SCRIPT, "hpl"), (head, "stream")):
+        scanned = scanner_of(None).scan(io.BytesIO(text.encode()), f"/logs/{name}")
+        assert [(run.benchmark, str(run.status)) for run in scanned] == [(benchmark, "truncated")]
+
+
+def test_a_ruler_of_a_log_is_no_fence_of_a_page() -> None:
+    head = WHOLE["stream"].text
+    head = head[: head.index("Function")]
+    assert told(f"{'~' * 60}\n{head}")[0][:2] == ("stream", "truncated")
+    assert told(f"~~~\n{head}")[0][0] == "unknown"
+
+
+def test_a_program_that_explains_its_options_as_it_dies_has_failed() -> None:
+    died = "STREAM version $Revision: 5.10 $\nusage: stream -n <number>\nsrun: error: n1: task 0: Exited with exit code 2\n"
+    assert told(died)[0][:2] == ("stream", "failed")
+
+
 @pytest.mark.parametrize("words", ["XXX.XX", "[FILL IN]", "<value>"])
 def test_a_form_that_nobody_filled_in_is_no_log(words: str) -> None:
     for name in (

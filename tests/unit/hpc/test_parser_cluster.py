@@ -108,9 +108,62 @@ def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> No
         assert (str(run.status), run.parameters["rank"]) == (status, 0)
 
 
+def test_the_sizes_of_a_torchtitan_training_are_its_settings() -> None:
+    told = scan(logs.TITAN)[0].parameters
+    assert {"local_batch_size": 4, "global_batch_size": 32, "sequence_length": 2048}.items() <= (
+        told.items()
+    )
+
+
 def test_thousands_are_parted_by_commas() -> None:
     run = scan(logs.TITAN.replace("tps: 950", "tps: 11,500").replace("tps: 960", "tps: 11,600"))[0]
     assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]
+
+
+def test_perftest_says_mib_today_for_what_it_called_mb() -> None:
+    (run,) = scan(logs.PERFTEST.replace("MB/sec", "MiB/sec"))
+    assert run.status == "ok" and run.metrics[1].normalised.value == 244.14 * 2**20
+
+
+def test_columns_of_perftest_that_are_not_known_shift_no_number() -> None:
+    (run,) = scan(logs.PERFTEST.replace("BW average[MB/sec]", "BW average[GB/sec]"))
+    assert run.status == "truncated" and not run.metrics
+
+
+def test_how_often_perftest_did_it_in_given_seconds_is_no_setting() -> None:
+    assert scan(logs.PERFTEST)[0].parameters["iterations"] == 5000
+    assert "iterations" not in scan(logs.PERFTEST_BOTH)[0].parameters
+
+
+def test_a_case_of_nvbandwidth_with_another_name_gives_and_takes_no_number() -> None:
+    case = "Running {0}.\nsome copy (GB/s)\n           0         1\n 0     {1}     {1}\n\nSUM {0} {2}\n"
+    known = case.format("host_to_device_memcpy_ce", "55.50", "111.00")
+    other = case.format("device_local_copy_new", "99.25", "198.50")
+    waived = "Running device_to_host_memcpy_sm.\nWaived: \n"
+    runs = scan(f"nvbandwidth Version: v0.10.0\n\n{known}{waived}{other}")
+    assert [(run.variant, str(run.status), run.metrics[0].printed) for run in runs] == [
+        ("host_to_device_memcpy_ce", "ok", "111.00"),
+        ("device_local_copy_new", "ok", "198.50"),
+    ]
+    assert {run.parameters["gpus"] for run in runs} == {2}
+    (lost,) = scan(known.replace("SUM host", "SUM host_or"))
+    assert lost.status == "truncated" and not lost.metrics
+
+
+def test_heads_of_sacct_that_are_set_to_the_right_have_their_jobs() -> None:
+    table = (
+        "       JobID    JobName      State    Elapsed \n"
+        "------------ ---------- ---------- ---------- \n"
+        "7                 train  COMPLETED   00:10:00 \n"
+        "7.batch           batch  COMPLETED   00:10:00 \n"
+        "8_[1-3%2]         train    PENDING   00:00:00 \n"
+    )
+    runs = scan(table)
+    assert [(run.parameters["job_id"], str(run.status)) for run in runs] == [
+        ("7", "ok"),
+        ("8_[1-3%2]", "truncated"),
+    ]
+    assert runs[0].metrics[0].normalised.value == 600
 
 
 def test_both_ways_are_one_variant_and_one_way_another() -> None:

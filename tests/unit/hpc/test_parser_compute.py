@@ -198,6 +198,13 @@ def test_hpcg_rating_line_of_another_run_is_a_run_of_its_own() -> None:
     assert [printed(r) for r in runs] == ["1.35932", "7.5"]
 
 
+def test_a_quick_run_of_hpcg_may_count_a_part_of_its_setup() -> None:
+    statuses = [
+        str(scan(HPCG.replace("1.35932", told))[0].status) for told in ("1.366", "1.357", "1.377")
+    ]
+    assert statuses == ["ok", "invalid", "invalid"]
+
+
 def test_hpcg_of_version_2_does_not_count_the_setup() -> None:
     old = HPCG.replace("version=3.1", "version=2.4").replace("1.35932", "1.37496")
     assert [r.status for r in scan(old)] == ["ok"]

@@ -102,7 +102,7 @@ def test_nccl_several_types_are_told_apart_by_phase() -> None:
 )
 def test_nccl_rows_cut_by_what_nccl_itself_says(info: str) -> None:
     whole = first(NCCL)
-    for cut in (rf"\1{info}\2{info}\4", rf"\1{info}\2\4", rf"\1\2{info}\4"):
+    for cut in (rf"\1{info}\2{info}\4", rf"\1{info}\2\4", rf"\1\2{info}\4", rf"\1\2\4{info}"):
         text = NCCL_ROW.sub(cut, NCCL)
         assert text.count("NCCL INFO") >= 4
         run = first(text)

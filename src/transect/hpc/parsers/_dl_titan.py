@@ -22,6 +22,9 @@ _TITAN = re.compile(_LOGGER + _STEP)
 _STARTS = re.compile(
     _LOGGER + r"Training starts at step \d{1,12}[^\n]{0,200}?total steps (\d{1,12})"
 )
+_SIZES = re.compile(
+    r"((?:local|global) batch size|sequence length|gradient accumulation steps) (\d{1,12})"
+)
 _ENDED = re.compile(_LOGGER + r"Training completed\s*$")
 _FSDP = re.compile(
     rf"I \[train\.py:\d{{1,6}}\] Batch (\d{{1,12}}) Loss: ({NUMBER}), Speed: ({NUMBER}) samples/sec, lr: ({NUMBER})"
@@ -70,6 +73,8 @@ def read_titan(training: Training, text: str) -> bool:
     elif (match := _STARTS.match(text)) is not None:
         training.variants.add("torchtitan")
         training.planned = int(match[1])
+        for name, value in _SIZES.findall(text):
+            training.parameter(name.replace(" ", "_"), int(value))
     elif _ENDED.match(text):
         training.ended = "Training completed"
     else:

@@ -104,6 +104,8 @@ class Test:
         """
         said = _INFO.search(text)
         text = text[: said.start()] if said else text
+        if said and (found := row(text, self.columns)) is not None:
+            return found
         cells = text.split(None, 40)
         if len(cells) >= 3 and _SIZES.match(text) and not is_number(cells[2]):
             # No larger one while the last is not over: two programs print at once, and no half tells whose it is.

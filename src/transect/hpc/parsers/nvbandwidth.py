@@ -19,11 +19,12 @@ from transect.hpc.values import NUMBER, last_digit, number
 
 __all__ = ["Nvbandwidth"]
 
-_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm|copy)"
-_RUNNING = re.compile(rf"Running ({_CASE})\.\s*$")
+_CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm|copy|tma)"
+# After the first of its lines any name is one of a case.
+_RUNNING = re.compile(r"Running ([a-z]\w{2,80})\.\s*$")
 _TITLE = re.compile(r"\S[^\n]{2,80}\((GB/s|ns)\)\s*$")
 _ROW = re.compile(rf"(\S{{1,40}})((?:\s+(?:{NUMBER}|N/A))+)\s*$")
-_SUM = re.compile(rf"SUM ({_CASE}) ({NUMBER})\s*$")
+_SUM = re.compile(rf"SUM ([a-z]\w{{2,80}}) ({NUMBER})\s*$")
 _FACT = re.compile(
     r"(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): *(\S{1,40})|Device 0: ([^(\n]{2,80})"
 )
@@ -71,7 +72,9 @@ class Nvbandwidth(Parser):
             elif line.cut:
                 continue  # a number may have lost digits
             elif (total := _SUM.match(text)) is not None:
-                yield _run(draft, cells, total[2])
+                yield _run(draft, cells, total[2] if total[1] == draft.variant else None)
+                draft = None
+            elif text.startswith("Waived") and not cells:
                 draft = None
             elif (title := _TITLE.match(text)) is not None:
                 draft.parameters["unit"] = title[1]
@@ -98,7 +101,8 @@ def _draft(block: Block, line: int, case: str, facts: dict[str, str]) -> Draft:
 
 def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     unit = str(draft.parameters.pop("unit", "GB/s"))
-    draft.parameters.pop("columns", None)
+    if columns := draft.parameters.pop("columns", None):
+        draft.parameters["gpus"] = columns  # over which its sum is taken
     values = [number(one) for one in cells]
     known = [one for one in values if one is not None]
     if known:
@@ -108,7 +112,7 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
         return draft.run()
     higher = unit == "GB/s"
     # A copy within one device goes over no link.
-    linked = higher and not draft.variant.endswith("_copy")
+    linked = higher and "_local_" not in draft.variant
     draft.reading("sum", total, unit, Direction.HIGHER if higher else Direction.LOWER,
                   registered="link_bandwidth" if linked else None)  # fmt: skip
     ends = [last_digit(one) for one in cells if number(one) is not None]
@@ -150,5 +154,6 @@ def _json(block: Block) -> Iterator[Run]:
             )
         matrix: Any = case.get("bandwidth_matrix")
         cells = [str(one) for row in matrix for one in row] if isinstance(matrix, list) else []
+        draft.parameters["columns"] = len(matrix[0]) if cells else 0
         total = case.get("sum") if case.get("status") == "Passed" else None
-        yield _run(draft, cells, None if total is None else repr(total))
+        yield _run(draft, cells, None if total is None else str(total))

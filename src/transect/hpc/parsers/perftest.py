@@ -1,6 +1,6 @@
 """perftest: `ib_write_bw`, `ib_read_lat` and their likes, one size or a sweep (`-a`), one way or both.
 
-`MB/sec` counts 2^20 bytes (perftest_resources.c: `format_factor`), `Gb/sec` 10^9 bits. The rate of messages times
+`MB/sec` counts 2^20 bytes (perftest_resources.c: `format_factor`) and is called `MiB/sec` today, `Gb/sec` 10^9 bits. The rate of messages times
 their size is the bandwidth: both are recomputed from each other.
 """
 
@@ -25,19 +25,20 @@ _TITLE = re.compile(
 )
 _HEAD = re.compile(r"#bytes[ \t]+(?:#sl[ \t]+)?#iterations[ \t]+(?:BW |t_)")
 _COLUMNS = re.compile(
-    r"#bytes|#sl|#iterations|(?:BW|MsgRate) ?(?:peak|average|Port\d)?\[[^\]]{1,12}\]|t_\w+\[usec\]|99(?:\.9)?% percentile\[usec\]"
-    r"|CPU_Util\[%\]"
+    r"#bytes|#sl|#iterations|(?:BW|MsgRate) ?(?:peak|average|Port\d)?\[(?:MB/sec|MiB/sec|Gb/sec|Mpps)\]|t_\w+\[usec\]|99(?:\.9)?% percentile\[usec\]"
+    r"|CPU_Util\[%\]|tps average"
 )
 _ROW = re.compile(rf"\d{{1,12}}(?:\s+(?:{NUMBER})){{2,12}}\s*$")
 _PAIR = re.compile(
-    r"(Device|Number of qps|Connection type|Transport type|TX depth|Mtu|Link type|Dual-port|CQ Moderation|Max inline data)"
+    r"(Device|Number of qps|Connection type|Transport type|TX depth|Mtu|Link type|Dual-port|CQ Moderation|Max inline data"
+    r"|Use (?:CUDA|ROCm) memory)"
     r"\s*: (\S{1,40})"
 )
 _RULE = re.compile(r"-{40,}\s*$")
 _STOP = re.compile(
     r"(?:Couldn't |Failed |Unable |Completion with error|Failed status|Problems with|Did not detect)[^\n]{0,160}"
 )
-_UNITS = {"MB/sec": "MiB/s", "Gb/sec": "Gb/s"}
+_UNITS = {"MB/sec": "MiB/s", "MiB/sec": "MiB/s", "Gb/sec": "Gb/s"}
 _FACTORS = {"MiB/s": 2.0**20, "Gb/s": 1.25e8}
 
 
@@ -75,7 +76,8 @@ class Perftest(Parser):
                 words = [title[1].lower(), "bidirectional" if title[2] else "", title[3].lower()]
                 draft.variant = " ".join(word for word in words if word)
             elif head is not None:
-                columns = _COLUMNS.findall(text)
+                # Beside a column that is not known no number is known to be of which.
+                columns = [] if _COLUMNS.sub("", text).strip() else _COLUMNS.findall(text)
                 draft.variant = draft.variant or ("latency" if "t_" in text else "bw")
             elif columns and _ROW.match(text):
                 if not closed and not line.cut and len(draft.metrics) < MOST_ROWS:
@@ -94,7 +96,9 @@ class Perftest(Parser):
 
 def _row(draft: Draft, cells: dict[str, str]) -> None:
     size = int(cells["#bytes"])
-    draft.parameters["iterations"] = int(cells.get("#iterations", "0"))
+    if not any(name.startswith("BW peak") and not number(cells[name]) for name in cells):
+        # A run of some seconds (`-D`) prints no peak: how often it did it is a result then, and no setting.
+        draft.parameters["iterations"] = int(cells.get("#iterations", "0"))
     phase = f"sl {cells['#sl']}" if "#sl" in cells else None
     for column, printed in cells.items():
         name, _, unit = column.rstrip("]").partition("[")

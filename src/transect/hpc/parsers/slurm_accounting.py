@@ -28,7 +28,7 @@ _SEFF = re.compile(rf"State: ({_STATES})[^\n(]{{0,40}}\(exit code (\d{{1,6}})\)"
 # Of words in a sentence one blank parts the first two.
 _HEAD = re.compile(r"JobID(?:Raw)?(?:\||[ \t]{2,})[^\n]{0,2000}?\bState\b")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*$")
-_ROW = re.compile(r"\d{1,12}(?:_\d{1,9}|_\[|\+\d{1,6}|\.[\w+]{1,20})?[\s|]")
+_ROW = re.compile(r"\d{1,12}(?:_\d{1,9}|_\[[^\]\s]{1,80}\]?|\+\d{1,6}|\.[\w+]{1,20})?[\s|]")
 _FACT = re.compile(
     r"(Nodes|Cores per node|Cores|CPU Utilized|CPU Efficiency|Job Wall-clock time|Memory Utilized|Memory Efficiency): ([^\n]{1,120})"
 )
@@ -80,7 +80,8 @@ class SlurmAccounting(Parser):
                 if seff is not None:
                     yield _judged(seff)
                     seff = None
-                head, columns = plain, []
+                # Earlier versions set the first column's head to the right: blanks before it count.
+                head, columns = text, []
                 if state is not None:
                     seff = Draft(
                         block=block, benchmark=self.benchmark, line=line.number, variant="seff"
@@ -91,9 +92,9 @@ class SlurmAccounting(Parser):
             elif seff is not None and (fact := _FACT.match(plain)) is not None:
                 _fact(seff, fact[1], fact[2].strip())
             elif head and _DASHES.match(plain) and not columns:
-                columns = _fixed(head, plain)
+                columns = _fixed(head, text)
             elif columns and _ROW.match(plain + " "):
-                cells = _cells(columns, plain)
+                cells = _cells(columns, plain if "|" in head else text)
                 if cells is not None and line.cut and not list(cells.values())[-1]:
                     continue  # a row that has lost its end
                 if cells is None:
@@ -142,7 +143,8 @@ def _fact(draft: Draft, name: str, value: str) -> None:
     elif name == "CPU Utilized":
         draft.parameters["cpu_utilized"] = seconds_of(value) or 0.0
     elif name in ("Nodes", "Cores per node", "Cores"):
-        draft.parameters[name.lower().replace(" ", "_")] = value
+        # What is told once more is another job's, of a site's own seff.
+        draft.parameters.setdefault(name.lower().replace(" ", "_"), value)
 
 
 def _elapsed(draft: Draft, printed: str) -> float | None:

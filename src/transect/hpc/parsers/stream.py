@@ -201,6 +201,7 @@ def _read_fact(output: _Output, text: str) -> None:
     facts = output.facts
     if text.startswith(_OF_MICROSOFT):
         output.variant = "microsoft"
+        facts["vector_megabytes"] = text.removeprefix(_OF_MICROSOFT).split()[0]
     elif (match := _MICROSOFT.match(text)) is not None:
         key = {"threads": "threads_requested", "Iterations": "repetitions", None: "cores"}[match[2]]
         facts[key] = int(match[1] or match[3])

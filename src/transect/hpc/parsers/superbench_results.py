@@ -54,7 +54,9 @@ class SuperBenchResults(Parser):
         success="the return code 0",
         failure="another return code (`failed`), a number that is none",
     )
-    starts = (r'\{"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',)
+    starts = (
+        r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',
+    )
     wants = starts
 
     def sniff(self, line: Line) -> bool:

@@ -40,9 +40,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
     if len(winners) == 1 and None not in winners:
         best = str(next(iter(winners)))
         others = [clean(one) for one in systems if one != best]
-        times = (
-            f"{factors[0]:.3g}" if len(factors) == 1 else f"{factors[0]:.3g} to {factors[-1]:.3g}"
-        )
+        times = " to ".join(dict.fromkeys(f"{one:.3g}" for one in (factors[0], factors[-1])))
         claim = f"{clean(best)} is {times} times as fast as {names(others)} in {amount} of {_named(cell)}"
     else:
         # Some of it may be decided: what is not keeps the whole open.
