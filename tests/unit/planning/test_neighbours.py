@@ -43,6 +43,11 @@ FORMS = {
     "behind a word": "try: import helper\nexcept ImportError: pass",
     "of a name": "from helper import (\n    one,\n    two)",
     "continued": "import os, \\\n    helper",
+    "continued before": "from helper \\\n    import one",
+    "tabulated": "from\thelper import\tone",
+    "beside a comment in parentheses": "from os import (\n    path,  # as in x)\n    sep)\nimport helper",
+    "named by a format": "import importlib\nh = importlib.import_module(name='helper')",
+    "by its location": "import os\nf = f'{os.path.dirname(__file__)}/helper.py'",
     "relative": "from . import helper",
     "by name": "import importlib\nh = importlib.import_module('helper')",
     "as a file": "import runpy, pathlib\nrunpy.run_path(str(pathlib.Path(__file__).parent / 'helper.py'))",
@@ -88,6 +93,26 @@ def test_the_packages_of_a_stage_in_a_plugin_folder_and_compiled_modules_are_fol
     assert followed(ground) == {
         "mine/plugin.py", "mine/__init__.py", "mine/fast.cpython-311-x86_64-linux-gnu.so"
     }  # fmt: skip
+
+
+def test_what_is_installed_below_the_study_is_its_environments(ground, monkeypatch):
+    """A virtual environment in the study's folder, and a Python in the home folder that a study lies in."""
+    installed = ground / ".venv/lib/python3/site-packages"
+    write(ground, **{".venv/lib/python3/site-packages/framework/__init__": "import below"})
+    write(ground, **{".venv/lib/python3/below": "", ".venv/lib/python3/json": ""})
+    write(ground / "mine", plugin="import framework, json")
+    sys.path += [str(installed), str(installed.parent)]
+    monkeypatch.setattr(sys, "prefix", str(ground / ".venv"))
+    assert followed(ground) == {"mine/plugin.py"}
+
+
+def test_a_long_word_in_quotes_is_no_name_of_a_file(ground):
+    write(
+        ground / "mine",
+        plugin=f"import helper\nTABLE = '{'a' * 5000}', '{'b' * 5000}.py'",
+        helper="",
+    )
+    assert followed(ground) == {"mine/plugin.py", "mine/helper.py"}
 
 
 def test_files_are_named_from_the_study_on_so_that_two_of_a_name_are_told_apart(ground):
