@@ -27,8 +27,6 @@ __all__ = ["SILENT_S", "Held", "process_start", "still_lives", "user_name"]
 _BEAT_S = 15.0
 # A file system that hangs for a minute, or shows times a minute late, kills nobody.
 SILENT_S = 180.0
-# The holder writes who it is right after the create.
-_YOUNG_S = 5.0
 
 
 def user_name() -> str:
@@ -102,7 +100,7 @@ class Held:
         """End it, if it is ours."""
         self._ended.set()
         with self._turn:
-            if self.held and self._is_ours() is not False:
+            if self.held and self._is_ours():
                 self.path.unlink(missing_ok=True)
             self.held = False
 
@@ -116,8 +114,13 @@ class Held:
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
-        with os.fdopen(handle, "w") as stream:
-            json.dump(facts | self._more, stream)
+        try:
+            with os.fdopen(handle, "w") as stream:
+                json.dump(facts | self._more, stream)
+        except OSError:
+            # One that says nothing would keep everybody out.
+            self.path.unlink(missing_ok=True)
+            raise
         return True
 
     def _look(self) -> tuple[str, dict[str, Any] | None]:
@@ -125,7 +128,7 @@ class Held:
         text = ""
         try:
             text = self.path.read_text()
-            silent_s = self._silent_s()
+            silent_s = self._silent_s(self.path)
             facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
             return text, facts if still_lives(facts, silent_s) else None
         except FileNotFoundError:
@@ -133,11 +136,11 @@ class Held:
         except PermissionError:
             return text, {}  # another user's: nobody can tell from here
         except (ValueError, KeyError, TypeError):
-            # Half written: one of this second counts, an older one is a dead process's.
-            return text, {} if self._silent_s() < _YOUNG_S else None
+            # Its holder writes right after the create.
+            return text, {} if self._silent_s(self.path) < SILENT_S else None
 
-    def _silent_s(self) -> float:
-        """Return for how long its holder gave no sign of life, by the file system's own clock."""
+    def _silent_s(self, path: Path) -> float:
+        """Return for how long a file's owner gave no sign of life, by the file system's own clock."""
         probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             probe.touch()
@@ -147,17 +150,27 @@ class Held:
         finally:
             with contextlib.suppress(OSError):
                 probe.unlink()
-        return now - self.path.stat().st_mtime
+        return now - path.stat().st_mtime
 
     def _remove(self, seen: str) -> None:
-        """Remove the file of a dead holder, but not one that another put in its place meanwhile."""
-        aside = self.path.with_name(f".{self.path.name}.{self._token}")
-        with contextlib.suppress(FileNotFoundError):
-            self.path.rename(aside)
-            if aside.read_text() == seen:
-                aside.unlink()
-            else:
-                aside.rename(self.path)
+        """Remove the file of a dead holder, but not one that another put in its place meanwhile.
+
+        One at a time, by a file beside it: nobody else may between the look and the removal.
+        """
+        turn = self.path.with_name(f".{self.path.name}.removal")
+        try:
+            os.close(os.open(turn, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):
+                if self._silent_s(turn) > SILENT_S:  # it was killed right there
+                    turn.unlink()
+            return
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                if self.path.read_text() == seen:
+                    self.path.unlink()
+        finally:
+            turn.unlink(missing_ok=True)
 
     def _is_ours(self) -> bool | None:
         """Tell whether the file says that we hold it; None when there is none or it cannot be read."""

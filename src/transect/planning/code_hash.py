@@ -107,7 +107,7 @@ def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     # What is installed is the environment's, wherever it lies.
     installed = (sys.prefix, sys.base_prefix, site.getusersitepackages())
     searched = [one for one in map(Path, sys.path) if not any(map(one.is_relative_to, installed))]
-    more = [one.resolve() for one in (*named, *searched) if os.path.isdir(one)]
+    more = [one.resolve() for one in (*named, *searched) if os.path.isdir(one)]  # noqa: PTH112 no error for any text
     below = (one for one in more if any(map(one.is_relative_to, grounds)))
     return list(dict.fromkeys([*near, *below]))
 
@@ -137,7 +137,8 @@ def _neighbours(path: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
             base = place.joinpath(*module.split("."))
             found |= {_module_at(base), *base.parent.glob(f"{base.name}.*so")}
     scripts = [name for name in _words(text) if name.endswith(".py")]
-    found |= {f for name in scripts for place in places if os.path.isfile(f := place / name)}
+    tried = (place / name for name in scripts for place in places)
+    found |= {file for file in tried if os.path.isfile(file)}  # noqa: PTH113 no error for any text
     return frozenset(file for file in found if file is not None)
 
 

@@ -140,12 +140,38 @@ def test_of_two_that_find_a_dead_holder_one_takes_over(tmp_path):
     seen = path.read_text()
     faster, slower = Held(path, pytest.fail), Held(path, pytest.fail)
     assert faster.take() is None
+    changed = path.stat().st_ctime_ns
     slower._remove(seen)
+    # Not even moved away for a moment, in which a third one could take it.
+    assert path.stat().st_ctime_ns == changed
     assert (slower.take() or {})["pid"] == os.getpid()
     faster.beat()
     assert faster.held and not slower.held
     faster.give_back()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dead_holder_is_removed_by_one_at_a_time(tmp_path):
+    path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
+    turn = held_by(tmp_path / ".x.json.removal")
+    held = Held(path, pytest.fail)
+    assert held.take() == {}
+    # Who had the turn was killed.
+    held_by(turn, silent_s=SILENT_S + 5)
+    assert held.take() is None
+    held.give_back()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_path):
+    path = held_by(tmp_path / "x.json", silent_s=60)
+    path.write_text("")
+    os.utime(path, (time.time() - 60,) * 2)
+    held = Held(path, pytest.fail)
+    assert held.take() == {}
+    os.utime(path, (1, 1))
+    assert held.take() is None
+    held.give_back()
 
 
 def test_a_pid_that_is_used_again_is_another_process():
