@@ -12,7 +12,7 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
-from transect.execution.locks import SILENT_S, Held
+from transect.execution.locks import SILENT_S, Held, is_here
 from transect.execution.slurm_run import jobs_named
 
 __all__ = ["Claim", "cannot_write"]
@@ -72,9 +72,9 @@ class Claim:
             f"study '{self._paths.study}' in results folder {self._paths.results} is in use by {who}: "
             "wait for it, or use another folder with --config results=FOLDER"
         )
-        if holder.get("host") != os.uname().nodename:
+        if not holder or not is_here(holder):
             text += (
-                f". It is on another host, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
+                f". It is on another host or in another container, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
                 f"ago: after {SILENT_S:.0f} s without any it counts as ended, and whoever then starts "
                 "the study cancels the jobs that it left"
             )

@@ -15,6 +15,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import psutil
 
 from transect.execution.scheduler import runs
 
-__all__ = ["SILENT_S", "Held", "process_start", "still_lives", "user_name"]
+__all__ = ["SILENT_S", "Held", "is_here", "process_start", "still_lives", "user_name"]
 
 _BEAT_S = 15.0
 # A file system that hangs for a minute, or shows times a minute late, kills nobody.
@@ -42,13 +43,28 @@ def process_start(pid: int | None = None) -> float:
     return float(psutil.Process(pid).create_time())
 
 
+@cache
+def _kernel() -> str:
+    """Tell apart hosts of one name, and containers of one host that do not see each other's processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def is_here(facts: dict[str, Any]) -> bool:
+    """Tell whether the process of `host` and perhaps `kernel` is one of those that can be seen from here."""
+    return facts["host"] == os.uname().nodename and facts.get("kernel", _kernel()) == _kernel()
+
+
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
     """Tell whether the process of `host`, `pid`, `created` and perhaps `slurm_job` still runs.
 
     One on another host: as Slurm says of its job; where that says nothing, unless it gave no sign of
     life for `silent_s`, the seconds since the last one.
     """
-    if facts["host"] != os.uname().nodename:
+    if not is_here(facts):
         job = facts.get("slurm_job")
         # A job that was requeued is not what it was before.
         told = runs(str(job)) if job and job != os.environ.get("SLURM_JOB_ID") else None
@@ -107,7 +123,7 @@ class Held:
     def _create(self) -> bool:
         facts = {
             "user": user_name(), "pid": os.getpid(), "host": os.uname().nodename,
-            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "kernel": _kernel(), "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "created": process_start(), "token": self._token,
         }  # fmt: skip
         try:
@@ -127,7 +143,7 @@ class Held:
         """Return what the file says, and who holds it; None when that one has died."""
         text = ""
         try:
-            text = self.path.read_text()
+            text = self.path.read_text(errors="replace")
             silent_s = self._silent_s(self.path)
             facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
             return text, facts if still_lives(facts, silent_s) else None
@@ -167,7 +183,7 @@ class Held:
             return
         try:
             with contextlib.suppress(FileNotFoundError):
-                if self.path.read_text() == seen:
+                if self.path.read_text(errors="replace") == seen:
                     self.path.unlink()
         finally:
             turn.unlink(missing_ok=True)

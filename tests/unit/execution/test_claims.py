@@ -180,6 +180,18 @@ def test_a_pid_that_is_used_again_is_another_process():
     assert not still_lives(facts | {"created": process_start() - 100})
 
 
+def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life(tmp_path):
+    """Two containers that do not see each other's processes have the name of their host."""
+    held = Held(tmp_path / "x.json", pytest.fail)
+    assert held.take() is None
+    facts = json.loads(held.path.read_text())
+    held.give_back()
+    assert still_lives(facts, SILENT_S + 5)
+    assert not still_lives(facts | {"pid": 2**30}, 5)
+    assert still_lives(facts | {"pid": 2**30, "kernel": "another"}, 5)
+    assert not still_lives(facts | {"kernel": "another"}, SILENT_S + 5)
+
+
 def test_another_users_process_that_is_hidden_lives_by_its_signs_of_life():
     # As with `hidepid` on many login nodes; no process has this number.
     facts = {"host": os.uname().nodename, "pid": 2**30, "created": 1.0, "user": "somebody"}
