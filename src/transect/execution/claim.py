@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
 from transect.execution.locks import SILENT_S, Held, is_here
 from transect.execution.slurm_run import jobs_named
+from transect.execution.stamps import stamp_entry
 
-__all__ = ["Claim", "cannot_write"]
+__all__ = ["Claim", "cannot_write", "check_environments"]
 
 
 def cannot_write(results: Path, error: OSError) -> BadInput:
@@ -24,6 +26,23 @@ def cannot_write(results: Path, error: OSError) -> BadInput:
         f"results folder {results} cannot be written: {error}: use another one with "
         "--config results=FOLDER"
     )
+
+
+def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
+    """Raise BadInput where a study that runs now was planned with another state of an environment.
+
+    Studies of one results folder share the stamps of environments: its next cells would find one exchanged, and fail.
+    """
+    for file in sorted(paths.claim.parent.glob("*.json")):
+        other = StudyPaths(results=paths.results, study=file.stem)
+        theirs = stamp_entry(other.flow, "environments") or {}
+        names = [name for name, lock in locks.items() if theirs.get(name, lock) != lock]
+        if names and file != paths.claim and Held(file, lambda: None).holder() is not None:
+            raise BadInput(
+                f"study '{other.study}' runs in results folder {paths.results}, planned with another state of "
+                f"environment {', '.join(names)} than envs/ has here now: wait for it, or use another folder with "
+                "--config results=FOLDER"
+            )
 
 
 class Claim:

@@ -17,14 +17,14 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn
 
-from transect.domain.errors import FAULTS, say_fault
+from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
 from transect.execution import slurm_run
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_image import image_changed
-from transect.execution.claim import Claim, cannot_write
+from transect.execution.claim import Claim, cannot_write, check_environments
 from transect.execution.flow_config import check_folder, read_options
 from transect.execution.flow_facts import (
     BlockFacts,
@@ -144,6 +144,8 @@ class Flow:
             except OSError as error:
                 # Snakemake notices too, and says nothing of it where a profile has it quiet.
                 _leave(cannot_write(Path(self.results), error))
+            except BadInput as error:
+                _leave(error)
         return self.stamps()
 
     def command(self) -> str:
@@ -238,6 +240,7 @@ class MainFlow(Flow):
         if self._claim.held_by_another():
             return  # the run ends before its first job, and harms nothing of the other
         paths = self._plan.paths
+        check_environments(paths, self._facts.environments)
         made = {paths.environment(name): lock for name, lock in self._facts.environments.items()}
         blocks = {paths.stamp(block.rule, block.name): block.state for block in self._facts.blocks}
         for key, states in (("lock_hash", made), ("state", blocks)):

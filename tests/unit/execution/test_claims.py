@@ -16,7 +16,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
 from transect.domain.paths import StudyPaths
 from transect.execution import lease, locks, scheduler, slurm_run
-from transect.execution.claim import Claim
+from transect.execution.claim import Claim, check_environments
 from transect.execution.job import Job, check_locks
 from transect.execution.lease import Busy, leased, runs_elsewhere
 from transect.execution.locks import SILENT_S, Held, process_start, still_lives
@@ -273,6 +273,19 @@ def test_an_environment_that_another_clone_has_exchanged_is_not_used(paths):
     for change in ({"environment": {"lock_hash": "c"}}, {"others": {"torch": {"lock_hash": "c"}}}):
         with pytest.raises(BadInput, match=r"lock c, .* planned with [ab]: .*results=FOLDER"):
             check_locks(replace(job, **change))
+
+
+def test_an_environment_that_another_study_runs_with_is_not_exchanged(paths):
+    other = replace(paths, study="other")
+    other.specs.mkdir(parents=True)
+    other.flow.write_text(json.dumps({"environments": {"base": "a", "torch": "b"}}))
+    held_by(other.claim)
+    check_environments(paths, {"base": "a", "jax": "c"})
+    check_environments(other, {"base": "c"})
+    with pytest.raises(BadInput, match=r"study 'other' .*environment torch .*results=FOLDER"):
+        check_environments(paths, {"base": "a", "torch": "c"})
+    held_by(other.claim, silent_s=SILENT_S + 5)
+    check_environments(paths, {"torch": "c"})
 
 
 class Queue:
