@@ -54,7 +54,8 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
                 continue
         except (OSError, ValueError, KeyError):
             pass
-        facts = made(name, plan.system.environments.get(name), stamp.with_suffix(".log"), lock)
+        choice, log = plan.system.environments.get(name), stamp.with_suffix(".log")
+        facts = made(name, choice, log, lock, paths.machine)
         write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
 
 
