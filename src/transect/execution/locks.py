@@ -191,7 +191,9 @@ class Held:
     def _is_ours(self) -> bool | None:
         """Tell whether the file says that we hold it; None when there is none or it cannot be read."""
         try:
-            return bool(json.loads(self.path.read_text())["token"] == self._token)
+            facts = json.loads(self.path.read_text())
+            # A child that a plug-in forked has all that we have, and holds nothing.
+            return (facts["token"], facts["pid"]) == (self._token, os.getpid())
         except (ValueError, KeyError, TypeError):
             return False
         except OSError:

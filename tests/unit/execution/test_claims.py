@@ -134,6 +134,20 @@ def test_a_sign_of_life_is_a_new_time_and_brings_a_removed_file_back(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.env
+def test_a_forked_child_gives_nothing_back(tmp_path):
+    held = Held(tmp_path / "x.json", pytest.fail)
+    held.take()
+    child = os.fork()
+    if child == 0:
+        held.give_back()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert held.path.exists()
+    held.give_back()
+    assert not held.path.exists()
+
+
 def test_of_two_that_find_a_dead_holder_one_takes_over(tmp_path):
     """The slower one has seen the dead one's file, and finds the faster one's in its place."""
     path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
