@@ -124,14 +124,20 @@ def test_files_are_named_from_the_study_on_so_that_two_of_a_name_are_told_apart(
 
 
 def named(ground: Path, spec: dict) -> dict[str, str]:
-    found = NamedPaths(ground / "study.yaml", ground / "results")(spec)
+    found = NamedPaths(ground / "study.yaml", ground / "results/x")(spec)
     return {Path(one).relative_to(ground).as_posix(): key for one, key in found.items()}
 
 
 @pytest.fixture
 def data(ground):
     """Files and folders that options may name."""
-    for name in ("data/rows.csv", "mine/own.csv", "results/x/table.csv", "word"):
+    for name in (
+        "data/rows.csv",
+        "mine/own.csv",
+        "results/x/table.csv",
+        "results/y/table.csv",
+        "word",
+    ):
         (ground / name).parent.mkdir(parents=True, exist_ok=True)
         (ground / name).touch()
     return ground
@@ -150,6 +156,7 @@ NAMED = {
     "not there": ({"options": {"table": "data/nothing.csv", "optimiser": "sgd", "empty": ""}}, []),
     # What holds the results changes with every run.
     "results": ({"options": {"a": "results", "b": ".", "c": "results/x/table.csv"}}, []),
+    "of another study": ({"options": {"a": "results/y/table.csv"}}, ["results/y/table.csv"]),
     "no text": ({"options": {"a": "x\0y", "b": "~nobody-has-this-name/x", "c": "x" * 300}}, []),
 }
 
@@ -167,5 +174,5 @@ def test_a_path_is_told_with_its_key_and_may_be_absolute(data):
 
 def test_of_a_stage_that_says_which_files_it_reads_only_options_are_looked_at(data):
     spec = {"path": "data/rows.csv", "rule": {"options": {"table": "word"}}}
-    found = NamedPaths(data / "study.yaml", data / "results")(spec, options_only=True)
+    found = NamedPaths(data / "study.yaml", data / "results/x")(spec, options_only=True)
     assert found == {str(data / "word"): "table"}
