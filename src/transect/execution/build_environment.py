@@ -248,10 +248,12 @@ def main() -> int:
     end_on_signals()
     try:
         given.out.parent.mkdir(parents=True, exist_ok=True)
-        choices = load_model(given.system, System).environments if given.system else {}
+        system = load_model(given.system, System) if given.system else System(name="unknown")
         log = given.out.with_suffix(".log").resolve()
-        machine = StudyPaths(results=given.results, study="").machine if given.results else None
-        facts = made(given.name, choices.get(given.name), log, given.lock, machine)
+        # Where there is a scheduler, jobs measure elsewhere.
+        here = given.results is not None and system.scheduler == "none"
+        machine = StudyPaths(results=given.results, study="").machine if here else None
+        facts = made(given.name, system.environments.get(given.name), log, given.lock, machine)
         # One that another study has written meanwhile stays: its cells are no older than it.
         write_if_changed(given.out, json.dumps(without_secrets(sized(facts)), indent=1) + "\n")
     except Interruption as end:

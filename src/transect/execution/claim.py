@@ -29,7 +29,7 @@ def cannot_write(results: Path, error: OSError) -> BadInput:
 
 
 def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
-    """Raise BadInput where a study that runs now was planned with another state of an environment.
+    """Raise BadInput where a study that runs now uses another state of an environment.
 
     Studies of one results folder share the stamps of environments: its next cells would find one exchanged, and fail.
     """
@@ -39,9 +39,9 @@ def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
         names = [name for name, lock in locks.items() if theirs.get(name, lock) != lock]
         if names and file != paths.claim and Held(file, lambda: None).holder() is not None:
             raise BadInput(
-                f"study '{other.study}' runs in results folder {paths.results}, planned with another state of "
-                f"environment {', '.join(names)} than envs/ has here now: wait for it, or use another folder with "
-                "--config results=FOLDER"
+                f"study '{other.study}' runs in results folder {paths.results}, with another state of "
+                f"environment {', '.join(names)} than is here now (its files in envs/, or where it is built): "
+                "wait for it, or use another folder with --config results=FOLDER"
             )
 
 

@@ -15,7 +15,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,6 @@ def process_start(pid: int | None = None) -> float:
     return float(psutil.Process(pid).create_time())
 
 
-@cache
 def _kernel() -> str:
     """Tell apart hosts of one name, and containers of one host that do not see each other's processes."""
     try:
@@ -53,9 +51,12 @@ def _kernel() -> str:
         return ""
 
 
+_KERNEL = _kernel()
+
+
 def is_here(facts: dict[str, Any]) -> bool:
     """Tell whether the process of `host` and perhaps `kernel` is one of those that can be seen from here."""
-    return facts["host"] == os.uname().nodename and facts.get("kernel", _kernel()) == _kernel()
+    return facts["host"] == os.uname().nodename and facts.get("kernel", _KERNEL) == _KERNEL
 
 
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
@@ -123,7 +124,7 @@ class Held:
     def _create(self) -> bool:
         facts = {
             "user": user_name(), "pid": os.getpid(), "host": os.uname().nodename,
-            "kernel": _kernel(), "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "kernel": _KERNEL, "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "created": process_start(), "token": self._token,
         }  # fmt: skip
         try:

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from transect.execution.claim import Claim, check_environments
 from transect.execution.job import Job, check_locks
 from transect.execution.lease import Busy, leased, runs_elsewhere
 from transect.execution.locks import SILENT_S, Held, process_start, still_lives
+from transect.execution.workflow import MainFlow
 
 ELSEWHERE = {
     "user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs",
@@ -300,6 +302,31 @@ def test_an_environment_that_another_study_runs_with_is_not_exchanged(paths):
         check_environments(paths, {"base": "a", "torch": "c"})
     held_by(other.claim, silent_s=SILENT_S + 5)
     check_environments(paths, {"torch": "c"})
+
+
+def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_cannot_see(paths):
+    file = paths.results / "s.yaml"
+    file.write_text(
+        "name: s\n"
+        "train: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}\n"
+    )
+    flow = MainFlow(str(file), "laptop", str(paths.results), strict=False)
+    locks = flow._facts.environments
+    (name,) = locks
+    stamp = held_by(
+        paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python"
+    )
+    flow.targets(SimpleNamespace(dryrun=True))
+    other = replace(paths, study="other")
+    other.specs.mkdir(parents=True)
+    other.flow.write_text(json.dumps({"environments": locks}))
+    held_by(other.claim)
+    with pytest.raises(BadInput, match="study 'other' runs"):
+        flow.forget_other_states()
+    assert stamp.exists()
+    other.claim.unlink()
+    flow.forget_other_states()
+    assert not stamp.exists()
 
 
 class Queue:
