@@ -106,7 +106,9 @@ class Held:
             text, holder = self._look()
             if holder is not None:
                 return holder
-            self._remove(text)
+            # One that is gone may come from another one's hand, still empty.
+            if text is not None:
+                self._remove(text)
         return {}  # others take it at the same time
 
     def holder(self) -> dict[str, Any] | None:
@@ -140,21 +142,21 @@ class Held:
             raise
         return True
 
-    def _look(self) -> tuple[str, dict[str, Any] | None]:
-        """Return what the file says, and who holds it; None when that one has died."""
-        text = ""
+    def _look(self) -> tuple[str | None, dict[str, Any] | None]:
+        """Return what the file says, None where there is none, and who holds it; None when that one has died."""
         try:
             text = self.path.read_text(errors="replace")
             silent_s = self._silent_s(self.path)
+        except FileNotFoundError:
+            return None, None
+        except PermissionError:
+            return "", {}  # another user's: nobody can tell from here
+        try:
             facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
             return text, facts if still_lives(facts, silent_s) else None
-        except FileNotFoundError:
-            return text, None
-        except PermissionError:
-            return text, {}  # another user's: nobody can tell from here
         except (ValueError, KeyError, TypeError):
             # Its holder writes right after the create.
-            return text, {} if self._silent_s(self.path) < SILENT_S else None
+            return text, {} if silent_s < SILENT_S else None
 
     def _silent_s(self, path: Path) -> float:
         """Return for how long a file's owner gave no sign of life, by the file system's own clock."""

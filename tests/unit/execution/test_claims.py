@@ -179,6 +179,27 @@ def test_a_dead_holder_is_removed_by_one_at_a_time(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_another_one_has_just_made_is_not_removed_for_the_one_before(
+    tmp_path, monkeypatch
+):
+    """That one was given back between two looks; of the new one nothing is written yet."""
+    path = tmp_path / "x.json"
+    held = Held(path, pytest.fail)
+    look = held._look
+
+    def others() -> object:
+        told = look()
+        path.touch()
+        return told
+
+    held_by(path)
+    path.unlink()
+    monkeypatch.setattr(held, "_create", lambda: False)
+    monkeypatch.setattr(held, "_look", others)
+    assert held.take() == {}
+    assert path.exists()
+
+
 def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_path):
     path = held_by(tmp_path / "x.json", silent_s=60)
     path.write_text("")
