@@ -235,7 +235,7 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
             outputs=[stamp], inputs=[], waits=[], state=(stamp, "lock_hash", flow.lock_hash(name)),
             command=lambda _, name=name, stamp=stamp: (
                 "transect.execution.build_environment", "--name", name,
-                f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}",
+                f"--results={flow.results}", f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}",
             ),
         ))  # fmt: skip
     for rule, block in blocks:

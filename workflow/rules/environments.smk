@@ -12,5 +12,5 @@ rule make_environment:
         lock=lambda wildcards: FLOW.lock_hash(wildcards.environment),
     shell:
         "{FLOW.python:q} -m transect.execution.build_environment"
-        " --name {wildcards.environment} --system={FLOW.system_file:q} --lock {params.lock}"
+        " --name {wildcards.environment} --results={FLOW.results:q} --system={FLOW.system_file:q} --lock {params.lock}"
         " --out={output:q}"

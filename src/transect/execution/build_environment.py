@@ -25,7 +25,7 @@ from typing import Any
 
 from transect.domain.errors import FAULTS, Interruption, interruption_behind, say_fault
 from transect.domain.files import write_atomic, write_if_changed
-from transect.domain.paths import environments_folder
+from transect.domain.paths import StudyPaths, environments_folder
 from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
@@ -34,6 +34,7 @@ from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.build_image import build_image
 from transect.execution.build_lock import one_builder
 from transect.execution.build_log import told
+from transect.execution.lease import on_machine
 from transect.execution.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
@@ -138,11 +139,14 @@ def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
     return built
 
 
-def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
+def build(
+    name: str, log: Path, planned: str | None = None, machine: Path | None = None
+) -> dict[str, Any]:
     """Return the facts of the environment, building it first when the cache has none.
 
     `planned`: the lock hash that the cells stand for, by default that of the files as they are. When
     these were edited since, only an environment that was made before is good.
+    `machine` is the file by which this machine is held: another study measures beside no build.
     """
     now = lock_hash(name)
     wanted = planned or now
@@ -162,7 +166,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
         return facts | {"status": "failed", "message": text}
     try:
-        with one_builder(folder, log):
+        with one_builder(folder, log), on_machine(machine, f"environment '{name}'"):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         if (end := interruption_behind(error)) is not None:
@@ -199,15 +203,22 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
 
 
 def made(
-    name: str, choice: EnvironmentChoice | None, log: Path, planned: str | None = None
+    name: str,
+    choice: EnvironmentChoice | None,
+    log: Path,
+    planned: str | None = None,
+    machine: Path | None = None,
 ) -> dict[str, Any]:
-    """Return the facts of what cells stand on: a choice of the system, an environment, or its image."""
+    """Return the facts of what cells stand on: a choice of the system, an environment, or its image.
+
+    `planned` and `machine` as in `build`.
+    """
     if choice is not None:
         return chosen(name, choice)
     environment, wrapper = parts_of(name)
     if not wrapper:
-        return build(name, log, planned)
-    return build_image(name, build(environment, log), planned)
+        return build(name, log, planned, machine)
+    return build_image(name, build(environment, log, machine=machine), planned)
 
 
 def sized(facts: dict[str, Any]) -> dict[str, Any]:
@@ -231,14 +242,18 @@ def main() -> int:
     parser.add_argument("--name", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--system", type=Path, help="a system file that may choose otherwise")
+    parser.add_argument("--results", type=Path, help="whose studies share this machine")
     parser.add_argument("--lock", help="the lock hash that the study was planned with")
     given = parser.parse_args()
     end_on_signals()
     try:
         given.out.parent.mkdir(parents=True, exist_ok=True)
-        choices = load_model(given.system, System).environments if given.system else {}
+        system = load_model(given.system, System) if given.system else System(name="unknown")
         log = given.out.with_suffix(".log").resolve()
-        facts = made(given.name, choices.get(given.name), log, given.lock)
+        # Where there is a scheduler, jobs measure elsewhere.
+        here = given.results is not None and system.scheduler == "none"
+        machine = StudyPaths(results=given.results, study="").machine if here else None
+        facts = made(given.name, system.environments.get(given.name), log, given.lock, machine)
         # One that another study has written meanwhile stays: its cells are no older than it.
         write_if_changed(given.out, json.dumps(without_secrets(sized(facts)), indent=1) + "\n")
     except Interruption as end:

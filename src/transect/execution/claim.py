@@ -6,16 +6,18 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
-from transect.execution.locks import SILENT_S, Held
+from transect.execution.locks import SILENT_S, Held, is_here
 from transect.execution.slurm_run import jobs_named
+from transect.execution.stamps import stamp_entry
 
-__all__ = ["Claim", "cannot_write"]
+__all__ = ["Claim", "cannot_write", "check_environments"]
 
 
 def cannot_write(results: Path, error: OSError) -> BadInput:
@@ -24,6 +26,23 @@ def cannot_write(results: Path, error: OSError) -> BadInput:
         f"results folder {results} cannot be written: {error}: use another one with "
         "--config results=FOLDER"
     )
+
+
+def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
+    """Raise BadInput where a study that runs now uses another state of an environment.
+
+    Studies of one results folder share the stamps of environments: its next cells would find one exchanged, and fail.
+    """
+    for file in sorted(paths.claim.parent.glob("*.json")):
+        other = StudyPaths(results=paths.results, study=file.stem)
+        theirs = stamp_entry(other.flow, "environments") or {}
+        names = [name for name, lock in locks.items() if theirs.get(name, lock) != lock]
+        if names and file != paths.claim and Held(file, lambda: None).holder() is not None:
+            raise BadInput(
+                f"study '{other.study}' runs in results folder {paths.results}, with another state of "
+                f"environment {', '.join(names)} than is here now (its files in envs/, or where it is built): "
+                "wait for it, or use another folder with --config results=FOLDER"
+            )
 
 
 class Claim:
@@ -72,9 +91,9 @@ class Claim:
             f"study '{self._paths.study}' in results folder {self._paths.results} is in use by {who}: "
             "wait for it, or use another folder with --config results=FOLDER"
         )
-        if holder.get("host") != os.uname().nodename:
+        if not holder or not is_here(holder):
             text += (
-                f". It is on another host, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
+                f". It is on another host or in another container, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
                 f"ago: after {SILENT_S:.0f} s without any it counts as ended, and whoever then starts "
                 "the study cancels the jobs that it left"
             )

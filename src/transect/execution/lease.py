@@ -17,7 +17,7 @@ from transect.domain.terminal import say
 from transect.execution.abandoned import is_abandoned
 from transect.execution.locks import Held
 
-__all__ = ["Busy", "leased", "runs_elsewhere"]
+__all__ = ["Busy", "leased", "on_machine", "runs_elsewhere"]
 
 # A job that was cancelled ends its payload, and its nodes clean up.
 _PATIENCE_S = 600.0
@@ -72,6 +72,16 @@ def _held(path: Path, block: str, patience_s: float) -> Iterator[None]:
 
 
 @contextmanager
+def on_machine(file: Path | None, what: str) -> Iterator[None]:
+    """Hold this machine by its file, outside of a job; wait as long as another study measures or builds on it."""
+    if file is None or "SLURM_JOB_ID" in os.environ:
+        yield
+        return
+    with _held(file, what, math.inf):
+        yield
+
+
+@contextmanager
 def leased(paths: StudyPaths, blocks: Collection[tuple[str, str]]) -> Iterator[None]:
     """Hold the cells of blocks, each a rule and a name; outside of a job this machine before them.
 
@@ -80,8 +90,7 @@ def leased(paths: StudyPaths, blocks: Collection[tuple[str, str]]) -> Iterator[N
     Interruption when the Snakemake that asked for this has gone.
     """
     with ExitStack() as stack:
-        if "SLURM_JOB_ID" not in os.environ:
-            stack.enter_context(_held(paths.machine, f"study '{paths.study}'", math.inf))
+        stack.enter_context(on_machine(paths.machine, f"study '{paths.study}'"))
         for rule, name in blocks:
             stack.enter_context(_held(paths.lease(rule, name), f"{rule}.{name}", _PATIENCE_S))
         yield

@@ -22,13 +22,11 @@ import psutil
 
 from transect.execution.scheduler import runs
 
-__all__ = ["SILENT_S", "Held", "process_start", "still_lives", "user_name"]
+__all__ = ["SILENT_S", "Held", "is_here", "process_start", "still_lives", "user_name"]
 
 _BEAT_S = 15.0
 # A file system that hangs for a minute, or shows times a minute late, kills nobody.
 SILENT_S = 180.0
-# The holder writes who it is right after the create.
-_YOUNG_S = 5.0
 
 
 def user_name() -> str:
@@ -44,13 +42,30 @@ def process_start(pid: int | None = None) -> float:
     return float(psutil.Process(pid).create_time())
 
 
+def _kernel() -> str:
+    """Tell apart hosts of one name, and containers of one host that do not see each other's processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+_KERNEL = _kernel()
+
+
+def is_here(facts: dict[str, Any]) -> bool:
+    """Tell whether the process of `host` and perhaps `kernel` is one of those that can be seen from here."""
+    return facts["host"] == os.uname().nodename and facts.get("kernel", _KERNEL) == _KERNEL
+
+
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
     """Tell whether the process of `host`, `pid`, `created` and perhaps `slurm_job` still runs.
 
     One on another host: as Slurm says of its job; where that says nothing, unless it gave no sign of
     life for `silent_s`, the seconds since the last one.
     """
-    if facts["host"] != os.uname().nodename:
+    if not is_here(facts):
         job = facts.get("slurm_job")
         # A job that was requeued is not what it was before.
         told = runs(str(job)) if job and job != os.environ.get("SLURM_JOB_ID") else None
@@ -91,7 +106,9 @@ class Held:
             text, holder = self._look()
             if holder is not None:
                 return holder
-            self._remove(text)
+            # One that is gone may come from another one's hand, still empty.
+            if text is not None:
+                self._remove(text)
         return {}  # others take it at the same time
 
     def holder(self) -> dict[str, Any] | None:
@@ -102,42 +119,47 @@ class Held:
         """End it, if it is ours."""
         self._ended.set()
         with self._turn:
-            if self.held and self._is_ours() is not False:
+            if self.held and self._is_ours():
                 self.path.unlink(missing_ok=True)
             self.held = False
 
     def _create(self) -> bool:
         facts = {
             "user": user_name(), "pid": os.getpid(), "host": os.uname().nodename,
-            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "kernel": _KERNEL, "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "created": process_start(), "token": self._token,
         }  # fmt: skip
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
-        with os.fdopen(handle, "w") as stream:
-            json.dump(facts | self._more, stream)
+        try:
+            with os.fdopen(handle, "w") as stream:
+                json.dump(facts | self._more, stream)
+        except OSError:
+            # One that says nothing would keep everybody out.
+            self.path.unlink(missing_ok=True)
+            raise
         return True
 
-    def _look(self) -> tuple[str, dict[str, Any] | None]:
-        """Return what the file says, and who holds it; None when that one has died."""
-        text = ""
+    def _look(self) -> tuple[str | None, dict[str, Any] | None]:
+        """Return what the file says, None where there is none, and who holds it; None when that one has died."""
         try:
-            text = self.path.read_text()
-            silent_s = self._silent_s()
+            text = self.path.read_text(errors="replace")
+            silent_s = self._silent_s(self.path)
+        except FileNotFoundError:
+            return None, None
+        except PermissionError:
+            return "", {}  # another user's: nobody can tell from here
+        try:
             facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
             return text, facts if still_lives(facts, silent_s) else None
-        except FileNotFoundError:
-            return text, None
-        except PermissionError:
-            return text, {}  # another user's: nobody can tell from here
         except (ValueError, KeyError, TypeError):
-            # Half written: one of this second counts, an older one is a dead process's.
-            return text, {} if self._silent_s() < _YOUNG_S else None
+            # Its holder writes right after the create.
+            return text, {} if silent_s < SILENT_S else None
 
-    def _silent_s(self) -> float:
-        """Return for how long its holder gave no sign of life, by the file system's own clock."""
+    def _silent_s(self, path: Path) -> float:
+        """Return for how long a file's owner gave no sign of life, by the file system's own clock."""
         probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             probe.touch()
@@ -147,22 +169,34 @@ class Held:
         finally:
             with contextlib.suppress(OSError):
                 probe.unlink()
-        return now - self.path.stat().st_mtime
+        return now - path.stat().st_mtime
 
     def _remove(self, seen: str) -> None:
-        """Remove the file of a dead holder, but not one that another put in its place meanwhile."""
-        aside = self.path.with_name(f".{self.path.name}.{self._token}")
-        with contextlib.suppress(FileNotFoundError):
-            self.path.rename(aside)
-            if aside.read_text() == seen:
-                aside.unlink()
-            else:
-                aside.rename(self.path)
+        """Remove the file of a dead holder, but not one that another put in its place meanwhile.
+
+        One at a time, by a file beside it: nobody else may between the look and the removal.
+        """
+        turn = self.path.with_name(f".{self.path.name}.removal")
+        try:
+            os.close(os.open(turn, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):
+                if self._silent_s(turn) > SILENT_S:  # it was killed right there
+                    turn.unlink()
+            return
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                if self.path.read_text(errors="replace") == seen:
+                    self.path.unlink()
+        finally:
+            turn.unlink(missing_ok=True)
 
     def _is_ours(self) -> bool | None:
         """Tell whether the file says that we hold it; None when there is none or it cannot be read."""
         try:
-            return bool(json.loads(self.path.read_text())["token"] == self._token)
+            facts = json.loads(self.path.read_text())
+            # A child that a plug-in forked has all that we have, and holds nothing.
+            return (facts["token"], facts["pid"]) == (self._token, os.getpid())
         except (ValueError, KeyError, TypeError):
             return False
         except OSError:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.execution.plan_files import planned_study, read_block
+from transect.execution.plan_files import read_block
+from transect.execution.stamps import stamp_entry
 
 __all__ = ["failed_environments", "why_not_own"]
 
@@ -35,10 +37,7 @@ def why_not_own(
     if planned is not None and f"{stage}/{cell_id}" in planned:
         return None
     if _ID.fullmatch(cell_id):
-        try:
-            study = planned_study(paths).name
-        except BadInput:
-            study = None
+        study = _planned_name(paths)
         for file in (folder / "record.json", folder / "spec.json"):
             facts = _facts(file)
             cell = facts.get("cell")
@@ -46,6 +45,13 @@ def why_not_own(
             if named == (stage, cell_id) and study in (None, facts.get("study")):
                 return None
     return f"neither the plan nor a record there says that it is a cell of {paths.study}"
+
+
+@cache
+def _planned_name(paths: StudyPaths) -> object:
+    """Return the study's name as planned last, by whatever version; None without a plan."""
+    study = stamp_entry(paths.plan, "study")
+    return study.get("name") if isinstance(study, dict) else None
 
 
 def _facts(file: Path) -> dict[str, Any]:

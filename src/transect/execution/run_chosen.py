@@ -12,7 +12,7 @@ from transect.domain.record import read_record
 from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_environment import made, sized
-from transect.execution.claim import Claim
+from transect.execution.claim import Claim, check_environments
 from transect.execution.early_report import make_report_of
 from transect.execution.job import load_job
 from transect.execution.lease import leased
@@ -45,6 +45,7 @@ def with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
 
 def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]) -> None:
     locks = {name: lock for planned in cells for name, lock in planned.environments.items()}
+    check_environments(paths, locks)
     for name, lock in sorted(locks.items()):
         stamp = paths.environment(name)
         try:
@@ -53,7 +54,8 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
                 continue
         except (OSError, ValueError, KeyError):
             pass
-        facts = made(name, plan.system.environments.get(name), stamp.with_suffix(".log"), lock)
+        choice, log = plan.system.environments.get(name), stamp.with_suffix(".log")
+        facts = made(name, choice, log, lock, paths.machine)
         write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
 
 

@@ -182,7 +182,7 @@ class Staleness:
 def _inputs(now: list[str], before: list[str]) -> list[Reason]:
     """Compare the checksums of the inputs with those that the record was made from."""
     changed = sorted(set(now) ^ set(before))
-    names = dict.fromkeys(one.split(" ")[0] for one in changed)
+    names = dict.fromkeys(one.rpartition(" ")[0] for one in changed)
     reasons = [Reason("input", name) for name in names]
     return reasons or [Reason("missing", "what it ran with is not known")]
 

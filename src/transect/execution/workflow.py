@@ -10,21 +10,21 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from errno import EACCES
 from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn
 
-from transect.domain.errors import FAULTS, say_fault
+from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
 from transect.execution import slurm_run
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_image import image_changed
-from transect.execution.claim import Claim, cannot_write
+from transect.execution.claim import Claim, cannot_write, check_environments
 from transect.execution.flow_config import check_folder, read_options
 from transect.execution.flow_facts import (
     BlockFacts,
@@ -144,6 +144,8 @@ class Flow:
             except OSError as error:
                 # Snakemake notices too, and says nothing of it where a profile has it quiet.
                 _leave(cannot_write(Path(self.results), error))
+            except BadInput as error:
+                _leave(error)
         return self.stamps()
 
     def command(self) -> str:
@@ -210,11 +212,11 @@ class MainFlow(Flow):
         self._scheduled = self._plan.system.scheduler != "none"
         # In another user's results a dry run is welcome, and a run ends before its first job.
         with suppress(PermissionError):
-            self._forget_lost_environments()
-            forget_broken_blocks(self._plan, self._planned_blocks)
+            if not self._claim.held_by_another():
+                forget_broken_blocks(self._plan, self._planned_blocks)
 
-    def _forget_lost_environments(self) -> None:
-        """Drop the stamp of an environment, or of an image, that was removed from the cache."""
+    def _lost_environments(self) -> Iterator[str]:
+        """Yield the environments, and images, that were removed from the cache, or are in one that we cannot see."""
         for name in self._facts.environments:
             stamp = self._plan.paths.environment(name)
             try:
@@ -227,7 +229,7 @@ class MainFlow(Flow):
             except (OSError, ValueError, KeyError, TypeError):
                 lost = True  # nobody can read it: it is made again
             if lost:
-                stamp.unlink(missing_ok=True)
+                yield name
 
     def forget_other_states(self) -> None:
         """Drop what was made for another state than the planned one: Snakemake makes it again.
@@ -238,6 +240,10 @@ class MainFlow(Flow):
         if self._claim.held_by_another():
             return  # the run ends before its first job, and harms nothing of the other
         paths = self._plan.paths
+        lost = list(self._lost_environments())
+        check_environments(paths, self._facts.environments | dict.fromkeys(lost, "lost"))
+        for name in lost:
+            paths.environment(name).unlink(missing_ok=True)
         made = {paths.environment(name): lock for name, lock in self._facts.environments.items()}
         blocks = {paths.stamp(block.rule, block.name): block.state for block in self._facts.blocks}
         for key, states in (("lock_hash", made), ("state", blocks)):

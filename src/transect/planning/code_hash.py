@@ -9,7 +9,9 @@ them: those are looked for in every folder that it may name (`_places`).
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import site
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,14 +25,17 @@ from transect.domain.registry import plugin_folders
 __all__ = ["PACKAGE", "Sources", "changed_sources", "closure", "code_hash", "hash_sources"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
-_NAMES = r"import[ \t]+(\([^)]*\)|(?:\\\n|[^\n])+)"
-_FROM = re.compile(rf"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+{_NAMES}", re.MULTILINE)
+_GAP = r"(?:[ \t]|\\\n)+"
+_NAMES = rf"import{_GAP}(\([^)]*\)|(?:\\\n|[^\n])+)"
+_FROM = re.compile(rf"^[ \t]*from{_GAP}(\.*)([\w.]*){_GAP}{_NAMES}", re.MULTILINE)
 _IMPORT = re.compile(rf"^[ \t]*{_NAMES}", re.MULTILINE)
 # What only files from outside are searched for: imports behind another word of the line, modules and files by
-# name. A word in quotes may be a file that is run, or a folder that Python is made to search.
+# name. What ends a text in quotes may be a file that is run, or a folder that Python is made to search.
 _INSIDE = re.compile(r"[;:][ \t]*((?:from|import)[ \t][^\n;#]+)")
-_NAMED = re.compile(r"\b(?:import_module|__import__|run_module)\(\s*[\"'](\.*)([\w.]+)[\"']")
-_WORDS = re.compile(r"[\"']([\w./-]+)[\"']")
+_NAMED = re.compile(
+    r"\b(?:import_module|__import__|run_module)\(\s*(?:\w+=)?[\"'](\.*)([\w.]+)[\"']"
+)
+_WORDS = re.compile(r"([\w./-]+)[\"']")
 
 
 def _file(module: str) -> Path | None:
@@ -85,6 +90,11 @@ def _grounds(ground: Path | None) -> list[Path]:
     return [one.resolve() for one in (*([ground] if ground else ()), *plugin_folders())]
 
 
+def _words(text: str) -> list[str]:
+    # Behind what a format puts in, a path begins with a slash.
+    return sorted({one for word in _WORDS.findall(text) for one in (word, word.lstrip("/"))})
+
+
 def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     """Return the folders from which a file from outside may import.
 
@@ -93,8 +103,11 @@ def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     """
     above = [one for one in path.parents if any(one.is_relative_to(ground) for ground in grounds)]
     near = list(dict.fromkeys([path.parent, *above, *grounds]))
-    named = [place / name for name in sorted(set(_WORDS.findall(text))) for place in near]
-    more = [one.resolve() for one in (*named, *map(Path, sys.path)) if one.is_dir()]
+    named = [place / name for name in _words(text) for place in near]
+    # What is installed is the environment's, wherever it lies.
+    installed = (sys.prefix, sys.base_prefix, site.getusersitepackages())
+    searched = [one for one in map(Path, sys.path) if not any(map(one.is_relative_to, installed))]
+    more = [one.resolve() for one in (*named, *searched) if os.path.isdir(one)]  # noqa: PTH112 no error for any text
     below = (one for one in more if any(map(one.is_relative_to, grounds)))
     return list(dict.fromkeys([*near, *below]))
 
@@ -123,8 +136,9 @@ def _neighbours(path: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
         for place in places:
             base = place.joinpath(*module.split("."))
             found |= {_module_at(base), *base.parent.glob(f"{base.name}.*so")}
-    scripts = {name for name in _WORDS.findall(text) if name.endswith(".py")}
-    found |= {file for name in scripts for place in places if (file := place / name).is_file()}
+    scripts = [name for name in _words(text) if name.endswith(".py")]
+    tried = (place / name for name in scripts for place in places)
+    found |= {file for file in tried if os.path.isfile(file)}  # noqa: PTH113 no error for any text
     return frozenset(file for file in found if file is not None)
 
 

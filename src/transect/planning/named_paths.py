@@ -32,7 +32,7 @@ class NamedPaths:
 
     Text is taken as it stands, from the study's folder and from plug-in folders. A file counts wherever it is named. A
     folder counts as an option, or where it is written with a `/`; as an option of the cell itself it does not, as those are
-    of programs that write there, such as IOR. What holds the results or is one of them does not count: that changes with every run.
+    of programs that write there, such as IOR. What holds the study's own results or is one of them does not count: that changes with every run.
     """
 
     def __init__(self, study: Path, results: Path) -> None:

@@ -140,7 +140,7 @@ class _Planner:
         self._locks: dict[str, str] = {}
         self._systems: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.sources: dict[str, Sources] = {}
-        self._paths = NamedPaths(context.file, results)
+        self._paths = NamedPaths(context.file, results / context.study.name)
 
     def plan(
         self, cell: Cell, inputs: dict[str, Cell], order: int, waits: Iterable[Cell] = ()
@@ -185,7 +185,7 @@ class _Planner:
             "taken": bool(context.takers(cell)),
         }
         if named:
-            # Where they lie makes nothing stale; what they hold is an input.
+            # No part of the fingerprint: what they hold is an input.
             spec["named"] = named
         if (until := until_spec(cell, stage, context)) is not None:
             spec["until"] = until

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,10 +17,11 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
 from transect.domain.paths import StudyPaths
 from transect.execution import lease, locks, scheduler, slurm_run
-from transect.execution.claim import Claim
+from transect.execution.claim import Claim, check_environments
 from transect.execution.job import Job, check_locks
 from transect.execution.lease import Busy, leased, runs_elsewhere
 from transect.execution.locks import SILENT_S, Held, process_start, still_lives
+from transect.execution.workflow import MainFlow
 
 ELSEWHERE = {
     "user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs",
@@ -134,13 +136,30 @@ def test_a_sign_of_life_is_a_new_time_and_brings_a_removed_file_back(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.env
+def test_a_forked_child_gives_nothing_back(tmp_path):
+    held = Held(tmp_path / "x.json", pytest.fail)
+    held.take()
+    child = os.fork()
+    if child == 0:
+        held.give_back()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert held.path.exists()
+    held.give_back()
+    assert not held.path.exists()
+
+
 def test_of_two_that_find_a_dead_holder_one_takes_over(tmp_path):
     """The slower one has seen the dead one's file, and finds the faster one's in its place."""
     path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
     seen = path.read_text()
     faster, slower = Held(path, pytest.fail), Held(path, pytest.fail)
     assert faster.take() is None
+    changed = path.stat().st_ctime_ns
     slower._remove(seen)
+    # Not even moved away for a moment, in which a third one could take it.
+    assert path.stat().st_ctime_ns == changed
     assert (slower.take() or {})["pid"] == os.getpid()
     faster.beat()
     assert faster.held and not slower.held
@@ -148,10 +167,66 @@ def test_of_two_that_find_a_dead_holder_one_takes_over(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dead_holder_is_removed_by_one_at_a_time(tmp_path):
+    path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
+    turn = held_by(tmp_path / ".x.json.removal")
+    held = Held(path, pytest.fail)
+    assert held.take() == {}
+    # Who had the turn was killed.
+    held_by(turn, silent_s=SILENT_S + 5)
+    assert held.take() is None
+    held.give_back()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_another_one_has_just_made_is_not_removed_for_the_one_before(
+    tmp_path, monkeypatch
+):
+    """That one was given back between two looks; of the new one nothing is written yet."""
+    path = tmp_path / "x.json"
+    held = Held(path, pytest.fail)
+    look = held._look
+
+    def others() -> object:
+        told = look()
+        path.touch()
+        return told
+
+    held_by(path)
+    path.unlink()
+    monkeypatch.setattr(held, "_create", lambda: False)
+    monkeypatch.setattr(held, "_look", others)
+    assert held.take() == {}
+    assert path.exists()
+
+
+def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_path):
+    path = held_by(tmp_path / "x.json", silent_s=60)
+    path.write_text("")
+    os.utime(path, (time.time() - 60,) * 2)
+    held = Held(path, pytest.fail)
+    assert held.take() == {}
+    os.utime(path, (1, 1))
+    assert held.take() is None
+    held.give_back()
+
+
 def test_a_pid_that_is_used_again_is_another_process():
     facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
     assert still_lives(facts)
     assert not still_lives(facts | {"created": process_start() - 100})
+
+
+def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life(tmp_path):
+    """Two containers that do not see each other's processes have the name of their host."""
+    held = Held(tmp_path / "x.json", pytest.fail)
+    assert held.take() is None
+    facts = json.loads(held.path.read_text())
+    held.give_back()
+    assert still_lives(facts, SILENT_S + 5)
+    assert not still_lives(facts | {"pid": 2**30}, 5)
+    assert still_lives(facts | {"pid": 2**30, "kernel": "another"}, 5)
+    assert not still_lives(facts | {"kernel": "another"}, SILENT_S + 5)
 
 
 def test_another_users_process_that_is_hidden_lives_by_its_signs_of_life():
@@ -235,6 +310,44 @@ def test_an_environment_that_another_clone_has_exchanged_is_not_used(paths):
     for change in ({"environment": {"lock_hash": "c"}}, {"others": {"torch": {"lock_hash": "c"}}}):
         with pytest.raises(BadInput, match=r"lock c, .* planned with [ab]: .*results=FOLDER"):
             check_locks(replace(job, **change))
+
+
+def test_an_environment_that_another_study_runs_with_is_not_exchanged(paths):
+    other = replace(paths, study="other")
+    other.specs.mkdir(parents=True)
+    other.flow.write_text(json.dumps({"environments": {"base": "a", "torch": "b"}}))
+    held_by(other.claim)
+    check_environments(paths, {"base": "a", "jax": "c"})
+    check_environments(other, {"base": "c"})
+    with pytest.raises(BadInput, match=r"study 'other' .*environment torch .*results=FOLDER"):
+        check_environments(paths, {"base": "a", "torch": "c"})
+    held_by(other.claim, silent_s=SILENT_S + 5)
+    check_environments(paths, {"torch": "c"})
+
+
+def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_cannot_see(paths):
+    file = paths.results / "s.yaml"
+    file.write_text(
+        "name: s\n"
+        "train: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}\n"
+    )
+    flow = MainFlow(str(file), "laptop", str(paths.results), strict=False)
+    locks = flow._facts.environments
+    (name,) = locks
+    stamp = held_by(
+        paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python"
+    )
+    flow.targets(SimpleNamespace(dryrun=True))
+    other = replace(paths, study="other")
+    other.specs.mkdir(parents=True)
+    other.flow.write_text(json.dumps({"environments": locks}))
+    held_by(other.claim)
+    with pytest.raises(BadInput, match="study 'other' runs"):
+        flow.forget_other_states()
+    assert stamp.exists()
+    other.claim.unlink()
+    flow.forget_other_states()
+    assert not stamp.exists()
 
 
 class Queue:

@@ -204,6 +204,25 @@ def test_an_environment_whose_interpreter_has_gone_is_built_again(quick):
     assert python.exists()
 
 
+@pytest.mark.parametrize("job", [None, "17"])
+def test_no_other_study_measures_on_a_machine_that_builds(quick, monkeypatch, tmp_path, job):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if job is not None:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    machine, install, held = tmp_path / "machine.json", build_environment._install, []
+
+    def look(*given: Any) -> dict[str, Any]:
+        held.append(machine.exists())
+        return install(*given)
+
+    monkeypatch.setattr(build_environment, "_install", look)
+    for _ in range(2):
+        facts = build_environment.made(NAME, None, tmp_path / "log", machine=machine)
+        assert facts["status"] == "ok"
+        assert not machine.exists()
+    assert held == [job is None]
+
+
 def test_a_complete_environment_is_used_from_a_cache_that_nobody_can_write(quick, monkeypatch):
     built = quick.build()
 

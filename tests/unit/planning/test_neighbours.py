@@ -43,6 +43,11 @@ FORMS = {
     "behind a word": "try: import helper\nexcept ImportError: pass",
     "of a name": "from helper import (\n    one,\n    two)",
     "continued": "import os, \\\n    helper",
+    "continued before": "from helper \\\n    import one",
+    "tabulated": "from\thelper import\tone",
+    "beside a comment in parentheses": "from os import (\n    path,  # as in x)\n    sep)\nimport helper",
+    "named by a format": "import importlib\nh = importlib.import_module(name='helper')",
+    "by its location": "import os\nf = f'{os.path.dirname(__file__)}/helper.py'",
     "relative": "from . import helper",
     "by name": "import importlib\nh = importlib.import_module('helper')",
     "as a file": "import runpy, pathlib\nrunpy.run_path(str(pathlib.Path(__file__).parent / 'helper.py'))",
@@ -90,6 +95,26 @@ def test_the_packages_of_a_stage_in_a_plugin_folder_and_compiled_modules_are_fol
     }  # fmt: skip
 
 
+def test_what_is_installed_below_the_study_is_its_environments(ground, monkeypatch):
+    """A virtual environment in the study's folder, and a Python in the home folder that a study lies in."""
+    installed = ground / ".venv/lib/python3/site-packages"
+    write(ground, **{".venv/lib/python3/site-packages/framework/__init__": "import below"})
+    write(ground, **{".venv/lib/python3/below": "", ".venv/lib/python3/json": ""})
+    write(ground / "mine", plugin="import framework, json")
+    sys.path += [str(installed), str(installed.parent)]
+    monkeypatch.setattr(sys, "prefix", str(ground / ".venv"))
+    assert followed(ground) == {"mine/plugin.py"}
+
+
+def test_a_long_word_in_quotes_is_no_name_of_a_file(ground):
+    write(
+        ground / "mine",
+        plugin=f"import helper\nTABLE = '{'a' * 5000}', '{'b' * 5000}.py'",
+        helper="",
+    )
+    assert followed(ground) == {"mine/plugin.py", "mine/helper.py"}
+
+
 def test_files_are_named_from_the_study_on_so_that_two_of_a_name_are_told_apart(ground):
     write(ground, mine__plugin="import a.one, b.one", mine__a__one="", mine__b__one="")
     followed(ground)
@@ -99,14 +124,20 @@ def test_files_are_named_from_the_study_on_so_that_two_of_a_name_are_told_apart(
 
 
 def named(ground: Path, spec: dict) -> dict[str, str]:
-    found = NamedPaths(ground / "study.yaml", ground / "results")(spec)
+    found = NamedPaths(ground / "study.yaml", ground / "results/x")(spec)
     return {Path(one).relative_to(ground).as_posix(): key for one, key in found.items()}
 
 
 @pytest.fixture
 def data(ground):
     """Files and folders that options may name."""
-    for name in ("data/rows.csv", "mine/own.csv", "results/x/table.csv", "word"):
+    for name in (
+        "data/rows.csv",
+        "mine/own.csv",
+        "results/x/table.csv",
+        "results/y/table.csv",
+        "word",
+    ):
         (ground / name).parent.mkdir(parents=True, exist_ok=True)
         (ground / name).touch()
     return ground
@@ -125,6 +156,7 @@ NAMED = {
     "not there": ({"options": {"table": "data/nothing.csv", "optimiser": "sgd", "empty": ""}}, []),
     # What holds the results changes with every run.
     "results": ({"options": {"a": "results", "b": ".", "c": "results/x/table.csv"}}, []),
+    "of another study": ({"options": {"a": "results/y/table.csv"}}, ["results/y/table.csv"]),
     "no text": ({"options": {"a": "x\0y", "b": "~nobody-has-this-name/x", "c": "x" * 300}}, []),
 }
 
@@ -142,5 +174,5 @@ def test_a_path_is_told_with_its_key_and_may_be_absolute(data):
 
 def test_of_a_stage_that_says_which_files_it_reads_only_options_are_looked_at(data):
     spec = {"path": "data/rows.csv", "rule": {"options": {"table": "word"}}}
-    found = NamedPaths(data / "study.yaml", data / "results")(spec, options_only=True)
+    found = NamedPaths(data / "study.yaml", data / "results/x")(spec, options_only=True)
     assert found == {str(data / "word"): "table"}
