@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.portable_step.memory import forgetting
+from transect.portable_step.memory import forgetting, python_state
 from transect.portable_step.modules import ModuleStep
 from transect.portable_step.optimisers import STATES, Optimiser
+from transect.portable_step.python_state import PythonState
 from transect.portable_step.randomness import reference_masks
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Eager:
             if "beta1" in values:
                 told["betas"] = (values.pop("beta1"), values.pop("beta2"))
             told.update(values)
+
+    def kept(self) -> dict[str, PythonState]:
+        """Return what the parts, the loss and the metrics keep beside tensors."""
+        return python_state(self.model.module, {"the loss": self.model.loss, **self.model.metrics})
 
     @contextlib.contextmanager
     def borrowed(self) -> Iterator[None]:

@@ -16,7 +16,9 @@ from transect.portable_step.python_state import PythonState
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Kept", "forgetting", "refuse_kept", "refuse_written", "storage_of"]
+__all__ = [
+    "Kept", "forgetting", "python_state", "refuse_changed", "refuse_kept", "refuse_written", "storage_of",
+]  # fmt: skip
 
 # What computes the loss and the metrics, by name.
 Functions = Mapping[str, Any]
@@ -47,7 +49,7 @@ def forgetting(module: torch.nn.Module, functions: Functions) -> Iterator[Kept]:
         (name, kind): dict(vars(part)[kind]) for name, part in parts.items() for kind in TENSORS
     }
     named = dict((*module.named_parameters(), *module.named_buffers()))
-    python = _python_state(module, functions)
+    python = python_state(module, functions)
     try:
         yield Kept(python=python, tensors=named, generators=_generators())
     finally:
@@ -79,17 +81,37 @@ def refuse_kept(
                 f"{name}: it is read by another way than from the module, and would be a constant, "
                 "as in a loss that holds a list of parameters; expected it to ask the module for them"
             )
-    for owner, after in _python_state(module, functions).items():
+    for owner, after in python_state(module, functions).items():
         for key, old in before.python[owner].values.items():
             if key in after.values and _differs(old, after.values[key], read):
-                raise BadInput(
-                    f"{owner}: it changes {key} while it runs, which a graph does not remember: the "
-                    "number would stay what it is now. Expected a buffer of the module "
-                    "(register_buffer), or no change"
-                )
+                raise _changed(owner, key)
 
 
-def _python_state(module: torch.nn.Module, functions: Functions) -> dict[str, PythonState]:
+def refuse_changed(before: Mapping[str, PythonState], after: Mapping[str, PythonState]) -> None:
+    """Raise BadInput for a value that a second step changes, makes or removes.
+
+    What the first one makes does no harm, unless the next ones change it.
+    """
+    import torch
+
+    for owner, state in after.items():
+        then, now = before[owner].values, state.values
+        for key in {**then, **now}:
+            there = [one[key] for one in (then, now) if key in one]
+            if any(isinstance(one, torch.Tensor) for one in there):
+                continue
+            if len(there) == 1 or _differs(*there, read=set()):
+                raise _changed(owner, key)
+
+
+def _changed(owner: str, key: str) -> BadInput:
+    return BadInput(
+        f"{owner}: it changes {key} while it runs, which a graph does not remember: the number would stay "
+        "what it is now. Expected a buffer of the module (register_buffer), or no change"
+    )
+
+
+def python_state(module: torch.nn.Module, functions: Functions) -> dict[str, PythonState]:
     """Return what parts of the module, and functions by name, keep in Python."""
     found = {}
     seen: dict[int, Any] = {}
@@ -137,7 +159,7 @@ def _differs(old: Any, new: Any, read: set[int]) -> bool:
 
     if isinstance(old, torch.Tensor):
         return new is not old and storage_of(old) in read
-    return type(new) is type(old) and new == new and bool(new != old)
+    return not isinstance(new, torch.Tensor) and new == new and bool(new != old)
 
 
 def _constants(graph: torch.fx.GraphModule) -> Iterator[torch.Tensor]:

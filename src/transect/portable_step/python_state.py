@@ -1,17 +1,21 @@
 """Python values that outlive a forward pass: what a module, a loss or a metric keeps beside tensors.
 
-Looked at are numbers, texts, containers, small arrays and generators of random numbers: in attributes, in
-what a function closes over, in globals that it names. What hides elsewhere, as in a suspended Python
-generator, shows when a step is run twice (`verification.py`).
+Looked at are numbers, texts, containers, small arrays, iterators and generators of random numbers: in
+attributes and slots, in what a function closes over, in globals that it names, its modules' too. What hides
+elsewhere, as behind an extension in C, shows when a step is run twice (`verification.py`).
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import numbers
+import operator
 import random
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,7 +24,9 @@ import numpy as np
 
 __all__ = ["TORCHS_OWN", "PythonState"]
 
-PLAIN = (bool, int, float, complex, str, bytes)
+PLAIN = (numbers.Number, str, bytes)
+# Of libraries: objects in which users keep things of their own.
+NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 # Deeper, longer and larger things are data, not counters.
 DEEPEST, LONGEST, MOST, LARGEST_BYTES = 6, 1000, 20_000, 1 << 16
 # Of a module: tensors and parts, which are looked at by name, and hooks.
@@ -36,6 +42,7 @@ class PythonState:
     _undo: list[Callable[[], None]] = field(default_factory=list)
     # Held, so that no other object gets the id of one that was seen.
     _seen: dict[int, Any] = field(default_factory=dict)
+    _visits: int = 0
 
     def restore(self) -> None:
         """Put back what stood there."""
@@ -49,7 +56,8 @@ class PythonState:
         if isinstance(value, (*PLAIN, torch.Tensor)):
             self.values[path] = value
             return
-        if depth > DEEPEST or len(self.values) > MOST or id(value) in self._seen:
+        self._visits += 1
+        if depth > DEEPEST or self._visits > MOST or id(value) in self._seen:
             return
         self._seen[id(value)] = value
         if (state := _generator_state(value)) is not None:
@@ -75,12 +83,12 @@ class PythonState:
                 self._function(value, path, depth)
         elif isinstance(value, type):
             self._class(value, path, depth)
-        elif type(value).__module__ == "itertools":
-            # `count(3)`: how far it is.
-            self.values[path] = repr(value)
-        elif hasattr(value, "__dict__") and (
-            isinstance(value, torch.nn.Module) or not _is_library(type(value))
-        ):
+        elif isinstance(value, types.GeneratorType):
+            self.visit(value.gi_frame and dict(value.gi_frame.f_locals), path, depth + 1)
+        elif isinstance(value, Iterator) and _is_library(type(value)):
+            # How far it is: what is left, or `count(3)`.
+            self.values[path] = operator.length_hint(value, -1), repr(value)
+        elif isinstance(value, (torch.nn.Module, *NAMESPACES)) or not _is_library(type(value)):
             self._object(value, path, depth)
 
     def _each(self, items: Iterable[tuple[str, Any]], path: str, depth: int) -> None:
@@ -104,8 +112,10 @@ class PythonState:
         elif isinstance(value, dict):
             pairs = dict(value)
             self._undo.append(partial(_refill, value, pairs, value.update))
-            for key, one in pairs.items():
-                self.visit(one, f"{path}[{key!r}]", depth + 1)
+            for number, (key, one) in enumerate(pairs.items()):
+                # What the user's own classes say of themselves may fail, or be different each time.
+                name = repr(key) if isinstance(key, PLAIN) else f"{type(key).__name__} {number}"
+                self.visit(one, f"{path}[{name}]", depth + 1)
         else:
             items = list(value)
             if not isinstance(value, tuple):
@@ -115,6 +125,7 @@ class PythonState:
 
     def _function(self, value: Any, path: str, depth: int) -> None:
         code = value.__code__
+        named = _names(code)
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=False):
             try:
                 held = cell.cell_contents
@@ -123,12 +134,21 @@ class PythonState:
             if isinstance(held, PLAIN):
                 self._undo.append(partial(setattr, cell, "cell_contents", held))
             self.visit(held, name, depth + 1)
-        for name in code.co_names:
-            if name in value.__globals__:
-                held = value.__globals__[name]
+        spaces = [("", value.__globals__)]
+        for name in named & value.__globals__.keys():
+            held = value.__globals__[name]
+            # Of a module, such as one with settings, what the function may ask it for.
+            if (
+                isinstance(held, types.ModuleType)
+                and held.__name__.partition(".")[0] not in LIBRARIES
+            ):
+                spaces.append((f"{name}.", vars(held)))
+        for place, space in spaces:
+            for name in named & space.keys():
+                held = space[name]
                 if isinstance(held, PLAIN):
-                    self._undo.append(partial(value.__globals__.__setitem__, name, held))
-                self.visit(held, name, depth + 1)
+                    self._undo.append(partial(space.__setitem__, name, held))
+                self.visit(held, f"{place}{name}", depth + 1)
         self.visit(value.__defaults__ or (), f"{path}.defaults", depth)
         self.visit(value.__kwdefaults__ or {}, f"{path}.defaults", depth)
 
@@ -144,11 +164,29 @@ class PythonState:
                 self.visit(held, f"{one.__name__}.{name}", depth + 1)
 
     def _object(self, value: Any, path: str, depth: int) -> None:
-        attributes = vars(value)
-        before = dict(attributes)
-        self._undo.append(partial(_refill, attributes, before, attributes.update))
-        self._each(((k, v) for k, v in before.items() if k not in TORCHS_OWN), path, depth)
+        # Not by `getattr`: a class may have an answer to any name.
+        attributes = None
+        with contextlib.suppress(AttributeError):
+            attributes = object.__getattribute__(value, "__dict__")
+        if isinstance(attributes, dict):
+            before = dict(attributes)
+            self._undo.append(partial(_refill, attributes, before, attributes.update))
+            self._each(((k, v) for k, v in before.items() if k not in TORCHS_OWN), path, depth)
+        for owner in type(value).__mro__:
+            if "__slots__" in vars(owner):
+                self._slots(value, owner, path, depth)
         self._class(type(value), path, depth)
+
+    def _slots(self, value: Any, owner: type, path: str, depth: int) -> None:
+        for name, slot in vars(owner).items():
+            if not isinstance(slot, types.MemberDescriptorType):
+                continue
+            try:
+                held = slot.__get__(value)
+            except AttributeError:
+                continue
+            self._undo.append(partial(slot.__set__, value, held))
+            self._each([(name, held)], path, depth)
 
 
 def _refill(container: Any, before: Any, fill: Callable[[Any], None]) -> None:
@@ -169,7 +207,13 @@ def _put_back(owner: type, name: str, value: Any) -> None:
 
 
 def _is_library(value: Any) -> bool:
-    return (getattr(value, "__module__", None) or "").partition(".")[0] in LIBRARIES
+    return str(getattr(value, "__module__", None)).partition(".")[0] in LIBRARIES
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Return the names that a function asks for, and functions inside of it."""
+    inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
 
 
 def _generator_state(value: Any) -> tuple[str, Callable[[], None]] | None:

@@ -7,7 +7,6 @@ from the module itself: how far its results move when each operator rounds once 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.portable_step.eager import Arrays, Eager, rounding, unit_of
 from transect.portable_step.manifest import Checked, Data, Manifest
+from transect.portable_step.memory import refuse_changed
 
 if TYPE_CHECKING:
     import torch
@@ -40,12 +40,12 @@ def verify(
     values: Mapping[str, np.ndarray], example: Sequence[torch.Tensor],
 ) -> Checked:  # fmt: skip
     """Compare the files with PyTorch; raises BadInput where they compute something else."""
-    if importlib.util.find_spec("onnxruntime") is None:
-        return Checked(
-            runtime=None, lengths={}, unchecked="nothing was compared: onnxruntime is not installed"
-        )
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except Exception as error:
+        # One that is installed may still miss a library of the system.
+        why = f"nothing was compared: onnxruntime cannot be imported: {_first_line(error)}"
+        return Checked(runtime=None, lengths={}, unchecked=why)
     name = f"onnxruntime {onnxruntime.__version__}"
     check = _Check(
         eager=eager, manifest=manifest, values=dict(values), runtime=name,
@@ -84,7 +84,9 @@ class _Check:
             return False
         batch, want = made
         where = f"a batch of {len(batch[0])} rows" if batch[0].ndim else "the example"
+        kept = self.eager.kept()
         self._repeats(self.eager.step(self.values, batch, hyper, SEED), want, where)
+        refuse_changed(kept, self.eager.kept())
         self._step(self.values, batch, hyper, want, where, (1, 2))
         # The state of after, but with weights of before: the rate is far from one that trains.
         after = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,31 @@ def counts_in_a_list(part: Any, x: torch.Tensor) -> None:
 
 def counts_in_a_dict(part: Any, x: torch.Tensor) -> None:
     part.named["calls"] += 1
+
+
+@dataclass(slots=True)
+class Calls:
+    """A counter without a dictionary."""
+
+    calls: int = 0
+
+
+def counts_in(kept: Any) -> Callable[[Any, torch.Tensor], None]:
+    """Count where nothing shows until long after an export."""
+
+    def keep(part: Any, x: torch.Tensor) -> None:
+        kept.calls += 1
+        part.mean = torch.zeros(3) + float(kept.calls > 100)
+
+    return keep
+
+
+def halves(part: Any, x: torch.Tensor) -> None:
+    part.calls = part.calls / 2 + 1
+
+
+def makes(part: Any, x: torch.Tensor) -> None:
+    part.made = getattr(part, "made", 0) + 1
 
 
 def averages(part: Any, x: torch.Tensor) -> None:
@@ -96,8 +123,8 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
         return arguments(Keeping(lambda part, x: part.seen.fill_(generator.random())))
 
     def suspended() -> Arguments:
-        # No attribute says how far it is: it is seen when the step is run twice.
-        numbers = iter(float(number) for number in range(1000))
+        # Nothing says how far it is: it is seen when the step is run twice.
+        numbers = map(float, range(1000))
         return arguments(Keeping(lambda part, x: part.seen.fill_(next(numbers))))
 
     def scripted() -> Arguments:
@@ -118,6 +145,10 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
     return {
         "kept_in_a_list": lambda: arguments(Keeping(counts_in_a_list)),
         "kept_in_a_dict": lambda: arguments(Keeping(counts_in_a_dict)),
+        "kept_in_slots": lambda: arguments(Keeping(counts_in(Calls()))),
+        "kept_in_a_namespace": lambda: arguments(Keeping(counts_in(SimpleNamespace(calls=0)))),
+        "kept_as_another_type": lambda: arguments(Keeping(halves)),
+        "made_by_the_first": lambda: arguments(Keeping(makes)),
         "kept_in_the_loss": in_the_loss,
         "own_generator": own_generator,
         "suspended_generator": suspended,
