@@ -64,7 +64,8 @@ def on_hosts(make):
     checkout.study(STUDY)
     (checkout.folder / "hosts.yaml").write_text(yaml.safe_dump(SYSTEM))
     nodefile = checkout.folder / "nodefile"
-    nodefile.write_text("n11\nn11\nn12\n")
+    # The machine that starts the study and the ranks stands there as the second.
+    nodefile.write_text("n12\nn11\nn11\n")
     told = checkout.environment() | ssh | {"PBS_NODEFILE": str(nodefile)}
     launch = [sys.executable, "-m", "transect", "launch"]
     who = cluster.run(
@@ -85,7 +86,7 @@ def test_what_a_job_has_decides_how_many_ranks_start_where(ran):
     _, who, _ = ran
     lines = sorted(line.split() for line in who.stdout.splitlines())
     assert lines == [
-        ["[0]", "0", "3", "0", "n11"], ["[1]", "1", "3", "1", "n11"], ["[2]", "2", "3", "0", "n12"],
+        ["[0]", "0", "3", "0", "n12"], ["[1]", "1", "3", "0", "n11"], ["[2]", "2", "3", "1", "n11"],
     ]  # fmt: skip
 
 

@@ -141,9 +141,7 @@ def _mpi(system: System) -> list[Row]:
     for key in ("launcher", "mpi_launcher"):
         LAUNCHERS.get(getattr(system, key), f"system '{system.name}': {key}")
     if system.mpi_launcher != "srun":
-        return [
-            _row("mpi_launcher", "note", f"{system.mpi_launcher}: starts ranks on one node only")
-        ]
+        return [_row("mpi_launcher", "note", f"{system.mpi_launcher}: not tried between nodes")]
     done = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True)
     known = re.findall(r"^\s*(?:srun: )?\s*([a-z][\w-]*)$", done.stdout + done.stderr, re.MULTILINE)
     state = "ok" if system.mpi_type in known else "wrong"
@@ -178,7 +176,10 @@ def examine_system(system: System, results: Path, wait_s: float) -> dict[str, li
     """
     title = f"system {system.name}"
     if system.scheduler != "slurm":
-        return {title: [_row("scheduler", "note", "none: cells run on this machine")]}
+        where = "on this machine"
+        if system.nodes > 1:
+            where = "here, those of several nodes on the hosts of an allocation, which is not tried"
+        return {title: [_row("scheduler", "note", f"none: cells run {where}")]}
     rows = _programs()
     if rows[0]["state"] == "wrong":
         return {title: rows}

@@ -23,7 +23,7 @@ from transect.domain.terminal import printable
 from transect.launch import LAUNCHERS, Request
 from transect.launch.hosts import HOSTS, allocation, ranks_on
 from transect.launch.rendezvous import RENDEZVOUS, Choice, choose
-from transect.launch.slurm import is_local
+from transect.launch.slurm import expand_hosts, is_local
 
 __all__ = ["launch", "make_request", "script"]
 
@@ -45,7 +45,7 @@ def _pick(launcher: str, needs_mpiexec: bool) -> str:
     if launcher != "auto":
         LAUNCHERS.get(launcher, "--launcher")
         return launcher
-    if "SLURM_JOB_ID" in os.environ and HOSTS not in os.environ and shutil.which("srun"):
+    if "SLURM_JOB_ID" in os.environ and not os.environ.get(HOSTS) and shutil.which("srun"):
         return "srun"
     return "mpiexec" if needs_mpiexec else "plain"
 
@@ -209,15 +209,22 @@ def launch(
         raise BadInput(f"--grace {grace:g}: expected a number of seconds, 0 or more")
     choice = choose(framework, strategy, gpus_per_rank)
     if hosts is not None:
-        os.environ[HOSTS] = hosts
+        os.environ[HOSTS] = ",".join(expand_hosts(hosts))  # also refuses none
+    named = os.environ.get(HOSTS)
     if choice.strategy == "single" and ranks is None and ranks_per_node is None:
         nodes, ranks_per_node = nodes or 1, 1
-    # Schedulers are asked only for what the options do not say.
+    # Schedulers are asked only for what the options do not say. In Slurm's jobs mpiexec starts ranks on one
+    # node unless more are asked for: what srun has started cannot always start more itself.
     open_ = nodes is None or (ranks is None and ranks_per_node is None)
-    given = allocation() if hosts or (launcher != "plain" and open_) else None
+    here = launcher == "plain" or (launcher == "mpiexec" and "SLURM_JOB_ID" in os.environ)
+    given = allocation() if named or (open_ and not here) else None
     counts = ranks_on(given, nodes=nodes, ranks=ranks, ranks_per_node=ranks_per_node)
     elsewhere = len(counts) > 1 or (given is not None and not is_local(given.hosts[0]))
     chosen = _pick(launcher, RENDEZVOUS.get(choice.rendezvous).mpi or elsewhere)
+    if named and chosen != "mpiexec" and (elsewhere or chosen != "plain"):
+        raise BadInput(
+            f"--launcher {chosen} does not reach --hosts {named}: leave it out, or take mpiexec"
+        )
     starter = LAUNCHERS.get(chosen)
     request = make_request(
         command,

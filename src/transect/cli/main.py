@@ -114,7 +114,8 @@ def run() -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where it was closed
+            sys.stdout.flush()
     except Interruption as end:
         sys.exit(end.code)
     except (typer.Abort, KeyboardInterrupt):

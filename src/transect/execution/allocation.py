@@ -36,19 +36,24 @@ _END_S = 60.0
 _PATIENCE_S = 300
 
 
-def prepare_allocation() -> None:
+def prepare_allocation(jobs: Sequence[Job]) -> None:
     """Make known what provenance wants: the hosts of the job, of which Snakemake's job step strips Slurm's.
 
-    Raises BadInput when another scheduler's hosts, or a user's own, do not have this machine.
+    This machine comes first, where cells of one node run, and is watched. Raises BadInput when another
+    scheduler's hosts, or a user's own, do not have it.
     """
-    if "SLURM_JOB_ID" not in os.environ and (given := allocation()) is not None:
-        if not any(map(is_local, given.hosts)):
+    job = os.environ.get("SLURM_JOB_ID")
+    if job and not all(_asks_no_slurm(one.spec["system"]) for one in jobs):
+        # A login node's: `sbatch` hands it on, and srun knows the job's nodes alone.
+        os.environ.pop(HOSTS, None)
+    if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
+        here = next(filter(is_local, given.hosts), None)
+        if here is None:
             raise BadInput(
                 f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}: "
                 "cells of one node run here, so start the study on one of these hosts"
             )
-        os.environ[HOSTS] = ",".join(given.hosts)
-    job = os.environ.get("SLURM_JOB_ID")
+        os.environ[HOSTS] = ",".join([here, *(host for host in given.hosts if host != here)])
     if job and "SLURM_JOB_NODELIST" not in os.environ:
         text = ask("squeue", "--noheader", "--jobs", job, "--format=%N", patience_s=_PATIENCE_S)
         if text and text.strip():
@@ -124,12 +129,14 @@ class _Watchers:
         # Who cannot be reached now will not be in a moment; Slurm may be busy.
         self._starts_left = 2 if mpiexec else 10**6
         self._token = secrets.token_hex(16)
-        self._step: subprocess.Popen[str] | None = None
+        self._step: subprocess.Popen[bytes] | None = None
         self.connections: dict[str, socket.socket] = {}
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[bytes]:
         count = len(self._hosts)
-        here = f"{socket.gethostname()}:{self._server.getsockname()[1]}"
+        # Hosts that no Slurm gave know each other by the names of their list.
+        name = self._hosts[0] if self._mpiexec else socket.gethostname()
+        here = f"{name}:{self._server.getsockname()[1]}"
         # An argument would be there for all to read, and mpiexec has one standard input for all.
         token = {WATCHER_TOKEN: self._token}
         if self._mpiexec:
@@ -140,14 +147,20 @@ class _Watchers:
                 "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet", "--export=ALL",
             ]  # fmt: skip
         command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
+        # Apart from a terminal, of which ssh would ask a password.
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=os.environ | token, text=True
+            command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True
         )
 
     def join(self) -> None:
         """Accept one watcher from each host, each proving that it is ours."""
         end = time.monotonic() + _JOIN_S
         self._server.settimeout(_POLL_S)
+        self._accept(end)
+        if away := [host for host in self._hosts if host not in self.connections]:
+            say(f"[transect] no guard on {', '.join(away)}: what disturbs cells there is not seen")
+
+    def _accept(self, end: float) -> None:
         while len(self.connections) < len(self._hosts) and time.monotonic() < end:
             if self._step is None or self._step.poll() is not None:
                 self._close()
@@ -162,9 +175,9 @@ class _Watchers:
             connection.settimeout(_ANSWER_S)
             try:
                 given, _, host = connection.makefile().readline(512).strip().partition(" ")
-            except OSError:
+            except (OSError, ValueError):  # a stranger, who sends anything or nothing
                 given, host = "", ""
-            if secrets.compare_digest(given, self._token) and host in self._hosts:
+            if secrets.compare_digest(given.encode(), self._token.encode()) and host in self._hosts:
                 self.connections[host] = connection
             else:
                 connection.close()
@@ -239,7 +252,7 @@ def open_guard(jobs: Sequence[Job]) -> Iterator[Guard]:
     """
     here = all(stays_here(job.spec["system"], job.cell.nodes) for job in jobs)
     hosts, mpiexec = [] if here else _hosts(), None
-    if HOSTS in os.environ:
+    if os.environ.get(HOSTS):
         hosts = hosts[: max(job.cell.nodes for job in jobs)]
         found = (find_mpiexec(job.bin) for job in jobs)
         mpiexec = next(filter(None, found), None)

@@ -141,6 +141,8 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
 def _run(
     job: Job, stage: StageRunner, guard: Guard | None
 ) -> tuple[Result, Outcome | None, dict[str, str]]:
+    # Said anew when the ranks start; Open MPI hands on to other hosts what is there to be named.
+    os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
     try:
         name, request = stage.prepare(job)
         # A stage whose energy counts says so; most have none.

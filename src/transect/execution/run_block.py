@@ -119,7 +119,7 @@ def run_jobs(
     A cell takes what the cells before it left, so its inputs are looked at again in its turn.
     Raises DiskFull when results cannot be written, and BadInput when an environment was exchanged.
     """
-    prepare_allocation()
+    prepare_allocation(jobs)
     for job in jobs:
         check_locks(job)
     with kept_state("a plug-in"):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from transect.domain.record import Cause
 from transect.execution.scheduler import ask
+from transect.launch.launchers.mpiexec import unreached
 
 __all__ = ["Refusal", "refusal", "step_cause", "wait_for_end"]
 
@@ -88,8 +89,10 @@ def step_cause(log: str) -> tuple[Cause | None, str] | None:
     """Return the cause that the first telling line of srun names, with that line.
 
     The cause is None when a rank ended by itself first: its own files say more. None when no
-    line tells.
+    line tells. Of mpiexec: that it did not reach a host.
     """
+    if said := unreached(log):
+        return Cause.SCHEDULER, said
     for line in log.splitlines():
         if not _STEP_LINE.match(line):
             continue

@@ -14,6 +14,8 @@ from transect.launch.slurm import ask, expand_hosts, job_hosts
 
 __all__ = ["HOSTS", "Allocation", "allocation", "of_hosts", "ranks_on"]
 
+# What a scheduler, or a person, may call a host: mpiexec reads more into other signs.
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 # A user's own list, as `transect launch --hosts` sets it; a study on `profiles/local` reads it too.
 HOSTS = "TRANSECT_HOSTS"
 
@@ -30,6 +32,11 @@ class Allocation:
 def of_hosts(source: str, listed: Sequence[str]) -> Allocation:
     """Make an allocation of a list in which a host stands once for each of its ranks."""
     counts = Counter(listed)
+    for host in counts:
+        if not _HOST.fullmatch(host):
+            raise BadInput(
+                f"{source}: {host!r} is no name or IPv4 address of a host; one of two ranks stands there twice: a,a,b"
+            )
     if not counts:
         raise BadInput(f"{source}: names no host")
     return Allocation(source=source, hosts=tuple(counts), ranks=tuple(counts.values()))

@@ -78,17 +78,21 @@ def free_port(count: int = 1, seed: str = "") -> int:
 def addresses_of(names: Sequence[str], said: Callable[[], str] | None) -> tuple[str, ...]:
     """Return the IPv4 address of each host: as this one resolves it, or as it has `said` itself.
 
-    `said` has a line `host address` for each: only a host knows the address of one of its interfaces.
+    `said` has a line `host address` for each, or `rank address` where each has a rank: only a host knows
+    the address of one of its interfaces, and hosts may go by other names than their own.
     Raises MissingDependency for an unknown host, BadInput for an address that no other can reach.
     """
     if len(names) == 1:
         return ("127.0.0.1",)
     if said is not None:
         told = dict(line.split() for line in said().splitlines() if len(line.split()) == 2)
-        wanting = [name for name in names if not {name, name.split(".")[0]} & told.keys()]
-        if wanting:
-            raise MissingDependency(f"node {wanting[0]} did not tell the address of its interface")
-        return tuple(told.get(name) or told[name.split(".")[0]] for name in names)
+        addresses = []
+        for place, name in enumerate(names):
+            keys = {str(place), name, name.split(".")[0]} & told.keys()
+            if not keys:
+                raise MissingDependency(f"node {name} did not tell the address of its interface")
+            addresses.append(told[keys.pop()])
+        return tuple(addresses)
     found = {}
     for name in names:
         try:

@@ -1,7 +1,7 @@
-"""Ends what a container program started apart from us, when we are ended by SIGKILL.
+"""Ends what a container program or mpiexec started apart from us, when we are ended by SIGKILL.
 
 The kernel ends our children then (`transect.launch.parent.die_with_parent`), and podman's `conmon`, which
-is none, would keep its container. `python -m transect.launch.orphans SESSION` waits for the end of its
+is none, would keep its container; Open MPI's mpiexec, told to end, now and then leaves a rank. `python -m transect.launch.orphans SESSION` waits for the end of its
 standard input, which is that of the process that started it, and ends every process of the payload.
 """
 
@@ -21,10 +21,16 @@ __all__ = ["guarded", "main"]
 
 @contextlib.contextmanager
 def guarded(
-    processes: Sequence[tuple[list[str], Mapping[str, str]]], session: str
+    processes: Sequence[tuple[list[str], Mapping[str, str]]],
+    session: str,
+    *,
+    launcher: bool = False,
 ) -> Iterator[None]:
-    """Watch over a payload as long as this lasts, where one of its processes starts others apart."""
-    if not any("TRANSECT_DETACHED" in variables for _, variables in processes):
+    """Watch over a payload as long as this lasts, where one of its processes starts others apart.
+
+    `launcher`: it does, whatever its variables say.
+    """
+    if not launcher and not any("TRANSECT_DETACHED" in variables for _, variables in processes):
         yield
         return
     # Its own session: what ends ours by signals to all must not end it.

@@ -191,7 +191,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--label", action="store_true", help="begin lines of output with `[rank] `")
     add("--service", action="append", default=[], type=json.loads, metavar="JSON")
     add("--stdin-at", metavar="NAME", help="rank 0 takes its standard input there")
-    add("--address", metavar="INTERFACE", help="print `host address` and end")
+    add(
+        "--address",
+        metavar="INTERFACE",
+        help="print `host address`, or `rank address` of MPI, and end",
+    )
     add("command", nargs="*")
     return parser
 
@@ -202,7 +206,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     who = "?"
     try:
         if options.address:
-            print(socket.gethostname(), address_of(options.address))
+            mpi = options.told_by == "mpi"
+            who = str(find_numbers(os.environ, "mpi", [1]).rank) if mpi else socket.gethostname()
+            # One write: ranks share a pipe.
+            print(f"{who} {address_of(options.address)}\n", end="")
             return 0
         numbers, environ = environment(options, os.environ)
         who = str(numbers.rank)

@@ -192,7 +192,7 @@ def supervise(
     first, patience_s = 0, grace_s
     apart = contextlib.ExitStack()
     try:
-        apart.enter_context(guarded(processes, session))
+        apart.enter_context(guarded(processes, session, launcher=launcher))
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(

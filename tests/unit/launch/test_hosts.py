@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
+from transect.cli.launch import launch
 from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.record import Cause
+from transect.execution.allocation import prepare_allocation
+from transect.execution.steps import step_cause
 from transect.launch import LAUNCHERS, Request
 from transect.launch.hosts import HOSTS, Allocation, allocation, ranks_on
+from transect.launch.network import addresses_of
 
 TWO = Allocation(source="PBS_NODEFILE", hosts=("a", "b"), ranks=(2, 1))
 
@@ -52,6 +60,10 @@ def test_hosts_that_cannot_be_read_are_named(tmp_path):
         allocation({"PBS_NODEFILE": str(tmp_path / "empty")})
     with pytest.raises(BadInput, match="no list of nodes"):
         allocation({HOSTS: "n[1-"})
+    # mpiexec would take the number for its own, and the rest of an IPv6 address for a number.
+    for host in ("a:2", "fe80::1", "-x", "a b"):
+        with pytest.raises(BadInput, match="no name or IPv4 address"):
+            allocation({HOSTS: f"b,{host}"})
     with pytest.raises(MissingDependency, match="flux"):
         allocation({"FLUX_URI": "local:///run/flux", "PATH": ""})
 
@@ -92,7 +104,8 @@ def test_what_cannot_be_placed_is_refused(asked, said):
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        ("Open MPI", ["--host", "192.0.2.1:2,192.0.2.2:1", "--map-by", "slot:OVERSUBSCRIBE",
+        # Open MPI 4 begins with this machine where it is told how many ranks a host has.
+        ("Open MPI", ["--host", "192.0.2.1,192.0.2.1,192.0.2.2", "--map-by", "seq:OVERSUBSCRIBE",
                       "--bind-to", "none"]),
         ("HYDRA", ["-hosts", "192.0.2.1:2,192.0.2.2:1"]),
     ],
@@ -113,9 +126,7 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
     start = argv.index("-n")
     assert argv[start + 1] == "3" and argv[start + 2 : start + 2 + len(told)] == told
     handed = {name for flag, name in pairwise(argv) if flag == "-x"}
-    assert ({"MINE", "MASTER_ADDR", "PATH"} <= handed) is (
-        says == "Open MPI"
-    )
+    assert ({"MINE", "MASTER_ADDR", "PATH", "TRANSECT_PAYLOAD"} <= handed) is (says == "Open MPI")
     assert "OMPI_COMM_WORLD_RANK" not in handed
     assert variables["MASTER_ADDR"] == "192.0.2.1" and variables["MINE"] == "1"
     assert argv[argv.index("--ranks-per-node") + 1] == "2,1" and sys.executable in argv
@@ -123,3 +134,78 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
     assert "--stdin-at" not in argv
     monkeypatch.setenv(HOSTS, "192.0.2.1")
     assert "192.0.2.1" in launcher.supports(request)
+
+
+def cells(*launchers: str) -> list[SimpleNamespace]:
+    """Return what the runner of a block asks of its cells."""
+    return [
+        SimpleNamespace(spec={"system": {"launcher": one, "mpi_launcher": one}})
+        for one in launchers
+    ]
+
+
+def test_this_machine_comes_first_where_a_study_runs_over_hosts(monkeypatch):
+    me = socket.gethostname()
+    monkeypatch.setenv(HOSTS, f"192.0.2.[7-8],{me},192.0.2.9")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    # One-node cells run here and are watched here: their ranks may not start on the first of the list.
+    prepare_allocation(cells("mpiexec"))
+    assert os.environ[HOSTS] == f"{me},192.0.2.7,192.0.2.8,192.0.2.9"
+
+
+def test_hosts_of_a_login_node_are_none_of_a_slurm_job(monkeypatch):
+    monkeypatch.setenv(HOSTS, "login")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    prepare_allocation(cells("srun", "mpiexec"))
+    assert HOSTS not in os.environ
+
+
+def test_a_study_begins_on_one_of_its_hosts(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setenv(HOSTS, "192.0.2.7,192.0.2.8")
+    with pytest.raises(BadInput, match="start the study on one of these hosts"):
+        prepare_allocation(cells("mpiexec"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        # In the environment hosts count like the option, however much else is asked for.
+        (
+            {"nodes": 1, "ranks_per_node": 2, "launcher": "plain"},
+            "does not reach --hosts 192.0.2.7",
+        ),
+        ({"hosts": "192.0.2.8", "launcher": "srun"}, "does not reach --hosts 192.0.2.8"),
+        ({"hosts": ""}, "no list of nodes"),
+    ],
+)
+def test_hosts_are_never_passed_over(monkeypatch, asked, said):
+    monkeypatch.setenv(HOSTS, "192.0.2.7")
+    with pytest.raises(BadInput, match=said):
+        launch(["nowhere"], framework="torch", strategy="ddp", **asked)
+
+
+def test_hosts_that_go_by_other_names_tell_addresses_by_rank():
+    said = "1 192.0.2.2\n0 192.0.2.1\n"
+    assert addresses_of(("n1-ib", "n2-ib"), lambda: said) == ("192.0.2.1", "192.0.2.2")
+    assert addresses_of(("n1.site", "n2"), lambda: "n2 192.0.2.2\nn1 192.0.2.1\n") == (
+        "192.0.2.1",
+        "192.0.2.2",
+    )
+    with pytest.raises(MissingDependency, match="node n3 did not tell"):
+        addresses_of(("n1", "n3"), lambda: "n1 192.0.2.1\n")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-----\nORTE was unable to reliably start one or more daemons.\n* not finding",
+        "-----\nA daemon failed to report back after being spawned. This could\n",
+        "[mpiexec@n1] ui_cmd_cb (pmiserv_pmci.c:51): Launch proxy failed.\n",
+    ],
+)
+def test_a_host_that_mpiexec_does_not_reach_is_no_crash_of_the_cell(said):
+    cause, words = step_cause(f"root@n2: Permission denied (publickey).\n{said}")
+    assert cause is Cause.SCHEDULER and "root@n2: Permission denied" in words

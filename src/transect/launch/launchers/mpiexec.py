@@ -11,14 +11,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from transect.domain.errors import MissingDependency
 from transect.launch import LAUNCHERS, Request, rank
 from transect.launch.hosts import HOSTS, Allocation, allocation
 from transect.launch.network import addresses_of, derived_port, free_port
 from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
-from transect.launch.slurm import ask, is_local
+from transect.launch.slurm import is_local
 
-__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix", "on_this_node", "over_hosts"]
+__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix", "on_this_node", "over_hosts", "unreached"]
 
 
 def find_mpiexec(folder: Path | None) -> str | None:
@@ -49,6 +50,14 @@ _HERE = {
 _OWN = re.compile(
     r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)"
 )
+# Which whoever starts ranks sets then: the mark by which a payload's processes are found.
+_SET_LATER = "TRANSECT_PAYLOAD"
+_ANSWER_S = 120
+# Open MPI 4 and 5, MPICH: a host that mpiexec cannot reach, or where it is not there.
+_NO_HOST = re.compile(
+    r"ORTE was unable to reliably start one or more daemons|A daemon failed to report back after being spawned"
+    r"|: Launch proxy failed"
+)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -56,6 +65,17 @@ def on_this_node() -> dict[str, str]:
     """Return the variables with which mpiexec starts its ranks here, in a scheduler's job too."""
     jobs = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "PE_HOSTFILE", "FLUX_JOB_ID", "FLUX_URI")
     return dict(_HERE) if any(name in os.environ for name in jobs) else {}
+
+
+def first_words(log: str) -> str:
+    """Return the first lines of what mpiexec printed, without rules: what ssh said comes first."""
+    return " | ".join([line.strip() for line in log.splitlines() if line.strip(" -")][:3])[:600]
+
+
+def unreached(log: str) -> str | None:
+    """Return what is said of a host that mpiexec did not reach; None: it reached all."""
+    match = _NO_HOST.search(log)
+    return match and f"mpiexec started no ranks: {first_words(log[: match.end()])}"
 
 
 def mpiexec_prefix(program: str) -> list[str]:
@@ -72,29 +92,30 @@ def over_hosts(
     The hosts are reached as this mpiexec does it: by its scheduler, or by ssh. Ranks have this
     environment and `variables`, as with srun: MPICH hands on all, Open MPI what is named.
     """
-    placed = ",".join(f"{host}:{count}" for host, count in zip(hosts, counts, strict=True))
+    placed = list(zip(hosts, counts, strict=True))
     command = [*mpiexec_prefix(program), "-n", str(sum(counts))]
     if not _is_open_mpi(program):
-        return [*command, "-hosts", placed]
-    # The mark by which the processes of a payload are found again comes when they are started.
-    names = {*os.environ, *variables, "TRANSECT_PAYLOAD"}
+        return [*command, "-hosts", ",".join(f"{host}:{count}" for host, count in placed)]
+    names = {*os.environ, *variables}
     handed = sorted(name for name in names if _NAME.fullmatch(name) and not _OWN.match(name))
-    named = [word for name in handed for word in ("-x", name)]
+    # A host for each rank: by slots Open MPI 4 begins with this machine, wherever it stands in the list,
+    # and shortens the names of the others.
     return [
         *command,
         "--host",
-        placed,
+        ",".join(host for host, count in placed for _ in range(count)),
         "--map-by",
-        "slot:OVERSUBSCRIBE",
+        "seq:OVERSUBSCRIBE",
         "--bind-to",
         "none",
-        *named,
+        *(["--mca", "orte_keep_fqdn_hostnames", "1"] if any("." in host for host in hosts) else []),
+        *(word for name in handed for word in ("-x", name)),
     ]
 
 
 def _given(request: Request) -> Allocation | None:
     """Return the allocation whose hosts are to be reached; None: ranks start here."""
-    if request.nodes == 1 and HOSTS not in os.environ:
+    if request.nodes == 1 and not os.environ.get(HOSTS):
         return None
     given = allocation()
     here = request.nodes == 1 and given is not None and is_local(given.hosts[0])
@@ -166,7 +187,18 @@ class Mpiexec:
 
         def said() -> str:
             asked = [request.shim_python, rank.__file__, "--address", str(request.interface)]
-            return ask(*over_hosts(program, hosts, (1,) * len(hosts), {}), *asked)
+            start = over_hosts(program, hosts, (1,) * len(hosts), {})
+            try:
+                # Apart from a terminal, of which ssh would ask a password.
+                done = subprocess.run(
+                    [*start, *asked, "--told-by", "mpi"], stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True, timeout=_ANSWER_S, start_new_session=True,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                raise MissingDependency(f"{','.join(hosts)}: no answer in {_ANSWER_S} s") from None
+            if done.returncode:
+                raise MissingDependency(first_words(done.stderr) or f"{program} says nothing")
+            return done.stdout
 
         world = World(
             hosts=hosts,
@@ -188,4 +220,5 @@ class Mpiexec:
             request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else ""
         )
         ranks = rank_command(told, kind, world, told_by="mpi", bind="always")
-        return [([*over_hosts(program, hosts, request.on_each, variables), *ranks], variables)]
+        handed = {**variables, _SET_LATER: ""}
+        return [([*over_hosts(program, hosts, request.on_each, handed), *ranks], variables)]
