@@ -153,8 +153,6 @@ def _run(
         reason = launcher.supports(request)
         if reason is not None:
             return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
-        # Launchers hand on what is there by name; each start below says when it is.
-        os.environ.setdefault("TRANSECT_STARTED_AT", "")
         commands = launcher.processes(request)
     except Unsupported as error:
         return Result.skipped(Cause.UNSUPPORTED, str(error)), None, {}
