@@ -37,6 +37,9 @@ print(os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["LOCAL_RANK"], so
 
 def reachable(cluster: VirtualCluster, folder: Path) -> dict[str, str]:
     """Start a shell daemon on both hosts; return the variables by which each mpiexec gets through."""
+    daemon = shutil.which("sshd") or "/usr/sbin/sshd"
+    if not Path(daemon).exists():
+        pytest.skip("no sshd here (Debian package openssh-server)")
     folder.mkdir()
     for name in ("host", "key"):
         made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
@@ -46,7 +49,6 @@ def reachable(cluster: VirtualCluster, folder: Path) -> dict[str, str]:
         "PasswordAuthentication no\nUsePAM no\nStrictModes no\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)
-    daemon = shutil.which("sshd") or "/usr/sbin/sshd"
     for host in HOSTS:
         cluster.node_run(host, daemon, "-f", str(folder / "config"))
     options = (
