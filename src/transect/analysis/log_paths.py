@@ -56,16 +56,17 @@ def system_of(parts: Sequence[str], source: str, benchmark: str) -> str:
     'beta'
     >>> system_of(["nccl", "nccl-gamma-7.log"], "logs", "nccl-tests")
     'gamma'
+    >>> system_of(["stream_c.out"], "beta", "stream")
+    'beta'
     """
     stem = re.sub(r"\.[A-Za-z]{1,4}$", "", parts[-1]) if parts else ""
     whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
     own = {whole, f"{whole}c", f"x{whole}", *benchmark.lower().split("-")}
     for name in (*parts[:-1], stem, source):
         words = re.split(r"[-_. ]+", name)
-        told = [
-            one for one in words if one and not (_NO_SYSTEM.fullmatch(one) or one.lower() in own)
-        ]
-        if told:
+        left = [one for one in words if one and not _NO_SYSTEM.fullmatch(one)]
+        told = [one for one in left if one.lower() not in own]
+        if told and "".join(left).lower() not in own:
             return "-".join(told)
     return ""
 
