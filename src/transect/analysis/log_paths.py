@@ -48,27 +48,27 @@ def depth_of(files: Sequence[str], source: str) -> int:
 def system_of(parts: Sequence[str], source: str, benchmark: str) -> str:
     """Name a run's system: by a folder below the path that was read, else by the log's own name, else by the path.
 
-    Dates, numbers and words that any log may have name none.
+    Dates, numbers, words that any log may have and those of its benchmark's name name none.
 
     >>> system_of(["2026-08", "alpha", "stream-01.out"], "logs", "stream")
     'alpha'
     >>> system_of(["stream-2026-08-01.out"], "beta", "stream")
     'beta'
+    >>> system_of(["nccl", "nccl-gamma-7.log"], "logs", "nccl-tests")
+    'gamma'
+    >>> system_of(["stream_c.out"], "beta", "stream")
+    'beta'
     """
     stem = re.sub(r"\.[A-Za-z]{1,4}$", "", parts[-1]) if parts else ""
+    whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
+    own = {whole, f"{whole}c", f"x{whole}", *benchmark.lower().split("-")}
     for name in (*parts[:-1], stem, source):
         words = re.split(r"[-_. ]+", name)
         left = [one for one in words if one and not _NO_SYSTEM.fullmatch(one)]
-        told = "-".join(left)
-        own = re.sub(r"[^a-z0-9]", "", told.lower())
-        if told and own not in _names_of(benchmark):
-            return told
+        told = [one for one in left if one.lower() not in own]
+        if told and "".join(left).lower() not in own:
+            return "-".join(told)
     return ""
-
-
-def _names_of(benchmark: str) -> set[str]:
-    whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
-    return {whole, f"{whole}c", f"x{whole}"}
 
 
 def when_of(parameters: Mapping[str, Any], names: Sequence[str]) -> str:
