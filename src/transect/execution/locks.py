@@ -38,8 +38,9 @@ def user_name() -> str:
 
 
 def process_start(pid: int | None = None) -> float:
-    """Return when a process started, in s since the epoch. Raises psutil.Error when it is gone."""
-    return float(psutil.Process(pid).create_time())
+    """Return when a process started, in s since this host's start. Raises psutil.Error when it is gone."""
+    # psutil adds the time of the start, which is another one whenever somebody sets the clock.
+    return float(psutil.Process(pid).create_time() - psutil.boot_time())
 
 
 def _kernel() -> str:
@@ -71,10 +72,10 @@ def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
         told = runs(str(job)) if job and job != os.environ.get("SLURM_JOB_ID") else None
         return silent_s < SILENT_S if told is None else told
     try:
-        process = psutil.Process(int(str(facts["pid"])))
-        created = process.create_time()
+        pid = int(str(facts["pid"]))
+        created = process_start(pid)
         # One that was killed stays in the table until its parent asks for it.
-        if process.status() == psutil.STATUS_ZOMBIE:
+        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return False
     except psutil.Error:
         # Where users do not see each other's processes, another user's is asked for its signs of life.

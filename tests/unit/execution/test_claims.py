@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from transect.domain.cell import Cell
@@ -215,6 +216,14 @@ def test_a_pid_that_is_used_again_is_another_process():
     facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
     assert still_lives(facts)
     assert not still_lives(facts | {"created": process_start() - 100})
+
+
+def test_a_process_lives_on_when_the_clock_is_set(monkeypatch):
+    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
+    boot = psutil.boot_time() + 3600
+    # By which psutil tells when a process began.
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot)
+    assert still_lives(facts)
 
 
 def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life(tmp_path):
