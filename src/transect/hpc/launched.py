@@ -58,12 +58,15 @@ _LOG_NAMES = re.compile(r"slurm-\d|.*\.(?:out|err|log|stdout|stderr|[oe]\d+)\Z",
 _SOURCE_NAMES = frozenset(("makefile", "dockerfile", "jenkinsfile"))
 
 
-def is_source(file: str, head: bytes) -> bool:
-    """Tell whether a file is a script, a page or a program's source, where a launcher's line started nothing."""
+def is_source(file: str, head: bytes, *, named: bool = True) -> bool:
+    """Tell whether a file is a script, a page or a program's source, where a launcher's line started nothing.
+
+    What is `named` as a log is none, whatever it begins with.
+    """
     path = PurePath(file)
     if path.suffix.lower() in _SOURCES or path.name.lower() in _SOURCE_NAMES:
         return True
-    return _LOG_NAMES.match(path.name) is None and _SOURCE.search(head) is not None
+    return not (named and _LOG_NAMES.match(path.name)) and _SOURCE.search(head) is not None
 
 
 def programs_of(parser: Parser) -> tuple[str, ...]:

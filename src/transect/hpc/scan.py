@@ -116,8 +116,9 @@ class Scanner:
         launch: Launch | None = None
         adopted: set[bytes] = set()
 
-        def believed(one: Launch) -> bool:
-            return one.believed(source=is_source(file, reader.head))
+        def believed(one: Launch, *, last: bool = False) -> bool:
+            # Before other output the words behind a line of a script that is shown may be the script's own.
+            return one.believed(source=is_source(file, reader.head, named=last))
 
         while True:
             # After a launcher's line every line counts, for a while: a program may die with any words.
@@ -158,7 +159,7 @@ class Scanner:
                 understood = True
                 yield _DOUBTS.judged(run)
             pushed = block.pushed_back
-        if launch is not None and believed(launch):
+        if launch is not None and believed(launch, last=True):
             yield launch.run(file, reader.last_line())
         elif not understood and not again:
             yield self._nothing(reader, file)

@@ -127,6 +127,9 @@ def test_a_log_that_shows_its_script_first_and_ends_in_silence_is_no_script(name
     for text, benchmark in ((SCRIPT, "hpl"), (head, "stream")):
         scanned = scanner_of(None).scan(io.BytesIO(text.encode()), f"/logs/{name}")
         assert [(run.benchmark, str(run.status)) for run in scanned] == [(benchmark, "truncated")]
+    whole = f'{SCRIPT}test -s hpl.out || echo "cannot read it"\nsrun ./stream_c.exe\n{WHOLE["stream"].text}'
+    scanned = scanner_of(None).scan(io.BytesIO(whole.encode()), f"/logs/{name}")
+    assert [(run.benchmark, str(run.status)) for run in scanned] == [("stream", "ok")]
 
 
 def test_a_ruler_of_a_log_is_no_fence_of_a_page() -> None:
