@@ -176,7 +176,8 @@ def rounding(seed: int) -> Iterator[None]:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         noise = torch.rand(value.shape, generator=generator, dtype=value.dtype)
-        return value * (1 + (2 * noise - 1) * max(torch.finfo(value.dtype).eps, FLOAT32) / 2)
+        eps = max(torch.finfo(value.dtype).eps, FLOAT32)
+        return value * noise.mul_(eps).add_(1 - eps / 2)
 
     class Rounding(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(

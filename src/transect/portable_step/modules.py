@@ -103,6 +103,8 @@ class ModuleStep:
 
         with torch.no_grad(), self._predicting(), self._holding(tensors):
             leaves = pytree.tree_leaves(self.module(*self._inputs(tensors)))
+        if strange := [one for one in leaves if not isinstance(one, torch.Tensor)]:
+            raise BadInput(f"module: one of its outputs is {strange[0]!r}, expected tensors alone")
         names = self.outputs or (
             ["output"] if len(leaves) == 1 else [f"output.{i}" for i in range(len(leaves))]
         )

@@ -8,7 +8,6 @@ Prints JSON: `errors`, the message by case, and `graphs`, facts of the files; or
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -146,6 +145,32 @@ def of_another_library() -> Any:
 def other_while_traced() -> Any:
     # What no list of causes knows of: the check against PyTorch finds it.
     return body(lambda x: x * 2 if type(x) is torch.Tensor else x * 3)
+
+
+class Wrong(torch.autograd.Function):
+    """Its gradient is off by a hundredth where it is traced."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient if type(gradient) is torch.Tensor else gradient * 1.01
+
+
+@fault
+def small_gradient() -> Any:
+    # The weights do not hide it.
+    return arguments(
+        Body(Wrong.apply), loss=lambda outputs, y: 1e-6 * nn.functional.cross_entropy(outputs, y)
+    )
+
+
+@fault
+def output_that_is_no_tensor() -> Any:
+    given = body(lambda x: {"logits": x, "attention": None})
+    return given | {"loss": lambda outputs, y: nn.functional.cross_entropy(outputs["logits"], y)}
 
 
 @fault
@@ -315,15 +340,19 @@ def checked(folder: Path) -> Any:
 
 
 def without_runtime(folder: Path) -> Any:
-    """Export where onnxruntime is not to be found; tell what the manifest says of the check."""
-    there = importlib.util.find_spec
-    importlib.util.find_spec = lambda name, *more: (
-        None if name == "onnxruntime" else there(name, *more)
-    )
+    """Export where onnxruntime cannot be imported; tell what the manifest says of the check."""
+    there = sys.modules["onnxruntime"]
+    sys.modules["onnxruntime"] = None  # type: ignore[assignment]
     try:
         portable_step.export_step(folder=folder, **arguments())
     finally:
-        importlib.util.find_spec = there
+        sys.modules["onnxruntime"] = there
+    return checked(folder)
+
+
+def ill_conditioned(folder: Path) -> Any:
+    """Export what loses nearly all of its digits; tell what the manifest says of the check."""
+    portable_step.export_step(folder=folder, **body(lambda x: (x + 1e5) - 1e5))
     return checked(folder)
 
 
@@ -351,9 +380,10 @@ def main(folder: str, *only: str) -> None:
     first = graphs(root / "step")
     second = graphs(root / "step")  # replaces the first
     unchecked = without_runtime(root / "unchecked")
+    vague = ill_conditioned(root / "vague")
     left = sorted(path.name for path in root.iterdir())
     facts = {"errors": errors, "graphs": first, "again": second, "left": left}
-    print(json.dumps(facts | {"checks": [checked(root / "step"), unchecked]}, indent=1))
+    print(json.dumps(facts | {"checks": [checked(root / "step"), unchecked, vague]}, indent=1))
 
 
 if __name__ == "__main__":
