@@ -113,7 +113,11 @@ class Eager:
 
     def kept(self) -> dict[str, PythonState]:
         """Return what the parts, the loss and the metrics keep beside tensors."""
-        return python_state(self.model.module, {"the loss": self.model.loss, **self.model.metrics})
+        return python_state(self.model.module, self._functions())
+
+    def _functions(self) -> dict[str, Any]:
+        metrics = {f"the metric {name}": one for name, one in self.model.metrics.items()}
+        return {"the loss": self.model.loss, **metrics}
 
     @contextlib.contextmanager
     def borrowed(self) -> Iterator[None]:
@@ -121,7 +125,6 @@ class Eager:
         import torch
 
         module = self.model.module
-        functions = {"loss": self.model.loss, **self.model.metrics}
         tensors = {t: t.detach().clone() for t in (*module.parameters(), *self.buffers.values())}
         gradients = {p: p.grad for p in module.parameters()}
         states = {p: dict(kept) for p, kept in self.optimiser.state.items()}
@@ -130,7 +133,7 @@ class Eager:
         for parameter in gradients:
             parameter.grad = None
         try:
-            with forgetting(module, functions):
+            with forgetting(module, self._functions()):
                 yield
         finally:
             with torch.no_grad():
