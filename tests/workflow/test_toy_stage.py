@@ -97,7 +97,9 @@ def test_an_edit_of_the_stage_reruns_it_alone(done, file):
     with edited(done.folder / "mine/toy" / file, *EDITS[file]):
         told = done.why(FILE)
     assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
-    expected = ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", file)
+    expected = (
+        ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", f"mine/toy/{file}")
+    )
     assert all(reasons == [expected] for reasons in told.values()), told
 
 

@@ -26,9 +26,9 @@ _AFTER = re.compile(
     r"(?:[\w.-]*(?:token(?!s)|secret|passw(?:or)?d|signature|credential|api[_-]?key|access[_-]?key)[\w-]*|sig)="
     r"|\b(?:authorization:\s*(?:basic|bearer|token)|x-api-key:|x-auth-token:|private-token:)\s+)[^\s&'\"<>]+"
 )
-# Names of variables that hold a secret. `PWD` is the working folder.
+# Names of variables that hold a secret. `PWD` is the working folder, and KEY=VALUE is how messages say what is expected.
 _NAME = re.compile(
-    r"(?i)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|JWT|(?:^|_)TOKEN|_PWD|_PASS|API_?KEY|(?:^|_)KEY)(?:_|$)"
+    r"(?i)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|JWT|(?:^|_)TOKEN|_PWD|_PASS|API_?KEY|_KEY)(?:_|$)"
 )
 _NO_SECRET = re.compile(r"(?i)_(?:FILE|PATH|DIR|SOCK)$|^OLDPWD$")
 # A variable as a shell writes it: the value is hidden however short it is.
