@@ -101,9 +101,9 @@ def test_a_secret_is_hidden_and_what_stands_around_it_stays(name) -> None:
 
 @pytest.mark.parametrize("text", SHOWN)
 def test_what_is_no_secret_stays(text) -> None:
-    folder = {"PWD": "/work/me/models", "OLDPWD": "/work/me", "SSH_KEY_FILE": "/keys/mine"}
+    folder = {"PWD": "/home/me/models", "OLDPWD": "/home/me", "SSH_KEY_FILE": "/keys/mine"}
     assert without_secrets(text, {"TOKEN": "7", **folder}) == text
-    assert without_secrets("in /work/me/models: /keys/mine", folder) == "in /work/me/models: /keys/mine"  # fmt: skip
+    assert without_secrets("in /home/me/models: /keys/mine", folder) == "in /home/me/models: /keys/mine"  # fmt: skip
 
 
 def test_messages_hide_them(planted, capsys) -> None:
