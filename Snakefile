@@ -14,7 +14,7 @@ import sys
 gc.freeze()
 gc.set_threshold(100_000, 50, 50)
 sys.path.insert(0, f"{workflow.basedir}/src")
-from transect.execution.workflow import open_flow
+from transect.engine.workflow import open_flow
 
 FLOW = open_flow(config, workflow.output_settings.quiet or ())
 

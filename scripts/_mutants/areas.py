@@ -11,15 +11,15 @@ AREAS = {
     "fingerprints": [
         "planning/code_hash.py", "planning/sources.py", "planning/environments.py",
         "planning/images.py", "domain/checksums.py", "domain/files.py", "domain/inventory.py",
-        "domain/options.py", "execution/stamps.py", "execution/staleness.py",
+        "domain/options.py", "engine/stamps.py", "engine/staleness.py",
     ],
     "planning": ["planning/**/*.py", "stages/*/plan.py", "stages/*/section.py", "domain/study.py"],
     "records": [
         "domain/record.py", "domain/cell.py", "domain/metrics.py", "domain/strict_yaml.py",
-        "domain/until.py", "execution/run_cell.py", "execution/limits.py", "execution/verify.py",
-        "execution/side_files.py", "execution/attempts.py", "execution/repetition.py",
-        "execution/payload.py", "execution/plan_files.py", "execution/result_folders.py",
-        "execution/settle.py", "analysis/load.py", "analysis/entries.py",
+        "domain/until.py", "engine/run_cell.py", "engine/limits.py", "engine/verify.py",
+        "engine/side_files.py", "engine/attempts.py", "engine/repetition.py",
+        "engine/payload.py", "engine/plan_files.py", "engine/result_folders.py",
+        "engine/settle.py", "analysis/load.py", "analysis/entries.py",
     ],
     "statistics": [
         "analysis/statistics.py", "analysis/estimates.py", "analysis/noise.py",

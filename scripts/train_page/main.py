@@ -11,7 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from transect.domain.errors import FAULTS, MissingDependency, say_fault
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 
 __all__ = ["main"]
 

@@ -105,7 +105,7 @@ _submit_command = stock.get_submit_command
 
 def _named_submit_command(job: Any, params: dict[str, Any], *more: Any, **options: Any) -> str:
     """Say in a job's name what it runs: the stock plug-in calls all jobs by the UUID of the run."""
-    from transect.execution.submissions import SUBMISSIONS
+    from transect.engine.submissions import SUBMISSIONS
 
     name = SUBMISSIONS.job_name(str(job.name))
     return str(_submit_command(job, params | {"run_uuid": name}, *more, **options))
@@ -115,7 +115,7 @@ def _by_all_names(ask: Any) -> Any:
     """Have the stock plug-in ask for the names that the run's jobs have, not for its UUID."""
 
     def query(_: str, *more: Any) -> Any:
-        from transect.execution.submissions import SUBMISSIONS
+        from transect.engine.submissions import SUBMISSIONS
 
         return ask(",".join(SUBMISSIONS.job_names()), *more)
 
@@ -175,8 +175,8 @@ class Executor(SlurmExecutor):
     """The Slurm executor, with nothing lost and nothing run twice."""
 
     def __post_init__(self, test_mode: bool = False) -> None:
-        from transect.execution import slurm_run
-        from transect.execution.submissions import SUBMISSIONS
+        from transect.engine import slurm_run
+        from transect.engine.submissions import SUBMISSIONS
 
         self._ending = threading.Event()
         self._refused: dict[int, float] = {}
@@ -204,7 +204,7 @@ class Executor(SlurmExecutor):
         The stock plug-in asks for each job, without a bound, and refuses every job while slurmdbd is
         down; where no account is given, it takes one from the last jobs. Slurm has a default.
         """
-        from transect.execution.associations import associations
+        from transect.engine.associations import associations
 
         account = str(job.resources.get("slurm_account") or "")
         # Slurm keeps their names in small letters.
@@ -239,7 +239,7 @@ class Executor(SlurmExecutor):
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
         """Keep the reason for the records that are written when the run has ended."""
-        from transect.execution.submissions import SUBMISSIONS
+        from transect.engine.submissions import SUBMISSIONS
 
         lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
         SUBMISSIONS.failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
@@ -248,7 +248,7 @@ class Executor(SlurmExecutor):
 
     def report_job_success(self, job_info: Any) -> None:
         """Forget earlier failures of a job that succeeded after all."""
-        from transect.execution.submissions import SUBMISSIONS
+        from transect.engine.submissions import SUBMISSIONS
 
         SUBMISSIONS.failed.pop(_block_id(job_info.job), None)
         self._has_ended(job_info)
@@ -284,7 +284,7 @@ class Executor(SlurmExecutor):
 
     async def _forgotten(self, job: Any) -> bool:
         """Fail a job that Slurm has not known for five minutes, though it answers."""
-        from transect.execution import slurm_run
+        from transect.engine import slurm_run
 
         name = job.external_jobid
         if name in _named or await asyncio.to_thread(slurm_run.known, name):
@@ -302,7 +302,7 @@ class Executor(SlurmExecutor):
         While the base class asks for states, which a busy Slurm takes its time to tell, it knows of
         no active job: those that it asks for would go on.
         """
-        from transect.execution.submissions import SUBMISSIONS
+        from transect.engine.submissions import SUBMISSIONS
 
         SUBMISSIONS.interrupted = True
         self._ending.set()

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from clustered import ClusterCheckout
 from clusters import VirtualCluster, why_not
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 
 SECONDS = 2.0
 PLUGIN = '''

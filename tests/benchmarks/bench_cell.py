@@ -4,7 +4,7 @@ Run by hand: `python tests/benchmarks/bench_cell.py [--runs 15] [--against CHECK
 base environment when the cache has none.
 
 The cells are repeats of one epoch of `iris-mlp-ce` in numpy. `added` is the slope of the wall
-time of `python -m transect.execution.run_block`, less the sum of its records' `payload_s` (the wall
+time of `python -m transect.engine.run_block`, less the sum of its records' `payload_s` (the wall
 time of a payload's process), over the number of cells. `--against` runs the runner of
 another checkout in turn with this one, and gives the ratio. The split comes from one more run whose
 functions are timed. Snakemake's share is the slope of bare `shell: "touch …"` jobs over their number,
@@ -65,7 +65,7 @@ sys.exit(bench_cell.timed_child({out!r}, sys.argv[1:]))
 
 def timed_child(out: str, arguments: list[str]) -> int:
     """Run the block's module with its functions timed."""
-    from transect.execution import payload, run_block, run_cell
+    from transect.engine import payload, run_block, run_cell
     from transect.measure import guard
 
     owners = {"guard": guard, "run_cell": run_cell, "payload": payload}
@@ -102,8 +102,8 @@ def spread(values: list[float]) -> str:
 
 def prepare(folder: Path) -> tuple[Path, dict[int, Path], dict[str, str]]:
     """Run what the cells need; return their folder, a block file by number of cells, variables."""
-    from transect.execution.build_environment import build
-    from transect.execution.plan_files import write_plan
+    from transect.engine.build_environment import build
+    from transect.engine.plan_files import write_plan
     from transect.planning.blocks import make_blocks
     from transect.planning.plan import make_plan
     from transect.planning.study import find_system
@@ -133,7 +133,7 @@ def prepare(folder: Path) -> tuple[Path, dict[int, Path], dict[str, str]]:
 
 def block_run(file: Path, results: Path, variables: dict[str, str], *argv: str) -> float:
     """Run a block; return its wall time in s."""
-    command = argv or ("-m", "transect.execution.run_block")
+    command = argv or ("-m", "transect.engine.run_block")
     start = time.monotonic()
     subprocess.run(
         [sys.executable, *command, "--block", str(file), "--results", str(results)],

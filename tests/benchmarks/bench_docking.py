@@ -28,7 +28,7 @@ from bench_grid import about
 
 from transect.domain.cell import Cell
 from transect.domain.paths import ROOT
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.hpc.base import Run, RunStatus
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest

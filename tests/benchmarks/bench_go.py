@@ -31,7 +31,7 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.paths import ROOT
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.launch import thread_variables
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 from transect.training.raw_arrays import read_array

@@ -26,7 +26,7 @@ from pathlib import Path
 from bench_grid import about
 
 from transect.domain.paths import ROOT
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.launch.launchers.mpiexec import mpiexec_prefix
 
 BYTES = (4, 64, 1024, 16384, 65536, 262144, 2**20, 2**22, 2**24, 2**26)

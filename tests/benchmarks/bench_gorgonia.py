@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from bench_go import Run, prepare, train
 
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.training.frameworks import FRAMEWORKS
 
 CONTENDERS = ("go-gorgonia", "go", "numpy", "torch")

@@ -40,11 +40,11 @@ from pathlib import Path
 
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, Status, checksum_of
-from transect.execution.job import load_job
-from transect.execution.limits import used_limits
-from transect.execution.plan_files import write_plan
-from transect.execution.run_cell import fingerprint_of
-from transect.execution.stage import RUNNERS
+from transect.engine.job import load_job
+from transect.engine.limits import used_limits
+from transect.engine.plan_files import write_plan
+from transect.engine.run_cell import fingerprint_of
+from transect.engine.stage import RUNNERS
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_system

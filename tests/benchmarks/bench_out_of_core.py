@@ -26,7 +26,7 @@ from typing import Any
 from bench_grid import about
 
 from transect.domain.paths import ROOT
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.planner.memory import NoMemory, decide
 from transect.stages.memory.result import problem_of
 from transect.training.memory._block_cache import BLOCK_CACHE

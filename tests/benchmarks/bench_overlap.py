@@ -27,7 +27,7 @@ from typing import Any
 from bench_grid import about
 
 from transect.domain.paths import ROOT
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.training.strategies._overlap import FEW_ROUNDS
 
 CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -33,7 +33,7 @@ from typing import Any
 
 from bench_grid import about
 
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.runtimes.options import thread_variables
 
 HERE = Path(__file__).resolve().parent

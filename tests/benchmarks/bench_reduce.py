@@ -30,7 +30,7 @@ from bench_grid import about
 from reduce_ranks import OURS
 
 from transect.domain.paths import ROOT
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 
 # Variables of a start by library.
 LIBRARIES = {

@@ -26,7 +26,7 @@ from many_records import write_study
 from report_in_browser import opened
 
 from transect.domain.record import raw_record
-from transect.execution.make_report import make_report
+from transect.engine.make_report import make_report
 
 # What is younger than this is read again each time, as it may still change; in seconds.
 STILL = 2.5

@@ -25,7 +25,7 @@ import numpy as np
 from bench_grid import about
 
 from transect.domain.cell import Cell
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conditions import profiled_runs

@@ -34,7 +34,7 @@ from typing import IO, Any, NamedTuple
 
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
-from transect.execution.build_environment import build
+from transect.engine.build_environment import build
 from transect.stages.corpus.plan_section import CorpusRule, LengthRule, PartitionRule, VectorsRule
 
 HERE = Path(__file__).parent

@@ -204,7 +204,7 @@ def main() -> None:
     from bench_grid import about
 
     from transect.domain.paths import ROOT
-    from transect.execution.build_environment import build
+    from transect.engine.build_environment import build
     from transect.launch import thread_variables
 
     print(about(pydantic=version("pydantic")))

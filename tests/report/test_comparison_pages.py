@@ -15,7 +15,7 @@ from transect.analysis.history import history_of
 from transect.analysis.set_outcome import outcome_of
 from transect.analysis.set_verdicts import compare_sets
 from transect.analysis.timelines import timeline
-from transect.execution.result_folders import find_runs, read_sets
+from transect.engine.result_folders import find_runs, read_sets
 from transect.report.comparison.compare_page import write_comparison
 from transect.report.comparison.history_page import write_history
 

@@ -19,8 +19,8 @@ from transect.domain.cell import Cell
 from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Record, Status
-from transect.execution import strict
-from transect.execution.make_report import make_report
+from transect.engine import strict
+from transect.engine.make_report import make_report
 
 
 @pytest.fixture

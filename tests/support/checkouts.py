@@ -188,7 +188,7 @@ def edited(path: Path, old: str, new: str) -> Iterator[None]:
 
 def environment_python(name: str, folder: Path) -> str:
     """Return the interpreter of an environment, which is built when the cache has none."""
-    from transect.execution.build_environment import build
+    from transect.engine.build_environment import build
 
     facts = build(name, folder / f"{name}.log")
     assert facts["status"] == "ok", facts["message"]

@@ -27,7 +27,7 @@ from typing import Any
 __all__ = ["Engine"]
 
 _PROFILE = Path(__file__).resolve().parents[2] / "profiles" / "local" / "config.yaml"
-_PACKAGES = ("cli", "domain", "execution", "launch", "planning", "report")
+_PACKAGES = ("cli", "domain", "engine", "launch", "planning", "report")
 
 
 class Engine:
@@ -97,7 +97,7 @@ def _serve() -> None:
         package = importlib.import_module(f"transect.{name}")
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"transect.{name}.{module.name}")
-    from transect.execution.stage import RUNNERS
+    from transect.engine.stage import RUNNERS
     from transect.planning.stage import STAGES
 
     assert STAGES.names() and RUNNERS.names()
@@ -187,7 +187,7 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
 
     `summary` prints what would be made, and makes nothing.
     """
-    from transect.execution.workflow import open_flow
+    from transect.engine.workflow import open_flow
 
     flow = open_flow(
         {"study": "quick", "system": "laptop", "results": "results", "strict": False} | config
@@ -234,7 +234,7 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
         found.append(SimpleNamespace(
             outputs=[stamp], inputs=[], waits=[], state=(stamp, "lock_hash", flow.lock_hash(name)),
             command=lambda _, name=name, stamp=stamp: (
-                "transect.execution.build_environment", "--name", name,
+                "transect.engine.build_environment", "--name", name,
                 f"--results={flow.results}", f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}",
             ),
         ))  # fmt: skip
@@ -244,7 +244,7 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
             outputs=[stamp], inputs=flow.inputs(rule, block), waits=flow.waits(rule, block),
             state=(stamp, "state", flow.state(rule, block)),
             command=lambda attempt, rule=rule, block=block, stamp=stamp: (
-                "transect.execution.run_block", f"--results={flow.results}",
+                "transect.engine.run_block", f"--results={flow.results}",
                 f"--block={flow.folder}/specs/{rule}/{block}.json", f"--attempt={attempt}",
                 f"--state={flow.state(rule, block)}", f"--stamp={stamp}",
             ),
@@ -255,13 +255,13 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
     found.append(SimpleNamespace(
         outputs=made, inputs=flow.stamps(), waits=[],
         state=(f"{flow.folder}/specs/flow.json", "report_state", flow.report_state()),
-        command=lambda _: ("transect.execution.make_report", f"--folder={flow.folder}"),
+        command=lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"),
     ))  # fmt: skip
     if flow.strict:
         found.append(SimpleNamespace(
             outputs=[f"{flow.folder}/strict.ok"], inputs=made[2:], waits=[], state=None,
             command=lambda _: (
-                "transect.execution.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"
+                "transect.engine.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"
             ),
         ))  # fmt: skip
     return _needed(_sorted(found), told)
@@ -281,7 +281,7 @@ def _sorted(jobs: list[Any]) -> list[Any]:
 
 
 def _needed(jobs: list[Any], told: bool) -> list[Any]:
-    from transect.execution.stamps import stamp_entry
+    from transect.engine.stamps import stamp_entry
 
     needed, again = [], set()
     for job in jobs:

@@ -46,7 +46,7 @@ class Images:
         command = [
             sys.executable,
             "-m",
-            "transect.execution.build_environment",
+            "transect.engine.build_environment",
             "--name",
             name,
             "--out",

@@ -32,7 +32,7 @@ MODULES = (
     "onnx", "onnxscript.function_libs.torch_lib.ops", "networkx", "torch._dynamo", "torch.export._trace",
     "torch.onnx._internal.exporter._core", "torch.onnx._internal.exporter._torchlib.ops",
     "transect.stages.data.worker", "transect.stages.reference.worker", "transect.stages.train.worker",
-    "transect.execution.stage",
+    "transect.engine.stage",
 )  # fmt: skip
 LOADED_WITH = {
     "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "",

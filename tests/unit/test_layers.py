@@ -16,12 +16,12 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "transect"
 # From the top down: a layer imports those that follow it, never those before it. A folder is a
 # layer, and so is each role of a stage's files that is not part of a folder's: `worker`.
 LAYERS = (
-    "cli", "execution", "report", "analysis", "planning", "worker", "hpc", "simulation", "planner", "text", "runtimes",
+    "cli", "engine", "report", "analysis", "planning", "worker", "hpc", "simulation", "planner", "text", "runtimes",
     "portable_step", "onnx_models", "launch", "training", "measure", "domain",
 )  # fmt: skip
 # `stages/NAME/FILE` by FILE: a stage is one folder, and its files lie in different layers.
 ROLES = {
-    "cell.py": "domain", "plan.py": "planning", "run.py": "execution", "result.py": "execution",
+    "cell.py": "domain", "plan.py": "planning", "run.py": "engine", "result.py": "engine",
     "worker.py": "worker", "report.py": "report", "__init__.py": "domain",
 }  # fmt: skip
 

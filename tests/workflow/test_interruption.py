@@ -53,7 +53,7 @@ def runners(checkout):
     for process in psutil.process_iter():
         try:
             ours = process.cwd() == str(checkout.folder)
-            if ours and "transect.execution.run_block" in process.cmdline():
+            if ours and "transect.engine.run_block" in process.cmdline():
                 found.append(process)
         except (psutil.Error, OSError):
             continue

@@ -51,7 +51,7 @@ def cell_of(frame):
         if code.co_name == "_discover" and code.co_filename.endswith("/domain/registry.py"):
             return None
         runs = "/stages/" in code.co_filename or code.co_filename.endswith(
-            ("/execution/payload.py", "/execution/stage_helpers.py")
+            ("/engine/payload.py", "/engine/stage_helpers.py")
         )
         if cell is None and runs and code.co_flags & 1 and "job" in code.co_varnames:
             job = frame.f_locals.get("job")
@@ -77,7 +77,7 @@ def note(frame, event, _):
 
 
 # A report that is made while the study runs is made between two cells.
-if "transect.execution.make_report" not in getattr(sys, "orig_argv", sys.argv):
+if "transect.engine.make_report" not in getattr(sys, "orig_argv", sys.argv):
     threading.setprofile(note)
     sys.setprofile(note)
 '''

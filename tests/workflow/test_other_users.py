@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checkouts import Checkout
-from transect.execution import claim
+from transect.engine import claim
 
 pytestmark = pytest.mark.study
 

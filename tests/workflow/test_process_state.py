@@ -59,9 +59,9 @@ class Changing(Stage):
 RUN = """
 import json, os, signal, warnings
 import numpy
-from transect.execution.job import Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess
+from transect.engine.job import Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess
 from transect.stages.changing.changes import change
 
 SAYS = '''

@@ -150,7 +150,7 @@ SOURCES = {
     ),
     # What it decides stands in the specs, and these are the same.
     "stages/train/plan.py": (),
-    "execution/settle.py": (),
+    "engine/settle.py": (),
 }  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def test_what_matches_nothing_is_named(study):
 HOLD = """
 import sys
 from pathlib import Path
-from transect.execution.claim import Claim
+from transect.engine.claim import Claim
 claim = Claim(Path("results"), "chosen")
 claim.take()
 print("held", flush=True)

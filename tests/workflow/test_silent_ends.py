@@ -178,7 +178,7 @@ def limited(place: Place, *module: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_limit_on_files_is_told_where_the_report_is_written(logs):
     before = (logs.folder / "results/logs/report.html").read_bytes()
-    made = limited(logs, "transect.execution.make_report", "--folder", "results/logs")
+    made = limited(logs, "transect.engine.make_report", "--folder", "results/logs")
     asked = limited(logs, "transect", "report", "logs.yaml")
     assert "results/logs" in made.stderr
     for run in (made, asked):
@@ -193,7 +193,7 @@ def test_a_limit_on_files_leaves_the_cell_to_run_again(logs):
     (path,) = (logs.folder / "results/logs/ingest").glob("*/record.json")
     path.unlink()
     (block,) = (logs.folder / "results/logs/specs/ingest").glob("*.json")
-    run = limited(logs, "transect.execution.run_block", "--block", str(block.relative_to(logs.folder)),
+    run = limited(logs, "transect.engine.run_block", "--block", str(block.relative_to(logs.folder)),
                   "--results", "results")  # fmt: skip
     assert run.returncode == 75, run.stderr
     assert "too large" in run.stderr and "Traceback" not in run.stderr
@@ -204,7 +204,7 @@ def test_environments_that_cannot_be_kept_are_a_cause_of_their_cells(place, tmp_
     (tmp_path / "file").write_text("")
     stamp = tmp_path / "base.json"
     run = subprocess.run(
-        [sys.executable, "-m", "transect.execution.build_environment", "--name", "base",
+        [sys.executable, "-m", "transect.engine.build_environment", "--name", "base",
          "--out", str(stamp)],
         cwd=place.folder, capture_output=True, text=True,
         env=place.environment() | {

@@ -11,6 +11,6 @@ rule make_environment:
     params:
         lock=lambda wildcards: FLOW.lock_hash(wildcards.environment),
     shell:
-        "{FLOW.python:q} -m transect.execution.build_environment"
+        "{FLOW.python:q} -m transect.engine.build_environment"
         " --name {wildcards.environment} --results={FLOW.results:q} --system={FLOW.system_file:q} --lock {params.lock}"
         " --out={output:q}"

@@ -28,7 +28,7 @@ rule make_report:
     params:
         state=FLOW.report_state(),
     shell:
-        "{FLOW.python:q} -m transect.execution.make_report --folder={FLOW.folder:q}"
+        "{FLOW.python:q} -m transect.engine.make_report --folder={FLOW.folder:q}"
 
 
 rule check_strict:
@@ -37,4 +37,4 @@ rule check_strict:
     output:
         f"{FLOW.folder}/strict.ok",
     shell:
-        "{FLOW.python:q} -m transect.execution.strict --summary={input:q} --out={output:q}"
+        "{FLOW.python:q} -m transect.engine.strict --summary={input:q} --out={output:q}"

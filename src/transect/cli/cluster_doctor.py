@@ -12,9 +12,9 @@ from transect.cli.node_doctor import examine_nodes
 from transect.cli.slurm_words import absent, fitting, gpus, minutes, usable
 from transect.domain.errors import BadInput
 from transect.domain.system import System
-from transect.execution.associations import associations
-from transect.execution.locks import user_name
-from transect.execution.scheduler import accounting, ask
+from transect.engine.associations import associations
+from transect.engine.locks import user_name
+from transect.engine.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
 
 __all__ = ["examine_system"]

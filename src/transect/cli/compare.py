@@ -94,7 +94,7 @@ def compare(
     from transect.analysis.set_outcome import incomplete, outcome_of
     from transect.analysis.set_verdicts import compare_sets
     from transect.domain.files import write_atomic
-    from transect.execution.result_folders import read_sets
+    from transect.engine.result_folders import read_sets
     from transect.report.comparison.badge import badge as draw
     from transect.report.comparison.badge import badge_text
     from transect.report.comparison.compare_page import write_comparison

@@ -34,7 +34,7 @@ def conformance(
     refuses, because it has no kernel for it or does not know its opset, counts as failed, and is no
     error. Example: transect conformance python --only 'test_conv_*'
     """
-    from transect.execution.run_conformance import run_conformance
+    from transect.engine.run_conformance import run_conformance
     from transect.stages.conformance.cell import ConformanceCell
 
     cell = ConformanceCell(runtime=runtime, provider=provider)

@@ -71,8 +71,8 @@ def image(
 
     Example: transect image base --wrapper charliecloud
     """
-    from transect.execution.build_image import image_of
-    from transect.execution.run_block import end_on_signals
+    from transect.engine.build_image import image_of
+    from transect.engine.run_block import end_on_signals
     from transect.launch.images import in_container
     from transect.launch.wrapping import WRAPPERS, program_says
     from transect.planning.environments import environment_source

@@ -38,8 +38,8 @@ def run_module(
 
 
 def _python(environment: str) -> str:
-    from transect.execution.build_environment import build
-    from transect.execution.run_block import end_on_signals
+    from transect.engine.build_environment import build
+    from transect.engine.run_block import end_on_signals
 
     # Or pip would go on when this process is asked to end.
     end_on_signals()

@@ -50,7 +50,7 @@ def history(
     from transect.analysis.history import history_of
     from transect.analysis.timelines import LeftOut, Timeline, timeline
     from transect.domain.files import write_atomic
-    from transect.execution.result_folders import find_runs, read_sets
+    from transect.engine.result_folders import find_runs, read_sets
     from transect.report.comparison.history_facts import history_facts, history_markdown
     from transect.report.comparison.history_page import write_history
 
@@ -92,7 +92,7 @@ def _of_one_study(
 ) -> tuple[str, list[ResultSet], list[LeftOut]]:
     """Return a study's name, its runs and the others; what has no record is of any study."""
     from transect.analysis.timelines import LeftOut
-    from transect.execution.result_folders import study_of
+    from transect.engine.result_folders import study_of
 
     names = {one.letter: study_of(one) for one in sets if one.loaded.records}
     known = sorted(set(names.values()))

@@ -14,7 +14,7 @@ from transect.cli.output import Json, add_row, new_table, print_lines, print_tab
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from transect.execution.planned_training import Answer, Wanted
+    from transect.engine.planned_training import Answer, Wanted
     from transect.planner.auto import Plan
     from transect.planner.problem import Link
 
@@ -93,7 +93,7 @@ def _system(name: str, nodes: int) -> dict[str, Any]:
 
 
 def _wanted(system: str, **given: Any) -> Wanted:
-    from transect.execution.planned_training import Wanted
+    from transect.engine.planned_training import Wanted
     from transect.planner.auto import MODES
     from transect.planner.partition import SOLVERS
     from transect.training.frameworks import FRAMEWORKS
@@ -180,7 +180,7 @@ def plan(
     """
     import yaml
 
-    from transect.execution.planned_training import answer, study_of
+    from transect.engine.planned_training import answer, study_of
 
     wanted = _wanted(
         system, workload=workload, framework=framework, ranks=ranks, nodes=nodes, mode=kind, batch=batch,
@@ -226,7 +226,7 @@ def train(
     """
     from transect.domain.paths import ROOT
     from transect.domain.record import Status
-    from transect.execution.planned_training import answer, profile_study, run_study, study_of
+    from transect.engine.planned_training import answer, profile_study, run_study, study_of
 
     if repeats < 1:
         raise BadInput(f"--repeats {repeats}: expected 1 or more")

@@ -27,7 +27,7 @@ DryRun = Annotated[bool, typer.Option(help="only say what would be deleted")]
 
 def _planned(folder: Path) -> dict[str, str] | None:
     from transect.domain.paths import StudyPaths
-    from transect.execution.plan_files import planned_cells
+    from transect.engine.plan_files import planned_cells
 
     return planned_cells(StudyPaths(results=folder.parent, study=folder.name))
 
@@ -35,7 +35,7 @@ def _planned(folder: Path) -> dict[str, str] | None:
 def _states(folder: Path) -> list[CellState]:
     """Return how each cell of a study stands. Raises BadInput where there is no record at all."""
     from transect.analysis.load import cell_states
-    from transect.execution.make_report import cell_keys
+    from transect.engine.make_report import cell_keys
 
     try:
         there = folder.is_dir()
@@ -89,7 +89,7 @@ def retry(
     Example: transect retry results/quick && make report
     """
     from transect.domain.paths import StudyPaths
-    from transect.execution.ownership import failed_environments, why_not_own
+    from transect.engine.ownership import failed_environments, why_not_own
 
     paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
     # What cannot be read is as good as failed.
@@ -121,7 +121,7 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
     Example: transect clean results/quick --dry-run
     """
     from transect.domain.paths import StudyPaths
-    from transect.execution.ownership import why_not_own
+    from transect.engine.ownership import why_not_own
 
     planned = _planned(folder.resolve())
     if planned is None:
@@ -180,8 +180,8 @@ def report(
         print(json.dumps(made, indent=1)) if as_json else print_lines(str(output))
         return
     from transect.domain.paths import StudyPaths
-    from transect.execution.make_report import write_report
-    from transect.execution.plan_files import check_origin
+    from transect.engine.make_report import write_report
+    from transect.engine.plan_files import check_origin
     from transect.planning.study import find_study, load_study
 
     file = find_study(study)

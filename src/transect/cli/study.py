@@ -65,7 +65,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     Shows the same messages as a run. Exit code 2 when the study cannot be used.
     Example: transect check config/studies/quick.yaml
     """
-    from transect.execution.questions import check_questions
+    from transect.engine.questions import check_questions
     from transect.planning.blocks import make_blocks
     from transect.planning.study import find_study, read_study
 
@@ -118,8 +118,8 @@ def why(
     Failed records are kept as long as nothing changes: `transect retry` deletes them.
     Example: transect why quick 'train/digits-*'
     """
-    from transect.execution.plan_files import check_origin
-    from transect.execution.staleness import Staleness
+    from transect.engine.plan_files import check_origin
+    from transect.engine.staleness import Staleness
 
     plan = _plan(study, system, results)
     check_origin(plan.paths, plan.file)
@@ -162,7 +162,7 @@ def run(
     Example: transect run quick 'train/iris-mlp.torch.single*'
     """
     from transect.domain.paths import ROOT
-    from transect.execution.run_chosen import run_chosen
+    from transect.engine.run_chosen import run_chosen
 
     plan = _plan(study, system, results)
     if plan.system.scheduler != "none" and "SLURM_JOB_ID" not in os.environ:

@@ -17,7 +17,7 @@ __all__ = ["crate", "verify"]
 
 if TYPE_CHECKING:
     from transect.domain.paths import StudyPaths
-    from transect.execution.crate import CrateVerdict
+    from transect.engine.crate import CrateVerdict
 
 Study = Annotated[str, typer.Argument(help="a study's name or file, or its folder of results")]
 Results = Annotated[Path, typer.Option(help="folder of all results")]
@@ -35,8 +35,8 @@ def verify(
     It reads everything, and changes nothing; `make report` makes again what is damaged.
     Example: transect verify quick
     """
-    from transect.execution.crate import check_crate
-    from transect.execution.verify import UNSEALED, verify_records
+    from transect.engine.crate import check_crate
+    from transect.engine.verify import UNSEALED, verify_records
 
     paths = _paths(study, results)
     verdicts = list(verify_records(paths))
@@ -85,7 +85,7 @@ def crate(
     again, it says what changed since.
     Example: transect crate quick
     """
-    from transect.execution.crate import check_crate, write_crate
+    from transect.engine.crate import check_crate, write_crate
 
     paths = _paths(study, results)
     try:
@@ -114,7 +114,7 @@ def crate(
 def _paths(study: str, results: Path) -> StudyPaths:
     """Return where a study's results are; its plug-ins' stages are known from then on."""
     from transect.domain.paths import StudyPaths
-    from transect.execution.plan_files import study_file
+    from transect.engine.plan_files import study_file
     from transect.planning.study import find_study, load_study
 
     folder = Path(study)

@@ -105,7 +105,7 @@ def git_state() -> dict[str, Any]:
     return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
 
 
-# Job and hosts; those of other schedulers as execution/allocation.py notes them.
+# Job and hosts; those of other schedulers as engine/allocation.py notes them.
 _JOB = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "TRANSECT_HOSTS")
 
 

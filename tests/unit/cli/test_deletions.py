@@ -11,7 +11,7 @@ import pytest
 from factories import make_record, plan_study, train_cell
 from transect.cli.results import clean, retry
 from transect.domain.record import Cause, write_record
-from transect.execution.plan_files import write_plan
+from transect.engine.plan_files import write_plan
 from transect.planning.blocks import make_blocks
 
 STUDY = """

@@ -7,7 +7,7 @@ import pytest
 from transect.cli.cluster_doctor import examine_system
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
-from transect.execution import associations, scheduler
+from transect.engine import associations, scheduler
 
 pytestmark = pytest.mark.env
 

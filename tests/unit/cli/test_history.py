@@ -15,7 +15,7 @@ from factories import infer_cell, train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
 from transect.analysis.change_points import MIN_RUNS, change_points
 from transect.domain.record import Cause, Status, write_record
-from transect.execution.result_folders import find_runs, letter_of
+from transect.engine.result_folders import find_runs, letter_of
 
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
 

@@ -103,7 +103,7 @@ def prints(path: Path) -> list[str]:
 def test_only_one_module_prints():
     files = [
         *(SRC / "snakemake_executor_plugin_transect").glob("*.py"),
-        *(path for folder in ("cli", "execution", "planning", "report", "analysis")
+        *(path for folder in ("cli", "engine", "planning", "report", "analysis")
           for path in (SRC / "transect" / folder).rglob("*.py")),
     ]  # fmt: skip
     assert len(files) > 100

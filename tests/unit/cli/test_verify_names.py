@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from transect.cli.verify import verify
-from transect.execution import verify as checks
+from transect.engine import verify as checks
 
 
 def test_no_name_of_a_file_counts_as_markup(tmp_path, monkeypatch, capsys):

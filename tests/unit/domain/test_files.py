@@ -9,8 +9,8 @@ import pytest
 
 from transect.domain.files import write_atomic, write_if_changed
 from transect.domain.paths import StudyPaths
-from transect.execution.claim import Claim
-from transect.execution.progress import start_progress
+from transect.engine.claim import Claim
+from transect.engine.progress import start_progress
 
 
 def mode(path) -> int:

@@ -13,8 +13,8 @@ import pytest
 
 from factories import bench_cell, plan_study
 from transect.domain.errors import MissingDependency
-from transect.execution.job import Job, load_job
-from transect.execution.stage import RUNNERS
+from transect.engine.job import Job, load_job
+from transect.engine.stage import RUNNERS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks import hpcc
 from transect.hpc.benchmarks.base import BENCHMARKS

@@ -13,8 +13,8 @@ import pytest
 from transect.cli.launch import launch
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.record import Cause
-from transect.execution.allocation import prepare_allocation
-from transect.execution.steps import step_cause
+from transect.engine.allocation import prepare_allocation
+from transect.engine.steps import step_cause
 from transect.launch import LAUNCHERS, Request
 from transect.launch.hosts import HOSTS, Allocation, allocation, ranks_on
 from transect.launch.network import addresses_of

@@ -13,9 +13,9 @@ import pytest
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.execution import stage_helpers
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
+from transect.engine import stage_helpers
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
 from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.tensors import write_tensors

@@ -11,7 +11,7 @@ import pytest
 from factories import bare_record, bench_cell, write_records
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue
-from transect.execution.planned_training import Wanted, answer
+from transect.engine.planned_training import Wanted, answer
 from transect.planner.problem import Link
 from transect.stages.profile.cell import ProfileCell
 

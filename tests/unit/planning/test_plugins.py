@@ -13,7 +13,7 @@ from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.execution.stage import RUNNERS
+from transect.engine.stage import RUNNERS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS, Request

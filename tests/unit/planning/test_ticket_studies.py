@@ -9,7 +9,7 @@ from factories import plan_study
 from transect.analysis.groups import Group
 from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
-from transect.execution.run_chosen import with_inputs
+from transect.engine.run_chosen import with_inputs
 from transect.planning.plan import StudyPlan
 from transect.report.sections.published import is_meant
 

@@ -19,8 +19,8 @@ from transect.domain.cell import Cell
 from transect.domain.errors import Unsupported
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, write_record
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome
 

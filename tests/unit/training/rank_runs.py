@@ -33,8 +33,8 @@ import json, sys
 from pathlib import Path
 from transect.domain.cell import Cell
 from transect.domain.paths import StudyPaths
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
 from transect.launch.processes import Outcome
 
 results, reference, out = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])

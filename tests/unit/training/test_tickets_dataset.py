@@ -12,7 +12,7 @@ import pytest
 
 from transect.domain.errors import BadInput
 from transect.domain.record import Record, Status, read_record, write_record
-from transect.execution.stage import RUNNERS
+from transect.engine.stage import RUNNERS
 from transect.stages.data.worker import main, prepare
 from transect.stages.encode.cell import EncodeCell
 from transect.training.datasets import DATASETS, DerivedDataset

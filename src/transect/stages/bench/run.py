@@ -6,9 +6,9 @@ from pathlib import Path
 
 from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
-from transect.execution.job import Job, Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import facts_of, over_subscribed, ranks
+from transect.engine.job import Job, Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import facts_of, over_subscribed, ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, checksums, need
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, checksums, need
 from transect.onnx_models.node_tests import ARCHIVE
 
 __all__ = ["Conformance"]

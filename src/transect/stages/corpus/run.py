@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, facts_of
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, facts_of
 from transect.text.formats import FORMATS
 from transect.text.salt import read_salt, salt_file
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, all_checksums, facts_of, need
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, all_checksums, facts_of, need
 
 __all__ = ["Data"]
 

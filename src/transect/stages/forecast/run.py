@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from transect.domain.files import canonical_json, digest
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, checksums, cores, need, record_of
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, checksums, cores, need, record_of
 from transect.stages.forecast.worker_prediction import COLLECTIVES
 
 __all__ = ["Forecast"]

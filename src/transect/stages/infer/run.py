@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from transect.execution.job import Job, Result, result_from
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import checksums, checksums_below, need
+from transect.engine.job import Job, Result, result_from
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import checksums, checksums_below, need
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.onnx_models.facts import FACTS, batch_folder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transect.domain.record import Cause, LogPoint, MetricValue
-from transect.execution.job import Result
+from transect.engine.job import Result
 from transect.hpc.base import LogMetric, Run
 
 __all__ = ["result_of"]

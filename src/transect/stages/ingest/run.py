@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from transect.domain.record import Cause
-from transect.execution.job import Job, Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, facts_of
+from transect.engine.job import Job, Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, facts_of
 from transect.launch.processes import Outcome
 from transect.stages.ingest.result import result_of
 from transect.stages.ingest.worker import RUNS, RUNS_FILE

@@ -6,9 +6,9 @@ import json
 
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
-from transect.execution.job import Job, Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, cores
+from transect.engine.job import Job, Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, cores
 from transect.launch.processes import Outcome
 from transect.planner.memory import NoMemory, decide
 from transect.stages.memory.cell import MEMORY_PLAN

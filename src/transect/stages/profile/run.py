@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from transect.domain.errors import Unsupported
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, ranks
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, ranks
 from transect.launch import Request
 from transect.stages.profile.cell import ProfileCell, trained_as
 from transect.training.support import reason_to_skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from transect.domain.registry import load_plugin_folders
-from transect.execution.job import Job, Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, data_checksums, need
+from transect.engine.job import Job, Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, data_checksums, need
 from transect.launch.processes import Outcome
 
 __all__ = ["Reference"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.record import Record, Status
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, checksums_below, need, record_of
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, checksums_below, need, record_of
 from transect.stages.classify.run import encoded_checksums
 from transect.text.classifiers import STATE
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
-from transect.execution.job import Job, Result
-from transect.execution.stage_helpers import cores, over_subscribed
+from transect.engine.job import Job, Result
+from transect.engine.stage_helpers import cores, over_subscribed
 from transect.measure.intervals import wilson
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
 from transect.stages.train.result_installed import what_is_installed

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.files import canonical_json
-from transect.execution.job import Job
+from transect.engine.job import Job
 from transect.training.distance import weights_distance
 from transect.training.restarts import RESTARTS, RestartPath, read_paths
 from transect.training.sharpness import blind_from

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from transect.execution.job import Job
+from transect.engine.job import Job
 from transect.measure.footprint import footprint
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 

@@ -8,9 +8,9 @@ import zipfile
 
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
-from transect.execution.job import Job, Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
+from transect.engine.job import Job, Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import checksums, data_checksums, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.memory.cell import MEMORY_PLAN

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, checksums_below, need
+from transect.engine.job import Job
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess, checksums_below, need
 
 __all__ = ["WordVectors"]
 

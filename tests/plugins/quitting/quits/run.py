@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from transect.execution.job import Job, Result
-from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess
+from transect.engine.job import Job, Result
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import OneProcess
 from transect.launch.processes import Outcome
 
 __all__ = ["Quits"]

@@ -1,0 +1,270 @@
+"""What the runner of a Slurm job knows of its allocation, and its guard over all nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.terminal import say
+from transect.engine.job import Job
+from transect.engine.scheduler import ask, final_state
+from transect.launch.hosts import HOSTS, allocation
+from transect.launch.launchers.mpiexec import find_mpiexec, over_hosts
+from transect.launch.slurm import is_local, srun
+from transect.measure.guard import Guard
+from transect.measure.watcher import WATCHER_TOKEN
+
+__all__ = ["job_is_over", "lost_daemon", "open_guard", "prepare_allocation", "stays_here"]
+
+# Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
+# node that is gone ends the job before that.
+_JOIN_S = 300.0
+_ANSWER_S = 120.0
+_POLL_S = 1.0
+_END_S = 60.0
+_PATIENCE_S = 300
+
+
+def prepare_allocation(jobs: Sequence[Job]) -> None:
+    """Make known what provenance wants: the hosts of the job, of which Snakemake's job step strips Slurm's.
+
+    This machine comes first, where cells of one node run, and is watched. Raises BadInput when another
+    scheduler's hosts, or a user's own, do not have it.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    if job and not all(_asks_no_slurm(one.spec["system"]) for one in jobs):
+        # A login node's: `sbatch` hands it on, and srun knows the job's nodes alone.
+        os.environ.pop(HOSTS, None)
+    if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
+        here = next(filter(is_local, given.hosts), None)
+        if here is None:
+            raise BadInput(
+                f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}: "
+                "cells of one node run here, so start the study on one of these hosts"
+            )
+        os.environ[HOSTS] = ",".join([here, *(host for host in given.hosts if host != here)])
+    if job and "SLURM_JOB_NODELIST" not in os.environ:
+        text = ask("squeue", "--noheader", "--jobs", job, "--format=%N", patience_s=_PATIENCE_S)
+        if text and text.strip():
+            os.environ["SLURM_JOB_NODELIST"] = text.strip()
+
+
+def _hosts() -> list[str]:
+    if os.environ.get(HOSTS):
+        return os.environ[HOSTS].split(",")
+    nodes = os.environ.get("SLURM_JOB_NODELIST")
+    text = ask("scontrol", "show", "hostnames", nodes) if nodes else None
+    return text.split() if text else []
+
+
+class AllocationGuard(Guard):
+    """Asks a small watcher on each node. One that does not answer is named, never waited for."""
+
+    def __init__(self, hosts: list[str], connections: dict[str, socket.socket]) -> None:
+        self._hosts = hosts
+        self._connections = connections
+
+    def look(self) -> list[dict[str, Any]]:
+        """Return one snapshot for each node, all taken at the same time."""
+        found = self._ask("look")
+        return [found.get(host, {"host": host, "missing": True}) for host in self._hosts]
+
+    def died(self, step: str) -> list[str]:
+        """Return the nodes on which the daemon of a job step has died."""
+        found = self._ask(f"step {step}")
+        return [host for host in self._hosts if found.get(host, {}).get("died")]
+
+    def _ask(self, order: str) -> dict[str, dict[str, Any]]:
+        """Return what each node answers, all asked at the same time."""
+        selector = selectors.DefaultSelector()
+        found: dict[str, dict[str, Any]] = {}
+        buffers: dict[str, bytes] = {}
+        for host, connection in list(self._connections.items()):
+            try:
+                connection.sendall(f"{order}\n".encode())
+            except OSError:
+                self._connections.pop(host).close()
+                continue
+            buffers[host] = b""
+            selector.register(connection, selectors.EVENT_READ, host)
+        end = time.monotonic() + _ANSWER_S
+        while buffers and (left := end - time.monotonic()) > 0:
+            for key, _ in selector.select(left):
+                host = key.data
+                try:
+                    piece = self._connections[host].recv(1 << 16)
+                except OSError:
+                    piece = b""
+                buffers[host] += piece
+                if not piece or buffers[host].endswith(b"\n"):
+                    selector.unregister(key.fileobj)
+                    text = buffers.pop(host)
+                    if piece:
+                        found[host] = json.loads(text)
+                    else:
+                        self._connections.pop(host).close()
+        for host in buffers:
+            # An answer that comes late must not be taken for the next one.
+            self._connections.pop(host).close()
+        selector.close()
+        return found
+
+
+class _Watchers:
+    """The job step with one watcher on each node; begun again while Slurm refuses it."""
+
+    def __init__(self, hosts: list[str], server: socket.socket, mpiexec: str | None) -> None:
+        self._hosts, self._server, self._mpiexec = hosts, server, mpiexec
+        # Who cannot be reached now will not be in a moment; Slurm may be busy.
+        self._starts_left = 2 if mpiexec else 10**6
+        self._token = secrets.token_hex(16)
+        self._step: subprocess.Popen[bytes] | None = None
+        self.connections: dict[str, socket.socket] = {}
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        count = len(self._hosts)
+        # Hosts that no Slurm gave know each other by the names of their list.
+        name = self._hosts[0] if self._mpiexec else socket.gethostname()
+        here = f"{name}:{self._server.getsockname()[1]}"
+        # An argument would be there for all to read, and mpiexec has one standard input for all.
+        token = {WATCHER_TOKEN: self._token}
+        if self._mpiexec:
+            command = over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
+        else:
+            command = [
+                *srun(), f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
+                "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet", "--export=ALL",
+            ]  # fmt: skip
+        command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
+        # Apart from a terminal, of which ssh would ask a password.
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True
+        )
+
+    def join(self) -> None:
+        """Accept one watcher from each host, each proving that it is ours."""
+        end = time.monotonic() + _JOIN_S
+        self._server.settimeout(_POLL_S)
+        self._accept(end)
+        if away := [host for host in self._hosts if host not in self.connections]:
+            say(f"[transect] no guard on {', '.join(away)}: what disturbs cells there is not seen")
+
+    def _accept(self, end: float) -> None:
+        while len(self.connections) < len(self._hosts) and time.monotonic() < end:
+            if self._step is None or self._step.poll() is not None:
+                self._close()
+                if not self._starts_left:
+                    return
+                self._starts_left -= 1
+                self._step = self._start()
+            try:
+                connection, _ = self._server.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(_ANSWER_S)
+            try:
+                given, _, host = connection.makefile().readline(512).strip().partition(" ")
+            except (OSError, ValueError):  # a stranger, who sends anything or nothing
+                given, host = "", ""
+            if secrets.compare_digest(given.encode(), self._token.encode()) and host in self._hosts:
+                self.connections[host] = connection
+            else:
+                connection.close()
+
+    def _close(self) -> None:
+        while self.connections:
+            self.connections.popitem()[1].close()
+
+    def end(self) -> None:
+        """Let the step end by itself, then make it."""
+        self._close()
+        step = self._step
+        if step is None:
+            return
+        for ask_to_end in (lambda: None, step.terminate, step.kill):
+            ask_to_end()
+            try:
+                step.wait(timeout=_END_S)
+                return
+            except subprocess.TimeoutExpired:
+                continue
+
+
+def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
+    """Whether launchers of a cell's `system` start its ranks on this node only, in a scheduler's job too.
+
+    `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
+    """
+    return nodes == 1 and _asks_no_slurm(system)
+
+
+def _asks_no_slurm(system: Mapping[str, Any]) -> bool:
+    return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
+
+
+def lost_daemon(guard: Guard) -> str:
+    """Return on which nodes the daemon of the running cell's job step has died, in a sentence, or nothing.
+
+    The ranks that it left there are ended. The cell's step is the last one that its job began.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i") if job else None
+    numbers = re.findall(rf"^\s*{job}\.(\d+)\s*$", listed or "", re.MULTILINE)
+    if not numbers:
+        return ""
+    step = f"{job}.{max(map(int, numbers))}"
+    nodes = guard.died(step)
+    return f"slurmstepd of step {step} has died on {', '.join(nodes)}" if nodes else ""
+
+
+def job_is_over(system: Mapping[str, Any]) -> bool:
+    """Tell, and say, whether Slurm holds this runner's job for ended although the runner lives.
+
+    A node's daemon that dies ends the job and leaves the runner, also when it comes back: Slurm takes no
+    step of it any more, and another job has its cells.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    if not job or (_asks_no_slurm(system) and system.get("scheduler", "none") == "none"):
+        return False
+    state = final_state(job)
+    if state is not None:
+        say(f"[transect] Slurm calls this job, {job}, {state}: its cells are left to another one")
+    return state is not None
+
+
+@contextmanager
+def open_guard(jobs: Sequence[Job]) -> Iterator[Guard]:
+    """Yield a guard over every node of the allocation; over this one where the jobs' ranks stay here.
+
+    On several nodes a watcher waits on each, as one job step that overlaps the cells' own: a
+    step for each look would cost more than a short cell.
+    """
+    here = all(stays_here(job.spec["system"], job.cell.nodes) for job in jobs)
+    hosts, mpiexec = [] if here else _hosts(), None
+    if os.environ.get(HOSTS):
+        hosts = hosts[: max(job.cell.nodes for job in jobs)]
+        found = (find_mpiexec(job.bin) for job in jobs)
+        mpiexec = next(filter(None, found), None)
+        if mpiexec is None:
+            hosts = []  # nothing can start a rank there either
+    if len(hosts) < 2:
+        yield Guard()
+        return
+    with socket.create_server(("", 0)) as server:
+        watchers = _Watchers(hosts, server, mpiexec)
+        try:
+            watchers.join()
+            yield AllocationGuard(hosts, watchers.connections)
+        finally:
+            watchers.end()

@@ -1,0 +1,182 @@
+"""Make the image of an environment, once per lock hash: see `transect.planning.images`.
+
+An image is made beside its place and renamed when it is whole, so that none is ever found half-written;
+a second builder waits for the first. It is tried once with its wrapper before anything relies on it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.domain.terminal import say
+from transect.engine.build_lock import one_builder
+from transect.engine.image_root import NotMade, make_root
+from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
+from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
+from transect.planning.environments import lock_hash_now
+from transect.planning.images import definition_of, image_folder, image_lock
+
+__all__ = ["build_image", "image_changed", "image_of"]
+
+_TRY_S = 120
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, those included that its files' modes would keep."""
+    if not folder.exists():
+        return
+    for where, names, _ in os.walk(folder):
+        for name in [where, *(os.path.join(where, name) for name in names)]:  # noqa: PTH118
+            if not os.path.islink(name) and not os.access(name, os.W_OK | os.X_OK):  # noqa: PTH114
+                os.chmod(name, 0o700)  # noqa: PTH101
+    shutil.rmtree(folder)
+
+
+def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
+    """Make the image in a folder of its own, and rename that. Raises NotMade and OSError."""
+    say(f"[transect] making the image of environment '{name}' in {folder}")
+    start = time.monotonic()
+    definition, file = definition_of(name)
+    # The lock is ours: whatever lies there was left by a builder that is gone.
+    for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
+        _remove(left)
+    partial = folder.parent / f".{folder.name}.{os.getpid()}"
+    root = partial / ROOT_NAME
+    root.mkdir(parents=True)
+    try:
+        facts = make_root(root, definition, file.parent, environment)
+        files = bytes_ = 0
+        for where, _, names in os.walk(root):
+            for one in names:
+                files, bytes_ = files + 1, bytes_ + os.lstat(f"{where}/{one}").st_size
+        # `lock_hash_now` reads again what this process has hashed before.
+        if lock_hash_now(name) not in environment.name:
+            raise NotMade(f"envs/{name} was edited while its image was made: call it again")
+        facts |= {"name": name, "lock_hash": image_lock(name), "environment": str(environment),
+                  "files": files, "bytes": bytes_, "build_s": round(time.monotonic() - start, 1)}  # fmt: skip
+        write_atomic(partial / COMPLETE, json.dumps(facts, indent=1) + "\n")
+        partial.rename(folder)
+    except BaseException:
+        _remove(partial)
+        raise
+    return facts
+
+
+def _pack(folder: Path) -> None:
+    """Make one SquashFS file of an image's root, where there is none yet. Raises NotMade."""
+    if (folder / PACKED).is_file():
+        return
+    if shutil.which("mksquashfs") is None:
+        raise NotMade(
+            "mksquashfs is not on PATH (package squashfs-tools): its wrapper wants one file"
+        )
+    partial = folder / f".{PACKED}.{os.getpid()}"
+    command = [
+        "mksquashfs",
+        str(folder / ROOT_NAME),
+        str(partial),
+        "-noappend",
+        "-quiet",
+        "-no-progress",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        partial.unlink(missing_ok=True)
+        raise NotMade(f"mksquashfs returned {done.returncode}: {done.stderr.strip()[-300:]}")
+    partial.rename(folder / PACKED)
+
+
+def _whole(folder: Path, form: str) -> dict[str, Any] | None:
+    facts = image_facts(folder) if (folder / ROOT_NAME).is_dir() else None
+    return facts if facts and (form != "squashfs" or (folder / PACKED).is_file()) else None
+
+
+def _tried(wrapper: str, folder: Path, python: str) -> str:
+    """Run the image's Python once; return why that does not go, or nothing."""
+    try:
+        wrap, variables = wrapped(str(folder), wrapper=wrapper)
+        done = subprocess.run(
+            [*wrap, python, "-c", "import ctypes, zlib"], env=os.environ | variables | {"PYTHONPATH": ""},
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_TRY_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"its Python did not start within {_TRY_S} s under {wrapper}"
+    except (OSError, BadInput) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr or done.stdout).strip()
+    fault = image_fault(wrapper, str(folder), said)
+    return fault or f"its Python does not start under {wrapper}: {said[-400:]}"
+
+
+def build_image(name: str, built: dict[str, Any], planned: str | None = None) -> dict[str, Any]:
+    """Return the facts of environment `ENVIRONMENT@WRAPPER`, making its image when the cache has none.
+
+    `built` are the facts of the environment itself. `planned` is the lock hash that cells stand for. With
+    `skips` the cells are skipped for want of the wrapper's program, which nothing here could make.
+    Raises BadInput for a wrapper that is not registered, or a definition that cannot be used.
+    """
+    environment, wrapper = parts_of(name)
+    form = WRAPPERS.get(wrapper).form
+    folder = image_folder(environment)
+    facts: dict[str, Any] = built | {
+        "name": name, "lock_hash": planned or image_lock(environment), "image": str(folder),
+        "wrapper": wrapper, "wrap": True, "bin": str(Path(built["python"]).parent),
+    }  # fmt: skip
+    if built["status"] != "ok":
+        return facts
+    if planned is not None and planned != image_lock(environment):
+        text = "its image definition was edited since the study was planned: call snakemake again"
+        return facts | {"status": "failed", "message": text}
+    says = program_says(wrapper)
+    if says is None:
+        programs = " or ".join(WRAPPERS.get(wrapper).programs)
+        text = f"{programs} is not on PATH here, so nothing can run in {wrapper}"
+        return facts | {"status": "failed", "message": text, "skips": True}
+    facts["wrapper_version"] = says[1]
+    try:
+        # Before the lock: a cache that others keep may be readable only.
+        made = _whole(folder, form)
+        if made is None:
+            with one_builder(folder):
+                made = _whole(folder, "folder") or _make(
+                    environment, folder, Path(built["python"]).parents[1]
+                )
+                if form == "squashfs":
+                    _pack(folder)
+        message = _tried(wrapper, folder, built["python"])
+    except (OSError, ValueError) as error:
+        text = f"image {folder} could not be made: {error}"
+        return facts | {"status": "failed", "message": text}
+    if message:
+        return facts | {"status": "failed", "message": message}
+    return facts | {"made_of": made}
+
+
+def image_changed(name: str, facts: dict[str, Any]) -> bool:
+    """Whether the stamp of `ENVIRONMENT@WRAPPER` no longer tells how things are here.
+
+    Its image has gone, or a wrapper's program that was not there has come.
+    """
+    wrapper = parts_of(name)[1]
+    if not wrapper:
+        return False
+    if facts.get("skips"):
+        return program_says(wrapper) is not None
+    return facts["status"] == "ok" and complaint(str(facts["image"])) is not None
+
+
+def image_of(name: str, log: Path) -> dict[str, Any]:
+    """Build environment and image; return their facts. For `transect image`."""
+    from transect.engine.build_environment import build
+
+    return build_image(name, build(parts_of(name)[0], log))

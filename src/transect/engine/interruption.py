@@ -1,0 +1,60 @@
+"""Ctrl-C, SIGTERM and SIGHUP: noted, and passed on to the runners that Snakemake would wait for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
+
+import psutil
+
+from transect.engine.submissions import SUBMISSIONS
+
+__all__ = ["watch_for_interruption"]
+
+_RUNNER = "transect.engine.run_block"
+
+
+def _end_runners() -> None:
+    """Ask this process's runners to end: a block would go on for as long as it has cells."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if _RUNNER in process.cmdline():
+                process.terminate()
+
+
+def watch_for_interruption() -> None:
+    """Note an interruption by a person before Snakemake's own handler sees it.
+
+    Snakemake answers SIGTERM by waiting for the jobs that run, and a job is a whole block.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before: Any = signal.getsignal(number)
+        # A shell starts what it puts in the background with SIGINT ignored, and then Python installs nothing: without
+        # this the runners would end and Snakemake go on, and call their cells killed.
+        signal.signal(number, _handler(before if callable(before) else signal.default_int_handler))
+    # By `nohup` a run asks to go on.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        terminals = [number for number in (1, 2) if os.isatty(number)]
+        signal.signal(signal.SIGHUP, _handler(lambda *_: _hung_up(terminals)))
+
+
+def _hung_up(terminals: list[int]) -> NoReturn:
+    """End as by Ctrl-C, in silence: what goes to a terminal that has gone would be an error."""
+    for number in terminals:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    raise KeyboardInterrupt
+
+
+def _handler(
+    before: Callable[[int, FrameType | None], Any],
+) -> Callable[[int, FrameType | None], None]:
+    def note(number: int, frame: FrameType | None) -> None:
+        SUBMISSIONS.interrupted = True
+        _end_runners()
+        before(number, frame)
+
+    return note

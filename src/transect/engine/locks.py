@@ -1,0 +1,224 @@
+"""Files that one process at a time holds, on any shared file system and on whatever host.
+
+A file is taken by an exclusive create, which needs no `flock`. Who holds it touches it every few
+seconds; a process on another host that has not done so for a while counts as dead. One that was
+only suspended, and finds its file taken when it wakes up, gives up by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from transect.engine.scheduler import runs
+
+__all__ = ["SILENT_S", "Held", "is_here", "process_start", "still_lives", "user_name"]
+
+_BEAT_S = 15.0
+# A file system that hangs for a minute, or shows times a minute late, kills nobody.
+SILENT_S = 180.0
+
+
+def user_name() -> str:
+    """Return the name of this process's user; the number of one without, as in containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def process_start(pid: int | None = None) -> float:
+    """Return when a process started, in s since this host's start. Raises psutil.Error when it is gone."""
+    # psutil adds the time of the start, which is another one whenever somebody sets the clock.
+    return float(psutil.Process(pid).create_time() - psutil.boot_time())
+
+
+def _kernel() -> str:
+    """Tell apart hosts of one name, and containers of one host that do not see each other's processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+_KERNEL = _kernel()
+
+
+def is_here(facts: dict[str, Any]) -> bool:
+    """Tell whether the process of `host` and perhaps `kernel` is one of those that can be seen from here."""
+    return facts["host"] == os.uname().nodename and facts.get("kernel", _KERNEL) == _KERNEL
+
+
+def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
+    """Tell whether the process of `host`, `pid`, `created` and perhaps `slurm_job` still runs.
+
+    One on another host: as Slurm says of its job; where that says nothing, unless it gave no sign of
+    life for `silent_s`, the seconds since the last one.
+    """
+    if not is_here(facts):
+        job = facts.get("slurm_job")
+        # A job that was requeued is not what it was before.
+        told = runs(str(job)) if job and job != os.environ.get("SLURM_JOB_ID") else None
+        return silent_s < SILENT_S if told is None else told
+    try:
+        pid = int(str(facts["pid"]))
+        created = process_start(pid)
+        # One that was killed stays in the table until its parent asks for it.
+        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return False
+    except psutil.Error:
+        # Where users do not see each other's processes, another user's is asked for its signs of life.
+        return facts.get("user", user_name()) != user_name() and silent_s < SILENT_S
+    return abs(created - float(str(facts["created"]))) < 1.0
+
+
+class Held:
+    """A file that says who holds something; `more` is told beside user, process and host."""
+
+    def __init__(self, path: Path, on_loss: Callable[[], None], **more: Any) -> None:
+        self.path = path
+        self._on_loss, self._more = on_loss, more
+        self._token = secrets.token_hex(8)
+        self._ended, self._turn = threading.Event(), threading.Lock()
+        self.held = False
+
+    def take(self) -> dict[str, Any] | None:
+        """Take it and return None, or the facts of who holds it and `silent_s`, or {} of one unknown.
+
+        Raises OSError when the folder cannot be written.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(5):
+            if self._create():
+                self.held = True
+                threading.Thread(target=self._beat, daemon=True).start()
+                return None
+            text, holder = self._look()
+            if holder is not None:
+                return holder
+            # One that is gone may come from another one's hand, still empty.
+            if text is not None:
+                self._remove(text)
+        return {}  # others take it at the same time
+
+    def holder(self) -> dict[str, Any] | None:
+        """Return the facts of another one that lives and holds it, or None."""
+        return None if self.held else self._look()[1]
+
+    def give_back(self) -> None:
+        """End it, if it is ours."""
+        self._ended.set()
+        with self._turn:
+            if self.held and self._is_ours():
+                self.path.unlink(missing_ok=True)
+            self.held = False
+
+    def _create(self) -> bool:
+        facts = {
+            "user": user_name(), "pid": os.getpid(), "host": os.uname().nodename,
+            "kernel": _KERNEL, "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "created": process_start(), "token": self._token,
+        }  # fmt: skip
+        try:
+            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            return False
+        try:
+            with os.fdopen(handle, "w") as stream:
+                json.dump(facts | self._more, stream)
+        except OSError:
+            # One that says nothing would keep everybody out.
+            self.path.unlink(missing_ok=True)
+            raise
+        return True
+
+    def _look(self) -> tuple[str | None, dict[str, Any] | None]:
+        """Return what the file says, None where there is none, and who holds it; None when that one has died."""
+        try:
+            text = self.path.read_text(errors="replace")
+            silent_s = self._silent_s(self.path)
+        except FileNotFoundError:
+            return None, None
+        except PermissionError:
+            return "", {}  # another user's: nobody can tell from here
+        try:
+            facts: dict[str, Any] = json.loads(text) | {"silent_s": silent_s}
+            return text, facts if still_lives(facts, silent_s) else None
+        except (ValueError, KeyError, TypeError):
+            # Its holder writes right after the create.
+            return text, {} if silent_s < SILENT_S else None
+
+    def _silent_s(self, path: Path) -> float:
+        """Return for how long a file's owner gave no sign of life, by the file system's own clock."""
+        probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            probe.touch()
+            now = probe.stat().st_mtime
+        except OSError:
+            now = time.time()
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink()
+        return now - path.stat().st_mtime
+
+    def _remove(self, seen: str) -> None:
+        """Remove the file of a dead holder, but not one that another put in its place meanwhile.
+
+        One at a time, by a file beside it: nobody else may between the look and the removal.
+        """
+        turn = self.path.with_name(f".{self.path.name}.removal")
+        try:
+            os.close(os.open(turn, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):
+                if self._silent_s(turn) > SILENT_S:  # it was killed right there
+                    turn.unlink()
+            return
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                if self.path.read_text(errors="replace") == seen:
+                    self.path.unlink()
+        finally:
+            turn.unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool | None:
+        """Tell whether the file says that we hold it; None when there is none or it cannot be read."""
+        try:
+            facts = json.loads(self.path.read_text())
+            # A child that a plug-in forked has all that we have, and holds nothing.
+            return (facts["token"], facts["pid"]) == (self._token, os.getpid())
+        except (ValueError, KeyError, TypeError):
+            return False
+        except OSError:
+            return None
+
+    def _beat(self) -> None:
+        while not self._ended.wait(_BEAT_S):
+            self.beat()
+
+    def beat(self) -> None:
+        """Give a sign of life, and give up where another one has taken over."""
+        ours = None
+        with self._turn, contextlib.suppress(OSError):
+            if self._ended.is_set():
+                return
+            ours = self._is_ours()
+            if ours is None and not self.path.exists():
+                ours = self._create() or self._is_ours()  # somebody removed it: we live
+            if ours:
+                os.utime(self.path)
+        if ours is False:
+            self._ended.set()
+            self.held = False
+            self._on_loss()

@@ -1,0 +1,139 @@
+"""`python -m transect.engine.make_report --folder results/STUDY`: the report stage.
+
+It takes the study's words from its plan: the study's file may be edited while the study runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transect.domain.errors import FAULTS, BadInput, say_fault
+from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.study import Study
+from transect.domain.terminal import say
+from transect.engine.flow_facts import read_facts
+from transect.engine.plan_files import planned_aims, planned_cells, planned_study, study_file
+from transect.planning.study import load_study
+
+if TYPE_CHECKING:
+    from transect.report.made import Made
+    from transect.report.writing import Written
+
+__all__ = ["PlannedCells", "cell_keys", "main", "make_report", "write_report"]
+
+PlannedCells = Callable[[StudyPaths], Iterable[str] | None]
+
+
+def make_report(
+    study_file: Path, results: Path, planned: PlannedCells = planned_cells
+) -> dict[str, object]:
+    """Write report.html, records.parquet and summary.json; return the summary.
+
+    `planned` gives the cells that the study has, by `STAGE/ID`: the report shows those, and lists
+    earlier ones apart. Without a plan every record counts.
+    """
+    study = load_study(study_file)
+    paths = StudyPaths(results=results, study=study.name)
+    return _make(paths, study, planned(paths)).summary
+
+
+def write_report(
+    study_file: Path, results: Path, formats: Sequence[str]
+) -> tuple[dict[str, object], list[Written], list[str]]:
+    """Write the report of a study in each of `formats`, beside one another.
+
+    Return the summary, what was written, and the exports of an older state of the study that lie there.
+    Raises BadInput for an unknown format, or a file of somebody else in the place of one.
+    """
+    from transect.report.writing import older_exports, write_formats
+
+    study = load_study(study_file)
+    paths = StudyPaths(results=results, study=study.name)
+    made = _made(paths, study, planned_cells(paths))
+    written = write_formats(made, paths.folder, formats)
+    return made.summary, written, older_exports(made, paths.folder)
+
+
+def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
+    from transect.report.build import write_page
+
+    made = _made(paths, study, cells)
+    write_page(made, paths.report)
+    return made
+
+
+def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
+    from transect.report.made import make_all
+
+    return make_all(
+        paths.folder,
+        title=study.title or study.name,
+        questions=list(study.questions),
+        again=_again(paths),
+        published=[one.model_dump() for one in study.published],
+        planned=None if cells is None else cell_keys(cells),
+        aims=planned_aims(paths),
+    )
+
+
+def _again(paths: StudyPaths) -> list[str]:
+    """Return what follows `transect run` in a command on this study: its name or file, system and results.
+
+    What its plan does not tell is left out, as whoever types the command leaves it out.
+    """
+    file = study_file(paths)
+    usual = ROOT / "config"
+    words = [
+        paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)
+    ]
+    try:
+        system = Path(read_facts(paths).system_file)
+    except (BadInput, KeyError, TypeError):
+        system = usual / "systems" / "laptop.yaml"
+    if system != usual / "systems" / "laptop.yaml":
+        named = system.parent == usual / "systems" and system.suffix == ".yaml"
+        words += ["--system", system.stem if named else str(system)]
+    if paths.results.resolve() != (ROOT / "results").resolve():
+        words += ["--results", str(paths.results)]
+    return words
+
+
+def cell_keys(cells: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Part `STAGE/ID` into stage and id; with fingerprints, where the cells are mapped to them.
+
+    >>> cell_keys(["train/iris-mlp~01234567"])
+    {('train', 'iris-mlp~01234567'): ''}
+    """
+    fingerprints = cells if isinstance(cells, Mapping) else dict.fromkeys(cells, "")
+    return {
+        (stage, cell): fingerprint
+        for (stage, _, cell), fingerprint in (
+            (name.partition("/"), given) for name, given in fingerprints.items()
+        )
+    }
+
+
+def main() -> int:
+    """Make the report and say where it is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    folder: Path = parser.parse_args().folder
+    paths = StudyPaths(results=folder.parent, study=folder.name)
+    try:
+        from transect.report.writing import older_exports
+
+        made = _make(paths, planned_study(paths), planned_cells(paths))
+        older = older_exports(made, paths.folder)
+    except FAULTS as error:
+        return say_fault(error, folder)
+    say(f"[transect] {made.summary['counts']} -> {paths.report}")
+    say(*(f"[transect] {name} beside it is of older records" for name in older))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""Running a cell's payload and naming why it ended badly."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+import traceback
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import (
+    FAULTS,
+    BadInput,
+    Interruption,
+    MissingDependency,
+    TransectError,
+    Unsupported,
+)
+from transect.domain.files import FULL, free_bytes
+from transect.domain.record import Cause, Status
+from transect.domain.terminal import say
+from transect.engine.allocation import job_is_over, lost_daemon
+from transect.engine.attempts import Attempt
+from transect.engine.job import Job, Result, check_environment
+from transect.engine.stage import StageRunner
+from transect.engine.step_energy import counts_energy, note_energy, step_name
+from transect.engine.steps import Refusal, refusal, step_cause, wait_for_end
+from transect.launch import LAUNCHERS
+from transect.launch.processes import Outcome, run
+from transect.launch.wrapping import image_fault, modules_fault
+from transect.measure.guard import Guard
+from transect.measure.speed_variables import speed_variables
+from transect.planning.expand import reason_to_skip
+
+__all__ = ["DiskFull", "execute", "refuse"]
+
+# How long a step may be refused for reasons that pass. The job's own limit usually ends it first.
+_STEP_WAIT_S = 1800
+# Less than this is a full file system: a record does not fit.
+_NO_ROOM = 1 << 20
+
+
+class DiskFull(TransectError):
+    """The results folder is full: a fault of the infrastructure, not of a cell."""
+
+    exit_code = 75
+
+
+def _text(log: Path) -> str:
+    try:
+        return log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def refuse(job: Job) -> Result | None:
+    """Return why the payload is not even started, or None."""
+    reason = reason_to_skip(job.cell)
+    if reason is not None:
+        return Result.skipped(Cause.UNSUPPORTED, reason)
+    for facts in (job.environment, *job.others.values()):
+        if facts.get("skips"):
+            text = f"environment '{facts['name']}': {facts['message']}"
+            return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+    try:
+        check_environment(job)
+    except MissingDependency as error:
+        return Result.failed(Cause.MISSING_DEPENDENCY, str(error))
+    return None
+
+
+def _who(job: Job, stage: StageRunner, outcome: Outcome) -> str:
+    asked = getattr(stage, "who", None)
+    return str(asked(job, outcome) if asked is not None else "") or "a process"
+
+
+def _lacks(job: Job, code: int, log: str) -> str | None:
+    """Return what the cell's modules or image lack, as its log has it; None for another end."""
+    for facts in (job.environment, *job.others.values()):
+        image = job.image_of(facts)
+        if image is not None and (said := image_fault(image[1], image[0], log)):
+            return said
+    return modules_fault(code, log)
+
+
+def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
+    """Turn how the processes ended into a result."""
+    limits: dict[str, Any] = job.spec["cell_limits"]
+    if outcome.end == "timeout":
+        text = f"ended after its limit of {limits['seconds']:g} s"
+        return Result.failed(Cause.TIMEOUT, text)
+    if outcome.end == "out-of-memory":
+        text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
+        return Result.failed(Cause.OUT_OF_MEMORY, text)
+    if outcome.end == "lost":
+        return Result.failed(Cause.NODE_FAILURE, outcome.why)
+    if outcome.code:
+        log = _text(job.log)
+        told = step_cause(log)
+        if told is not None and told[0] is not None:
+            return Result.failed(told[0], told[1])
+        # Also where srun tells that a rank ended by itself: it may never have become the payload.
+        if fault := _lacks(job, outcome.code, log):
+            return Result.failed(Cause.MISSING_DEPENDENCY, fault)
+        if told is not None:
+            return stage.collect(job, outcome)
+    # A launcher such as mpiexec reports a rank's signal as 128 + number.
+    number = outcome.code if outcome.end == "signalled" else outcome.code - 128
+    if number in (signal.SIGKILL, signal.SIGTERM):
+        text = f"{_who(job, stage, outcome)} was ended by {signal.Signals(number).name}, not by transect"
+        return Result.failed(Cause.KILLED, text)
+    if outcome.end == "signalled":
+        text = f"{_who(job, stage, outcome)} died by {signal.Signals(number).name}"
+        return Result.failed(Cause.CRASH, text)
+    return stage.collect(job, outcome)
+
+
+def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
+    """Tell whether srun may be asked again; remove what a step left that began on some nodes.
+
+    No payload runs twice: its ranks have ended, and were never all there.
+    """
+    number = os.environ.get("SLURM_JOB_ID", "")
+    if not refused.passes:
+        return False
+    if refused.step and not wait_for_end(number, refused.step, _STEP_WAIT_S):
+        return False
+    say(f"[transect] asking again: {refused.line}")
+    for path in set(job.folder.iterdir()) - prepared:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return True
+
+
+def _run(
+    job: Job, stage: StageRunner, guard: Guard | None
+) -> tuple[Result, Outcome | None, dict[str, str]]:
+    # Said anew when the ranks start; Open MPI hands on to other hosts what is there to be named.
+    os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
+    try:
+        name, request = stage.prepare(job)
+        # A stage whose energy counts says so; most have none.
+        counted = getattr(stage, "energy", False) and counts_energy(job)
+        if counted:
+            request = replace(request, name=step_name(job))
+        launcher = LAUNCHERS.get(name)
+        reason = launcher.supports(request)
+        if reason is not None:
+            return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
+        commands = launcher.processes(request)
+    except Unsupported as error:
+        return Result.skipped(Cause.UNSUPPORTED, str(error)), None, {}
+    except MissingDependency as error:
+        return Result.skipped(Cause.MISSING_DEPENDENCY, str(error)), None, {}
+    except BadInput as error:
+        return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
+    limits: dict[str, Any] = job.spec["cell_limits"]
+    memory = limits["memory_mb"]
+    begin = time.monotonic()
+    prepared = set(job.folder.iterdir())
+    while True:
+        os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
+        outcome = run(
+            commands,
+            log=job.log,
+            cwd=job.folder,
+            seconds=limits["seconds"],
+            memory_bytes=memory * 2**20 if memory else None,
+            lost=partial(lost_daemon, guard) if guard and name == "srun" else str,
+        )
+        refused = refusal(_text(job.log)) if outcome.code else None
+        if refused is None:
+            break
+        if job_is_over(job.spec.get("system") or {}):
+            Attempt(job.folder).end()  # it never began: the next job runs it
+            raise Interruption(1)
+        late = time.monotonic() - begin > _STEP_WAIT_S
+        if late or not _begins_anew(job, refused, prepared):
+            return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
+        time.sleep(1)
+    variables = speed_variables({**os.environ, **commands[0][1]})
+    result = _judge(job, stage, outcome)
+    if counted:
+        note_energy(job, outcome, result)
+    return result, outcome, variables
+
+
+def execute(
+    job: Job, stage: StageRunner, guard: Guard | None = None
+) -> tuple[Result, Outcome | None, dict[str, str]]:
+    """Run the payload; return its result, how it ended, and the variables that change speed.
+
+    `guard` sees whether the daemon of a job step dies, which Slurm does not.
+    Raises DiskFull when there is no room for results, and Interruption when the job is over for Slurm: nobody
+    is to blame then. Any other fault becomes a result.
+    """
+    try:
+        ended = _run(job, stage, guard)
+    except BadInput as error:
+        ended = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
+    except FAULTS as error:  # whatever a payload left behind or a plug-in does
+        # What a payload left behind may be anything; a full disk is not the cell's fault.
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise DiskFull(f"{job.folder}: {error}") from None
+        say(*traceback.format_exc().splitlines())
+        ended = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
+    if ended[0].status is Status.FAILED:
+        if free_bytes(job.folder) < _NO_ROOM:
+            raise DiskFull(f"{job.folder}: no room for results on this file system")
+        if job_is_over(job.spec.get("system") or {}):
+            raise Interruption(1)  # the next job asks Slurm what became of it
+    return ended

@@ -1,0 +1,196 @@
+"""The plan on disk: what the main process decided, for runners, jobs and the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.files import canonical_json, digest, write_atomic, write_if_changed
+from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.study import Study
+from transect.domain.until import Aims
+from transect.engine.stamps import stamp_entry
+from transect.planning.blocks import Block
+from transect.planning.plan import StudyPlan
+
+__all__ = [
+    "check_origin", "planned_aims", "planned_cells", "planned_study", "read_block", "study_file", "write_plan",
+]  # fmt: skip
+
+
+def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
+    """Return the fingerprint of every planned cell by `STAGE/ID`; None when there is no plan.
+
+    A repeat that may not be needed counts from when it has a record.
+    """
+    try:
+        facts = json.loads(paths.plan.read_text(encoding="utf-8"))
+        cells, optional = facts["cells"], frozenset(facts.get("optional", ()))
+        if not isinstance(cells, dict):
+            return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return {
+        name: fingerprint
+        for name, fingerprint in cells.items()
+        if name not in optional or paths.record(*name.split("/", 1)).exists()
+    }
+
+
+def planned_study(paths: StudyPaths) -> Study:
+    """Return the study as it was planned, without the sections of its stages.
+
+    Raises BadInput when there is no readable plan.
+    """
+    try:
+        return Study.model_validate(json.loads(paths.plan.read_text(encoding="utf-8"))["study"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
+
+
+def planned_aims(paths: StudyPaths) -> Aims:
+    """Return what the study wanted to know when it was planned; the defaults without a plan."""
+    try:
+        return Aims(**json.loads(paths.plan.read_text(encoding="utf-8"))["aims"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Aims()
+
+
+def _origin(file: Path) -> dict[str, str]:
+    """Return a study file's path below the project, if it is there, and the project's folder."""
+    path = file.resolve()
+    if path.is_relative_to(ROOT):
+        return {"file": str(path.relative_to(ROOT)), "project": str(ROOT)}
+    return {"file": str(path), "project": ""}
+
+
+def _noted(paths: StudyPaths) -> tuple[str, str] | None:
+    try:
+        facts = json.loads(paths.plan.read_text(encoding="utf-8"))["origin"]
+        return str(facts["file"]), str(facts["project"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def study_file(paths: StudyPaths) -> Path | None:
+    """Return the file from which a study was planned last, which may have gone; None if unknown."""
+    noted = _noted(paths)
+    return Path(noted[1], noted[0]) if noted else None
+
+
+def _name_in(file: Path) -> object:
+    """Return the name that a study file gives now; None when nobody can tell."""
+    # Not for jobs, which plan nothing.
+    from transect.domain.strict_yaml import load_yaml
+
+    try:
+        return load_yaml(file).get("name")
+    except BadInput:
+        return None
+
+
+def check_origin(paths: StudyPaths, file: Path) -> str | None:
+    """Return what to tell of a study whose file was moved, or None. Changes nothing.
+
+    Raises BadInput when the results are those of another study file of the same name: cells of two
+    such studies have the same ids, and would overwrite each other.
+    """
+    noted = _noted(paths)
+    if noted is None:
+        return None  # no plan, or one from before it was noted
+    before, project = noted
+    now, earlier = _origin(file), Path(project, before)
+    # Two clones on one results folder have the same study below different folders.
+    same = before == now["file"] and bool(project) == bool(now["project"])
+    if same or earlier.resolve() == file.resolve():
+        return None
+    if not earlier.exists():
+        return f"study '{paths.study}' was planned from {before}, which has gone: now from {now['file']}"
+    name = _name_in(earlier)
+    if isinstance(name, str) and name != paths.study:
+        told = f"study '{paths.study}' was planned from {before}, which is '{name}' today"
+        return f"{told}: now from {now['file']}"
+    raise BadInput(
+        f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of "
+        f"{before}, another study file of that name: give one of them another name, or remove "
+        f"{paths.folder} or {before}"
+    )
+
+
+def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
+    """Write the specs of every block that changed, and the list of all cells."""
+    paths = plan.paths
+    written: set[Path] = {paths.flow}
+    limits = canonical_json(plan.study.limits.model_dump())
+    for block in blocks:
+        file = paths.block(block.rule, block.name)
+        head = {"study": plan.study.name, "rule": block.rule, "name": block.name}
+        head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
+        # What its cells are told besides what their fingerprints cover.
+        named = sorted({one for p in block.cells for one in p.spec.get("named", ())})
+        taken = (p.id for p in block.cells if p.spec["taken"])
+        head["told"] = digest([limits, *named, *taken])[:16]
+        if any(p.optional for p in block.cells):
+            # Beyond this time of the job nothing more begins; None: it may take what it takes.
+            head["minutes"] = block.minutes if plan.system.scheduler != "none" else None
+        written.add(file)
+        if _head(file) != head:
+            specs = "".join(json.dumps(p.spec) + "\n" for p in block.cells)
+            head["bytes"] = len(specs)
+            write_atomic(file, json.dumps(head) + "\n" + specs)
+    for sources in plan.sources.values():
+        file = paths.sources(sources.hash)
+        if not file.exists():
+            write_atomic(file, json.dumps(sources.files, indent=0) + "\n")
+    # What became of blocks that are gone stands nowhere else; sources of old specs stay.
+    for path in paths.specs.glob("*/*.json"):
+        head = None if path in written or _linked(path) else _head(path)
+        if head is not None and (head.get("rule"), head.get("name")) == (
+            path.parent.name,
+            path.stem,
+        ):
+            path.unlink()
+    table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
+    study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
+    facts = {"study": study, "origin": _origin(plan.file), "cells": table}
+    optional = [f"{p.cell.stage}/{p.id}" for p in plan if p.optional]
+    facts |= {"optional": optional} if optional else {}
+    facts["aims"] = plan.aims.stored()
+    write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
+    # A block that comes back is looked at again: its cells may have run in another one.
+    stamps = {paths.stamp(block.rule, block.name) for block in blocks}
+    for path in (paths.folder / "blocks").glob("*/*.json"):
+        if path not in stamps and not _linked(path) and stamp_entry(path, "state") is not None:
+            path.unlink()
+
+
+def _linked(path: Path) -> bool:
+    """Whether a file is reached through a link: then it is not the study's own to delete."""
+    return any(one.is_symlink() for one in (path, path.parent, path.parents[1]))
+
+
+def _head(file: Path) -> dict[str, Any] | None:
+    """Return the head of a block's file; None for one that is cut, or no such file."""
+    try:
+        with file.open("rb") as stream:
+            line = stream.readline()
+        head: dict[str, Any] = json.loads(line)
+        whole = head.pop("bytes") == file.stat().st_size - len(line)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return head if whole else None
+
+
+def read_block(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the head of a block's file and the specs of its cells, in their order.
+
+    Raises BadInput when it is not there or is damaged.
+    """
+    try:
+        head, *specs = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{file}: no readable block of cells: {error}") from None
+    return head, specs

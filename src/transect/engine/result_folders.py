@@ -1,0 +1,147 @@
+"""Result folders as a person names them: one of a study, or folders of many runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from transect.analysis.load import Problem, load_records
+from transect.analysis.log_runs import with_log_runs
+from transect.analysis.result_sets import ResultSet
+from transect.domain.errors import BadInput
+from transect.domain.paths import StudyPaths
+from transect.engine.make_report import cell_keys
+from transect.engine.plan_files import planned_aims, planned_cells
+
+__all__ = ["find_runs", "letter_of", "read_sets", "study_of"]
+
+# Runs lie this deep below a folder that is given at most: archive/DATE/results/STUDY.
+_DEEPEST = 3
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def letter_of(place: int) -> str:
+    """Return what tables call a folder: A, B and so on, then A2.
+
+    >>> [letter_of(place) for place in (0, 1, 26)]
+    ['A', 'B', 'A2']
+    """
+    turn, letter = divmod(place, len(_LETTERS))
+    return f"{_LETTERS[letter]}{turn + 1 if turn else ''}"
+
+
+def read_sets(folders: Sequence[Path], *, over_time: bool = False) -> list[ResultSet]:
+    """Read the folders of one study each, in their order.
+
+    Records count as they do in the report: those of cells that the study no longer has, or has planned anew
+    since, do not. Runs that logs tell are records of their own, of a system where a folder has logs of several,
+    or those of several are not to be one history (`over_time`).
+    Raises BadInput for a folder that is none, that holds no records, or that was given before.
+    """
+    seen: dict[Path, Path] = {}
+    for folder in folders:
+        real = _checked(folder)
+        if real in seen:
+            raise BadInput(f"{folder}: is the same folder as {seen[real]}: expected another one")
+        seen[real] = folder
+    sets = [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
+    expanded = with_log_runs([one.loaded.records for one in sets], over_time=over_time)
+    for one, records in zip(sets, expanded, strict=True):
+        one.loaded.records = records
+    return sets
+
+
+def study_of(results: ResultSet) -> str:
+    """Return the name of the study that a folder's records are of; logs are of none, whichever read them."""
+    if results.only_logs:
+        return "logs"
+    names = sorted({record.study for record in results.loaded.records})
+    return " and ".join(names) if names else results.loaded.study
+
+
+def find_runs(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the result folders that are given or lie below what is given, and those met a second time.
+
+    Raises BadInput for what is no folder, and for one without any result folder below it.
+    """
+    found: dict[Path, Path] = {}
+    again: list[Path] = []
+    for folder in folders:
+        _folder(folder)
+        runs = [folder] if _is_run(folder) else list(_below(folder, _DEEPEST))
+        if not runs:
+            raise BadInput(
+                f"{folder}: no result folder there or up to {_DEEPEST} folders below: expected one such as "
+                "results/quick, with STAGE/CELL/record.json in it"
+            )
+        for run in runs:
+            real = run.resolve()
+            if real in found:
+                again.append(run)
+            else:
+                found[real] = run
+    return list(found.values()), again
+
+
+def _folder(folder: Path) -> Path:
+    try:
+        if folder.is_dir():
+            # What cannot be listed is not empty.
+            next(folder.iterdir(), None)
+            return folder.resolve()
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be read: {error.strerror}") from None
+    what = "is no folder" if os.path.lexists(folder) else "no such folder"
+    raise BadInput(f"{folder}: {what}, expected one such as results/quick")
+
+
+def _checked(folder: Path) -> Path:
+    real = _folder(folder)
+    if not _is_run(folder):
+        below = sorted(one.name for one in _below(folder, 1))
+        if below:
+            raise BadInput(
+                f"{folder}: holds the results of {', '.join(below[:5])}: expected one of these folders"
+            )
+        raise BadInput(f"{folder}: no records there, expected a folder such as results/quick")
+    return real
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder is that of a study: it has been planned, or holds the folder of a cell."""
+    if (folder / "plan.json").is_file():
+        return True
+    return any("~" in cell.name for stage in _folders(folder) for cell in _folders(stage))
+
+
+def _below(folder: Path, deep: int) -> Iterator[Path]:
+    for inner in _folders(folder):
+        if _is_run(inner):
+            yield inner
+        elif deep > 1:
+            yield from _below(inner, deep - 1)
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                Path(entry.path)
+                for entry in entries if not entry.name.startswith(".") and entry.is_dir()
+            )  # fmt: skip
+    except OSError:
+        return []
+
+
+def _read(folder: Path, letter: str) -> ResultSet:
+    real = folder.resolve()
+    paths = StudyPaths(results=real.parent, study=real.name)
+    planned = planned_cells(paths)
+    loaded = load_records(real, None if planned is None else cell_keys(planned))
+    if planned is None and paths.plan.exists():
+        what = (
+            "cannot be read: every record counts, those of cells that the study no longer has too"
+        )
+        loaded.problems.append(Problem(where=paths.plan.name, what=what))
+    return ResultSet(letter=letter, name=str(folder), loaded=loaded, aims=planned_aims(paths))

@@ -1,0 +1,215 @@
+"""Run the cells of one allocation block: `python -m transect.engine.run_block --block FILE …`.
+
+Cells run one after another in the order of the block's file; each record is written at once, so
+that a block which is interrupted goes on with the missing ones. Exit code 0 means that every
+record is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
+from transect.domain.files import write_atomic
+from transect.domain.paths import StudyPaths
+from transect.domain.process_state import kept_state
+from transect.domain.record import own_record, read_record
+from transect.domain.terminal import say
+from transect.engine.abandoned import is_abandoned
+from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
+from transect.engine.early_report import EarlyReport
+from transect.engine.job import Job, check_locks, load_job
+from transect.engine.lease import leased
+from transect.engine.limits import used_limits
+from transect.engine.plan_files import read_block
+from transect.engine.progress import Progress
+from transect.engine.repetition import Repetition, deadline_of
+from transect.engine.run_cell import fingerprint_of, run_job, valid_record
+from transect.engine.side_files import changed_file, set_aside
+from transect.engine.stage import RUNNERS
+from transect.engine.stamps import newest_change, spent_elsewhere
+
+__all__ = ["end_on_signals", "main", "run_jobs"]
+
+
+def _interrupted(number: int, _: FrameType | None) -> NoReturn:
+    raise Interruption(128 + number)
+
+
+def end_on_signals() -> None:
+    """Turn the signals that ask for an end into Interruption, so that payloads are ended too.
+
+    A SIGHUP that somebody had ignored, as `nohup` has, stays so: the terminal's end is not to be theirs.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+
+
+def _holds(job: Job) -> bool:
+    try:
+        fingerprint, _ = fingerprint_of(job, RUNNERS.get(job.cell.stage))
+    except FAULTS:  # an input that cannot be read, or a plug-in's fault: its turn tells
+        return False
+    return valid_record(job, fingerprint) is not None
+
+
+def _damage(job: Job) -> str | None:
+    """Return what is wrong with a cell's record or with the files that others take, or None."""
+    path = job.folder / "record.json"
+    try:
+        own_record(path, job.cell.stage, job.cell.id)
+        record = read_record(path)
+    except BadInput as error:
+        return f"its record could not be read ({str(error).removeprefix(f'{path}: ')})"
+    return changed_file(job.folder, record.files) if job.spec.get("taken") else None
+
+
+def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
+    """Remove every record that no longer holds; return the cells that have to run.
+
+    Before anything runs: a report that is made after a job was cut short must not show them.
+    One that takes from a cell which runs here is set aside: its input may come out as it was.
+    """
+    todo: dict[tuple[str, str], Job] = {}
+    for job in jobs:
+        # What it takes from a cell without a record would be read as it still lies there.
+        takes = any(tuple(source) in todo for source in job.spec["inputs"].values())
+        if not takes and _holds(job):
+            continue
+        record = job.folder / "record.json"
+        if os.path.lexists(record):
+            if wrong := _damage(job):
+                kept = set_aside(job.paths, job.cell.stage, job.cell.id)
+                told = f"{job.cell.stage}/{job.cell.id}: {wrong}: made again"
+                say(f"[transect] {told}; the old record is kept as {kept}")
+            elif takes:
+                record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
+            else:
+                record.unlink()
+        todo[job.cell.stage, job.cell.id] = job
+    return list(todo.values())
+
+
+def _holds_again(job: Job) -> bool:
+    """Put back the record that was set aside, and tell whether it holds after all."""
+    try:
+        aside = job.paths.record_aside(job.cell.stage, job.cell.id)
+        aside.replace(job.folder / "record.json")
+    except OSError:
+        return False
+    return _holds(job)
+
+
+def run_jobs(
+    jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repetition | None = None
+) -> int:
+    """Run all cells that have no valid record, then the repeats that are needed; return how many ran.
+
+    A cell takes what the cells before it left, so its inputs are looked at again in its turn.
+    Raises DiskFull when results cannot be written, and BadInput when an environment was exchanged.
+    """
+    prepare_allocation(jobs)
+    for job in jobs:
+        check_locks(job)
+    with kept_state("a plug-in"):
+        stale = _drop_stale(jobs)
+    todo = [job for job in stale if not job.spec.get("optional")]
+    further = repetition if repetition is not None and repetition.asked else None
+    if not todo and further is None:
+        return 0
+    progress, ran = Progress(paths), 0
+    early = None if "SLURM_JOB_ID" in os.environ else EarlyReport(paths)
+    with ExitStack() as stack:
+        guard = stack.enter_context(open_guard(jobs))
+
+        def run_one(job: Job) -> None:
+            nonlocal ran
+            if is_abandoned():
+                say("[transect] its Snakemake has gone: the rest is left")
+                raise Interruption(1)
+            if job_is_over(job.spec["system"]):
+                raise Interruption(1)
+            with kept_state(f"a plug-in of {job.cell.id}"):
+                if _holds_again(job):
+                    return
+                record = run_job(job, attempt, guard)
+            progress.note(record)
+            ran += 1
+            if early is not None:
+                early.make_if_due()
+
+        for job in todo:
+            run_one(job)
+        if further is not None:
+            # What they take ran by now: a repeat of an earlier run may hold after all.
+            for job in stale:
+                if job.spec.get("optional") and not _holds_again(job):
+                    (job.folder / "record.json").unlink(missing_ok=True)
+            further.run(run_one)
+    return ran
+
+
+def _orders(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    try:
+        return read_block(file)
+    except BadInput:
+        file.unlink(missing_ok=True)  # the next run writes it anew
+        raise
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one block; 0 when all its records are written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--block", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--attempt", type=int, default=1)
+    parser.add_argument("--stamp", type=Path, help="written when all records are there")
+    parser.add_argument("--state", default="", help="of the block: what the stamp is made for")
+    given = parser.parse_args(arguments)
+    end_on_signals()
+    try:
+        head, specs = _orders(given.block)
+        paths = StudyPaths(results=given.results.resolve(), study=head["study"])
+        jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
+        elsewhere = spent_elsewhere(paths, given.stamp)
+        repetition = Repetition(jobs, deadline_of(head, jobs), elsewhere)
+        with leased(paths, [(head["rule"], head["name"])]):
+            ran = run_jobs(jobs, paths, given.attempt, repetition)
+        if given.stamp is not None:
+            stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
+            if repetition.asked:
+                stamp |= {
+                    "ends": repetition.ends, "spared": repetition.spared(),
+                    "held": repetition.held(), "spent": repetition.spent(),
+                }  # fmt: skip
+            stamp["limits"] = used_limits(specs[0]["cell_limits"])
+            stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
+            write_atomic(given.stamp, json.dumps(stamp) + "\n")
+    except Interruption as end:
+        return end.code
+    except FAULTS as error:
+        return say_fault(error, given.results)
+    needed = len(jobs) - len(repetition.spared())
+    if ran < needed:
+        told = f"{head['name']}: {needed - ran} of {needed} {head['rule']} cells still held"
+        say(f"[transect]         {told}")
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    # Leave without a last round of garbage collection.
+    gc.freeze()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,318 @@
+"""Run one cell to its record: keep a valid one, else run the payload and write what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import FAULTS, BadInput, Interruption, TransectError
+from transect.domain.files import FULL, digest, sha256_file
+from transect.domain.record import Cause, Record, Status, read_record, write_record
+from transect.domain.secrets import without_secrets
+from transect.domain.terminal import say
+from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers
+from transect.engine.job import Job, Result
+from transect.engine.limits import outgrown, used_limits
+from transect.engine.payload import DiskFull, execute, refuse
+from transect.engine.scheduler import fate
+from transect.engine.side_files import changed_file, changed_input, checksums_beside
+from transect.engine.stage import RUNNERS, StageRunner
+from transect.engine.stage_helpers import named_facts, not_ok
+from transect.measure.guard import Guard, disturbances
+from transect.measure.provenance import collect
+
+__all__ = ["fingerprint_of", "make_record", "run_job", "valid_record"]
+
+_TAIL_BYTES = 6000
+# Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
+_NOT_TOLD = frozenset({
+    "study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources",
+    "fingerprint", "about", "cell_limits", "taken", "until", "optional",
+    # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
+    "system", "files", "path", "named",
+})  # fmt: skip
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            start = max(0, path.stat().st_size - _TAIL_BYTES)
+            stream.seek(start)
+            # In half a line a password would not be seen as one.
+            first = stream.readline() if start else b""
+            rest = stream.read() or first
+            return rest.decode("utf-8", "replace").replace("\0", "\ufffd")
+    except OSError:
+        return ""
+
+
+def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
+    """Return the fingerprint, the plan part with the checksums of the inputs, and these.
+
+    An input that is not ok counts too: it may have left the same bytes, and be judged otherwise.
+    """
+    inputs = [*stage.inputs(job), *named_facts(job), *not_ok(job)]
+    return digest([job.spec["fingerprint"], *inputs])[:16], inputs
+
+
+def valid_record(job: Job, fingerprint: str) -> Record | None:
+    """Return the record when it still holds: same spec, code, environment and inputs."""
+    try:
+        record = read_record(job.folder / "record.json")
+    except BadInput:
+        return None
+    # These two may have been mended outside of what the fingerprint covers.
+    mended = (Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED)
+    if record.fingerprint != fingerprint or record.cause in mended:
+        return None
+    if (record.stage, record.cell_id) != (job.cell.stage, job.cell.id):
+        return None
+    if job.spec.get("taken") and changed_file(job.folder, record.files):
+        return None
+    facts = record.model_dump(include={"cause", "limits", "details", "cell"})
+    return None if outgrown(facts, job.spec["cell_limits"]) else record
+
+
+def _fate(earlier: dict[str, Any]) -> Result:
+    """Return the result of a cell whose first runner ended without a record."""
+    if earlier["slurm_job"]:
+        told = fate(earlier["slurm_job"])
+        return Result.failed(told.cause, told.message)
+    text = f"the runner of its first attempt (pid {earlier['pid']}) was killed"
+    return Result.failed(Cause.KILLED, text)
+
+
+def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
+    # Removed before the payload starts: an interrupted cell must not look finished.
+    if kept:
+        for path in set(job.folder.iterdir()) - {*kept}:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(job.folder, ignore_errors=True)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
+
+
+def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list[Path]:
+    """Return the files of an earlier attempt that a payload goes on with, such as a checkpoint.
+
+    Those of an attempt at the very same work alone. Where that one began with the same files, it got
+    no further: then there are none.
+    """
+    before = side.kept_by(fingerprint)
+    names = getattr(stage, "keeps", ())
+    found = sorted(path for name in names for path in job.folder.glob(name))
+    return found if before is not None and _digest_of(found) != before else []
+
+
+def _digest_of(files: Collection[Path]) -> str:
+    return digest([f"{path.name} {sha256_file(path)}" for path in files]) if files else ""
+
+
+def _measure(
+    job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
+) -> tuple[Result, dict[str, str], dict[str, Any]]:
+    """Run the payload, again when others disturbed it and the budget allows."""
+    limits = job.spec["cell_limits"]
+    again = limits["repeats_if_disturbed"] if stage.measures else 0
+    for repeats in range(again + 1):
+        if repeats:
+            _fresh(job)
+        before = guard.before()
+        kept = [] if repeats else sorted(job.folder.glob("*"))
+        side.begin(fingerprint, _digest_of([path for path in kept if path != job.spec_file]))
+        result, outcome, variables = execute(job, stage, guard)
+        after = guard.after()
+        reasons = disturbances(before, after)
+        if outcome is None:
+            break
+        result.details |= {
+            "payload_s": outcome.seconds,
+            "payload_peak_bytes": outcome.peak_bytes,
+            "disturbed": bool(reasons),
+            "disturbed_by": reasons,
+            "disturbed_repeats": repeats,
+        }
+        too_long = outcome.seconds > limits["repeat_seconds"]
+        if not reasons or too_long or result.status is not Status.OK:
+            break
+    return result, variables, {"guard_before": before, "guard_after": after}
+
+
+def make_record(
+    job: Job, result: Result, fingerprint: str, started: str, *,
+    inputs: Sequence[str] = (), files: dict[str, str] | None = None, **more: Any,
+) -> Record:  # fmt: skip
+    """Return the record of a result, without secrets. A cause without a word gets one."""
+    message = result.message.strip()
+    if result.status is not Status.OK and not message:
+        message = f"{result.cause}, and nobody said why"
+    return Record(
+        study=job.spec["study"],
+        stage=job.cell.stage,
+        cell=job.cell,
+        cell_id=job.cell.id,
+        status=result.status,
+        cause=result.cause,
+        message=without_secrets(message),
+        fingerprint=fingerprint,
+        started=started,
+        ended=_now(),
+        metrics=result.metrics,
+        samples=result.samples,
+        details=without_secrets(result.details | {"told": _told(job.spec, inputs)}),
+        parameters=without_secrets(job.spec.get("parameters", {})),
+        limits=used_limits(job.spec["cell_limits"]),
+        # Names and checksums by which others find them: nothing in them is replaced.
+        inputs=list(inputs),
+        files=files or {},
+        **without_secrets(more),
+    )
+
+
+def _told(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
+    """Return what the payload was told besides its parameters: results of other settings are no repeats of these.
+
+    Of files that an option names what they hold, by their checksums among the inputs, and not where they lie.
+    """
+    told = {name: value for name, value in spec.items() if name not in _NOT_TOLD}
+    names = {Path(one).name for one in spec.get("named", ())}
+    if held := [one for one in inputs if one.rpartition(" ")[0] in names]:
+        told["named"] = held
+    if isinstance(rule := told.get("rule"), dict):
+        told["rule"] = {name: value for name, value in rule.items() if name != "path"}
+    return told
+
+
+def _files(job: Job, result: Result) -> dict[str, str]:
+    """Return the checksums of what others may take: of a cell that ended well."""
+    if result.status is not Status.OK:
+        return {}
+    return checksums_beside(job.folder, result.details.get("files"))
+
+
+def _fault(error: BaseException) -> Result:
+    """Return the result of a cell whose plug-in or runner raised what nobody expected."""
+    say(*traceback.format_exc().splitlines())
+    return Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}")
+
+
+def _run(
+    job: Job, stage: StageRunner, side: Attempt, known: tuple[str, list[str]], guard: Guard
+) -> tuple[Result, dict[str, str], dict[str, Any]]:
+    """Run the payload unless the cell is refused. Whatever a cell raises is its own result."""
+    fingerprint, inputs = known
+    try:
+        refusal = changed_input(job, inputs) or refuse(job)
+        if refusal is not None:
+            return refusal, {}, {}
+        return _measure(job, stage, side, fingerprint, guard)
+    except DiskFull:
+        raise
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(f"{job.folder}: {error}") from None
+        return _fault(error), {}, {}
+    except FAULTS as error:  # the study goes on, whatever a plug-in does
+        return _fault(error), {}, {}
+
+
+def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
+    """Return what runs the cell, its fingerprint and its inputs, or why these are not known."""
+    try:
+        stage = RUNNERS.get(job.cell.stage)
+    except TransectError as error:
+        return _fault(error)
+    try:
+        return stage, *fingerprint_of(job, stage)
+    except (OSError, ValueError, KeyError, TransectError) as error:
+        # What an input left cannot be read: that is not this cell's fault, and it says so.
+        text = f"what it takes from other cells cannot be read: {error}"
+        return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+    except FAULTS as error:  # a plug-in's own
+        return _fault(error)
+
+
+def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
+    """Run the cell, or keep its valid record; write and return the record.
+
+    Raises DiskFull when the record cannot be written.
+    """
+    started = _now()
+    known = _look(job)
+    if isinstance(known, Result):
+        fingerprint, inputs = str(job.spec["fingerprint"]), []
+    else:
+        stage, fingerprint, inputs = known
+        kept = valid_record(job, fingerprint)
+        if kept is not None:
+            return kept
+    side = Attempt(job.folder)
+    earlier = side.earlier(fingerprint) if attempt > 1 else None
+    if side.path.exists():
+        clear_leftovers(job.folder)
+    left = [] if isinstance(known, Result) else _left(job, stage, side, fingerprint)
+    if left:
+        earlier = None
+    tail = _tail(job.log) if earlier else ""
+    variables: dict[str, str] = {}
+    seen: dict[str, Any] = {}
+    os.environ[CELL_VARIABLE] = str(job.folder)
+    try:
+        _fresh(job, left)
+        if isinstance(known, Result):
+            result = known
+        elif earlier is not None:
+            result = _fate(earlier)
+        else:
+            given = (fingerprint, inputs)
+            result, variables, seen = _run(job, stage, side, given, guard or Guard())
+            tail = _tail(job.log)
+        record = make_record(
+            job,
+            result,
+            fingerprint,
+            started,
+            inputs=inputs,
+            files=_files(job, result),
+            log_tail=tail if result.status is not Status.OK else "",
+            provenance=_provenance(job, result, variables, seen),
+        )
+        write_record(job.folder / "record.json", record)
+    except OSError as error:
+        raise DiskFull(f"{job.folder}: the record cannot be written: {error}") from None
+    finally:
+        # Not of an interruption: what was interrupted runs again.
+        if not isinstance(sys.exception(), KeyboardInterrupt | Interruption):
+            side.end()
+    return record
+
+
+def _provenance(
+    job: Job, result: Result, variables: dict[str, str], seen: dict[str, Any]
+) -> dict[str, Any]:
+    told = ("name", "lock_hash", "wrapper", "wrapper_version", "image")
+    environment = {k: job.environment[k] for k in told if k in job.environment}
+    return {
+        **collect(),
+        "environment": environment,
+        "system": job.spec.get("about"),
+        "libraries": result.libraries,
+        "mpi": result.libraries.get("mpi"),
+        "variables": variables,
+        **seen,
+    }

@@ -1,0 +1,104 @@
+"""Run chosen cells of a study without Snakemake: for a person who works on a few of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from transect.domain.files import write_atomic
+from transect.domain.paths import StudyPaths
+from transect.domain.record import read_record
+from transect.domain.terminal import say
+from transect.engine.abandoned import end_abandoned
+from transect.engine.build_environment import made, sized
+from transect.engine.claim import Claim, check_environments
+from transect.engine.early_report import make_report_of
+from transect.engine.job import load_job
+from transect.engine.lease import leased
+from transect.engine.plan_files import check_origin, write_plan
+from transect.engine.progress import start_progress
+from transect.engine.run_block import end_on_signals, run_jobs
+from transect.engine.slurm_run import cancel_earlier
+from transect.planning.blocks import make_blocks
+from transect.planning.plan import Planned, StudyPlan
+
+__all__ = ["run_chosen", "with_inputs"]
+
+
+def with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
+    """Return the cells and all that runs before them, in that order."""
+    ordered: dict[tuple[str, str], Planned] = {}
+
+    def put(planned: Planned) -> None:
+        if planned.key not in ordered:
+            for stage, cell_id in planned.after:
+                put(plan.cells[stage][cell_id])
+            ordered[planned.key] = planned
+
+    for planned in cells:
+        put(planned)
+    # A plan holds its stages in the order in which they run: those of one stage stay together.
+    turns = {stage: turn for turn, stage in enumerate(plan.cells)}
+    return sorted(ordered.values(), key=lambda planned: turns[planned.cell.stage])
+
+
+def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]) -> None:
+    locks = {name: lock for planned in cells for name, lock in planned.environments.items()}
+    check_environments(paths, locks)
+    for name, lock in sorted(locks.items()):
+        stamp = paths.environment(name)
+        try:
+            facts = json.loads(stamp.read_text(encoding="utf-8"))
+            if facts["status"] == "ok" and facts["lock_hash"] == lock:
+                continue
+        except (OSError, ValueError, KeyError):
+            pass
+        choice, log = plan.system.environments.get(name), stamp.with_suffix(".log")
+        facts = made(name, choice, log, lock, paths.machine)
+        write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
+
+
+def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[str, int]:
+    """Run cells, and what they take that has no valid record, and make the report; return how many ended how.
+
+    `again`: also those chosen cells whose records hold. Raises BadInput when another run holds
+    the study.
+    """
+    paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
+    moved = check_origin(paths, plan.file)
+    claim = Claim(paths.results, plan.study.name)
+    claim.take()
+    if moved:
+        say(f"[transect] {moved}")
+    end_on_signals()
+    try:
+        cancel_earlier(paths.runs, paths.study)
+        end_abandoned(paths.results)
+        blocks = make_blocks(plan)
+        write_plan(plan, blocks)
+        todo = with_inputs(plan, cells)
+        _build_environments(plan, paths, todo)
+        if again:
+            for planned in cells:
+                paths.forget_record(*planned.key)
+        jobs = [load_job(planned.spec, paths) for planned in todo]
+        start_progress(paths, dict(Counter(p.cell.stage for p in todo)))
+        keys = {planned.key for planned in todo}
+        touched = [
+            (block.rule, block.name)
+            for block in blocks if not keys.isdisjoint(p.key for p in block.cells)
+        ]  # fmt: skip
+        for block in touched:
+            # Its next run looks at every record, and then at what was made from them.
+            paths.stamp(*block).unlink(missing_ok=True)
+        with leased(paths, touched):
+            run_jobs(jobs, paths, attempt=1)
+        # One that was made between two cells, or for a run before, does not have all of these.
+        make_report_of(paths)
+        ends: Counter[Any] = Counter(
+            read_record(paths.record(*planned.key)).status.value for planned in cells
+        )
+        return dict(ends)
+    finally:
+        claim.give_back()

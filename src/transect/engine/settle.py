@@ -1,0 +1,108 @@
+"""Records for cells whose jobs failed to the last attempt, and a report in spite of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from transect.domain.errors import FAULTS, TransectError
+from transect.domain.files import FULL
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Cause, Status, write_record
+from transect.domain.terminal import complain, say
+from transect.engine.attempts import Attempt
+from transect.engine.job import Job, Result, load_job
+from transect.engine.lease import runs_elsewhere
+from transect.engine.run_cell import fingerprint_of, make_record, valid_record
+from transect.engine.scheduler import fate
+from transect.engine.stage import RUNNERS
+from transect.engine.submissions import SUBMISSIONS
+from transect.measure.provenance import collect
+from transect.planning.blocks import Block
+from transect.planning.plan import StudyPlan
+
+__all__ = ["settle"]
+
+
+def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Result:
+    """Say why a cell has no record of its own. `lacking`: the block of each cell without one."""
+    earlier = Attempt(job.folder).of_session()
+    if earlier is not None:
+        if earlier["slurm_job"]:
+            told = fate(earlier["slurm_job"])
+            return Result.failed(told.cause, told.message)
+        return Result.failed(Cause.KILLED, f"its runner (pid {earlier['pid']}) was killed")
+    message = SUBMISSIONS.failed.get(block.id)
+    if message is not None:
+        return Result.failed(Cause.SCHEDULER, f"its job {block.id} did not run: {message}")
+    for stage, cell_id in job.spec["inputs"].values():
+        other = lacking.get((stage, cell_id), block.id)
+        if other != block.id:
+            return Result.skipped(
+                Cause.MISSING_DEPENDENCY, f"it needs what job {other} did not make"
+            )
+    return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
+
+
+def _fingerprint(job: Job) -> tuple[str, list[str]] | None:
+    try:
+        return fingerprint_of(job, RUNNERS.get(job.cell.stage))
+    except FAULTS:  # as when the cell's turn comes
+        return None
+
+
+def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
+    """Write the record of a cell that has none that holds; return whether it had none."""
+    known = _fingerprint(job)
+    if known is not None and valid_record(job, known[0]) is not None:
+        return False
+    fingerprint, inputs = known or (str(job.spec["fingerprint"]), [])
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    result = _result(job, block, lacking)
+    assert result.status is not Status.OK
+    record = make_record(job, result, fingerprint, started, inputs=inputs, provenance=collect())
+    write_record(job.folder / "record.json", record)
+    Attempt(job.folder).end()
+    return True
+
+
+def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
+    """Give every cell without a record one that says why, and make the report.
+
+    A full file system is told and left: the next call goes on where this one stopped.
+    """
+    paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
+    open_ = [block for block in blocks if not paths.stamp(block.rule, block.name).exists()]
+    lacking = {planned.key: block.id for block in open_ for planned in block.cells}
+    settled = 0
+    try:
+        for block in open_:
+            if holder := runs_elsewhere(paths, block.rule, block.name):
+                complain(f"{block.id}: its cells are run by {holder}: left to it")
+                continue
+            for planned in block.cells:
+                if planned.optional and not paths.record(*planned.key).exists():
+                    continue  # nobody needs it yet
+                try:
+                    job = load_job(planned.spec, paths)
+                except TransectError as error:
+                    complain(f"{planned.id}: {error}")
+                    continue
+                settled += _settle_one(job, block, lacking)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        text = f"{paths.results}: {error}: free some space and call snakemake again"
+        complain(text)
+        return
+    if settled:
+        told = f"{settled} cells have no result of their own; `transect retry` runs them again"
+        say(f"[transect] {told}")
+    command = [
+        sys.executable, "-m", "transect.engine.make_report",
+        f"--folder={paths.folder}",
+    ]  # fmt: skip
+    subprocess.run(command, check=False, env=os.environ)

@@ -1,0 +1,143 @@
+"""The stamps of blocks: each says that all records of its block are there, and for which state."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.domain.paths import StudyPaths
+from transect.domain.record import own_record
+from transect.engine.limits import outgrown, used_limits
+from transect.engine.side_files import changed_file
+from transect.planning.blocks import Block
+from transect.planning.plan import Planned, StudyPlan
+
+__all__ = [
+    "ended_by", "forget_broken_blocks", "held_by", "newest_change", "spared_by", "spent_elsewhere", "stamp_entry",
+]  # fmt: skip
+
+
+def stamp_entry(path: Path, key: str) -> Any:
+    """Return a value of a JSON file; None when nobody can read it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _changed(path: Path) -> int:
+    """Return when a file was changed last in any way, in ns; 0 for one that is not there."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return 0
+    return max(facts.st_mtime_ns, facts.st_ctime_ns)
+
+
+def newest_change(records: Iterable[Path]) -> int:
+    """Return the time of the last change of any of these records, in ns, for their block's stamp.
+
+    Not the stamp's own time: that may be younger than a later damage, as in a copy.
+    """
+    return max(map(_changed, records), default=0)
+
+
+def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
+    """Drop the stamp of a block with a cell that lacks a record, or has one that no longer holds.
+
+    Somebody deleted it to have it again, it was damaged, or the study's limits are others now. What a
+    fingerprint covers is Snakemake's to find.
+    """
+    limits = used_limits(plan.study.limits.model_dump())
+    for block in blocks:
+        stamp = plan.paths.stamp(block.rule, block.name)
+        if not stamp.exists():
+            continue
+        same = stamp_entry(stamp, "limits") == limits
+        seen = stamp_entry(stamp, "records_ns")
+        looked = seen if isinstance(seen, int) else -1
+        times = [_changed(plan.paths.record(*planned.key)) for planned in block.cells]
+        told = zip(block.cells, times, strict=True)
+        spared = spared_by(stamp)
+        if any(_is_broken(plan.paths, p, changed > looked, same, spared) for p, changed in told):
+            stamp.unlink()
+        elif not same or max(times) > looked:
+            _note(stamp, {"limits": limits, "records_ns": max(times)})
+
+
+def spared_by(stamp: Path) -> dict[tuple[str, str], str]:
+    """Return the repeats that a block did not need, by stage and id, and for which `until`."""
+    return _repeats(stamp, "spared")
+
+
+def held_by(stamp: Path) -> dict[tuple[str, str], str]:
+    """Return the repeats that may not have been needed and had a record when their block was done."""
+    return _repeats(stamp, "held")
+
+
+def ended_by(stamp: Path) -> set[str]:
+    """Return the cells, without their repeat, of which a block said why their repeats ended."""
+    told = stamp_entry(stamp, "ends")
+    return set(told) if isinstance(told, dict) else set()
+
+
+def _repeats(stamp: Path, key: str) -> dict[tuple[str, str], str]:
+    told = stamp_entry(stamp, key)
+    if not isinstance(told, dict):
+        return {}
+    return {(name.split("/", 1)[0], name.split("/", 1)[-1]): str(told[name]) for name in told}
+
+
+def spent_elsewhere(paths: StudyPaths, own: Path | None) -> dict[str, float]:
+    """Return what the blocks that are done took of each budget, but for the one of the stamp `own`."""
+    spent: dict[str, float] = {}
+    for stamp in sorted((paths.folder / "blocks").glob("*/*.json")):
+        if own is not None and stamp.resolve() == own.resolve():
+            continue
+        told = stamp_entry(stamp, "spent")
+        for pool, amount in told.items() if isinstance(told, dict) else ():
+            if isinstance(amount, int | float):
+                spent[pool] = spent.get(pool, 0.0) + amount
+    return spent
+
+
+def _is_broken(
+    paths: StudyPaths,
+    planned: Planned,
+    touched: bool,
+    same_limits: bool,
+    spared: Collection[tuple[str, str]],
+) -> bool:
+    """Whether a cell has no record that holds.
+
+    A record that was not `touched` since its block was done is not read, unless others take files from that cell, or it
+    was made under other limits.
+    """
+    path = paths.record(*planned.key)
+    try:
+        if planned.optional and planned.key in spared and not path.exists():
+            return False
+        path.stat()
+        if not touched and same_limits and not planned.spec["taken"]:
+            return False
+        record = own_record(path, *planned.key)
+        if planned.spec["taken"] and changed_file(path.parent, record.get("files", {})):
+            return True
+        return not same_limits and outgrown(record, planned.spec["cell_limits"]) is not None
+    except (OSError, BadInput, AttributeError, KeyError, TypeError):
+        return True
+
+
+def _note(stamp: Path, looked: dict[str, Any]) -> None:
+    """Note in a stamp for what its records were looked at. Its time stays: nothing was made anew."""
+    try:
+        facts, content = stamp.stat(), json.loads(stamp.read_text(encoding="utf-8"))
+        write_atomic(stamp, json.dumps(content | looked) + "\n")
+        os.utime(stamp, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    except (OSError, ValueError, TypeError):
+        stamp.unlink(missing_ok=True)  # nobody can read it: its block is looked at

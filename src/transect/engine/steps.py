@@ -1,0 +1,120 @@
+"""What srun says of a job step: that it never began, that it passes, or why it ended.
+
+Slurm's words decide, never a clock: a controller, or a node's daemon, that is busy with the disk
+answers late, and srun then gives up a step that nobody cancelled.
+Messages: src/srun/libsrun/{allocate,launch,step_ctx}.c and slurm_errno.c of Slurm 21.08 to 24.11.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from transect.domain.record import Cause
+from transect.engine.scheduler import ask
+from transect.launch.launchers.mpiexec import unreached
+
+__all__ = ["Refusal", "refusal", "step_cause", "wait_for_end"]
+
+# Daemons may sign with their node: `slurmstepd-n1: `.
+_STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd)(?:-[\w.-]+)?: ")
+_NO_STEP = re.compile(
+    r"^srun: error: Unable to (?:create step for|confirm allocation for) job \d+: (.+)"
+)
+# A task that cannot be launched on one node makes srun cancel those that began on the others.
+_NO_LAUNCH = re.compile(r"^srun: error: Task launch for (?:StepId=)?(\S+) failed on node \S+: (.+)")
+# The job ended though we live: its node's daemon had died.
+_EXPIRED = re.compile(r"^srun: (?:error: )?Slurm job \d+ has expired")
+_NODE_FAILED = re.compile(r"^srun: error: Node failure on ")
+_LATE = re.compile(r"^srun: error: timeout waiting for task launch")
+# Whatever else Slurm says when it takes no step may pass: nodes that clean up, a controller that
+# restarts, a node that is down until the job ends for it. These are about the request itself.
+_LASTING = re.compile(
+    r"configuration is not available|More processors requested|Memory required by task"
+    r"|^Invalid (?!job id|job cred)|Access/permission denied|count specification invalid",
+    re.IGNORECASE,
+)
+# Of a launch only these pass: it may as well fail for what the node lacks.
+_LAUNCHED_LATE = re.compile(
+    r"credential expired|timed out|connection failure|Connection refused|Unable to contact"
+    r"|Prolog (?:still|hung)|Zero Bytes|temporarily unavailable|Transport endpoint"
+    r"|Communication shutdown|Message receive failure|Message send failure",
+    re.IGNORECASE,
+)
+# First come first: later lines tell of ranks that srun ended.
+_ENDS = (
+    (Cause.OUT_OF_MEMORY, r"exceeded (?:job |step )?memory limit|oom[-_ ]kill|Out Of Memory"),
+    (Cause.NODE_FAILURE, r"DUE TO NODE FAILURE|Node failure on"),
+    (Cause.TIMEOUT, r"DUE TO TIME LIMIT"),
+    (Cause.SCHEDULER, r"Task launch for \S+ failed on node|timeout waiting for task launch"),
+    (Cause.KILLED, r"tasks? [\d,-]+: (?:Killed|Terminated)\b|STEP \S+ (?:ON \S+ )?CANCELLED AT"),
+    (None, r"tasks? [\d,-]+: (?:Exited with exit code|Segmentation|Aborted|Bus error|Floating)"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A step that did not begin on all its nodes.
+
+    `passes`: the same step may be taken later. `step` is its id where some ranks may have begun.
+    """
+
+    line: str
+    passes: bool
+    step: str = ""
+
+
+def refusal(log: str) -> Refusal | None:
+    """Return why srun's step did not begin, from what it printed; None when it began."""
+    for line in log.splitlines():
+        if match := _NO_STEP.match(line):
+            return Refusal(line=line, passes=_LASTING.search(match[1]) is None)
+        if match := _NO_LAUNCH.match(line):
+            passes = _LAUNCHED_LATE.search(match[2]) is not None
+            return Refusal(line=line, passes=passes, step=match[1])
+        if _EXPIRED.match(line):
+            return Refusal(line=line, passes=True)
+        if _LATE.match(line):
+            return Refusal(line=line, passes=False)
+        if _NODE_FAILED.match(line):
+            continue  # also said before a launch that fails for it
+        if _STEP_LINE.match(line) and any(re.search(sign, line) for _, sign in _ENDS):
+            return None
+    return None
+
+
+def step_cause(log: str) -> tuple[Cause | None, str] | None:
+    """Return the cause that the first telling line of srun names, with that line.
+
+    The cause is None when a rank ended by itself first: its own files say more. None when no
+    line tells. Of mpiexec: that it did not reach a host.
+    """
+    if said := unreached(log):
+        return Cause.SCHEDULER, said
+    for line in log.splitlines():
+        if not _STEP_LINE.match(line):
+            continue
+        for cause, pattern in _ENDS:
+            if re.search(pattern, line):
+                return cause, line.strip()
+    return None
+
+
+def wait_for_end(
+    job: str, step: str, within_s: float, sleep: Callable[[float], object] = time.sleep
+) -> bool:
+    """Cancel a step that began on some nodes only; return whether Slurm says that it is over.
+
+    A node that was late may still start its rank: nothing may run beside the next attempt.
+    """
+    ask("scancel", step)
+    begin = time.monotonic()
+    while True:
+        listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i")
+        if listed is not None and step not in listed.split():
+            return True
+        if time.monotonic() - begin > within_s:
+            return False
+        sleep(0.5)

@@ -1,0 +1,41 @@
+"""`python -m transect.engine.strict --summary FILE --out STAMP`: fail unless no cell failed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from transect.domain.terminal import complain, say
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Exit 1 and name cells that failed or have no record that can be read, or write the stamp."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--summary", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    summary = json.loads(given.summary.read_text(encoding="utf-8"))
+    told = [
+        f"{one['stage']}/{one['cell']}: {one['cause']}: {one['message']}"
+        for one in summary["failures"]
+        if one["status"] == "failed"
+    ]
+    if told:
+        complain(f"strict: {len(told)} cells failed:")
+    lost = [*summary["unreadable"], *(f"{name}: no record" for name in summary["without_record"])]
+    if lost:
+        complain(f"strict: {len(lost)} cells have no record to go by:")
+    for line in told + lost:
+        say(f"  {line}")
+    if told or lost:
+        return 1
+    given.out.write_text("no cell failed\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

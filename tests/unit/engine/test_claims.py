@@ -1,0 +1,404 @@
+"""Who holds a study, a block's cells and a machine: one at a time, on whatever host, for as long as it lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput, Interruption
+from transect.domain.paths import StudyPaths
+from transect.engine import lease, locks, scheduler, slurm_run
+from transect.engine.claim import Claim, check_environments
+from transect.engine.job import Job, check_locks
+from transect.engine.lease import Busy, leased, runs_elsewhere
+from transect.engine.locks import SILENT_S, Held, process_start, still_lives
+from transect.engine.workflow import MainFlow
+
+ELSEWHERE = {
+    "user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs",
+}  # fmt: skip
+
+
+def held_by(path: Path, silent_s: float = 0.0, **facts: object) -> Path:
+    """Write what another process has written, and touched last some seconds ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(ELSEWHERE | facts))
+    then = time.time() - silent_s
+    os.utime(path, (then, then))
+    return path
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch) -> StudyPaths:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    return StudyPaths(results=tmp_path, study="s")
+
+
+@pytest.fixture
+def slurm(monkeypatch) -> dict[str, str | None]:
+    """What Slurm's programs answer, by their name; None, and at first, that they do not."""
+    answers: dict[str, str | None] = {}
+    asked = lambda *command, patience_s=0: answers.get(command[0])  # noqa: E731
+    monkeypatch.setattr("transect.engine.scheduler.ask", asked)
+    monkeypatch.setattr("transect.engine.slurm_run.ask", asked)
+    monkeypatch.setattr("transect.engine.slurm_run.shutil.which", lambda _: "/usr/bin/squeue")
+    monkeypatch.setattr(slurm_run, "_POLL_S", 0)
+    return answers
+
+
+@pytest.mark.env
+def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from transect.engine.claim import Claim\n"
+        f"Claim(Path({str(tmp_path)!r}), 'ours').take(); print('taken', flush=True)\n"
+        "time.sleep(6000)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    try:
+        assert other.stdout.readline() == "taken\n"
+        with pytest.raises(BadInput, match=rf"study 'ours' .*pid {other.pid} on .*results=FOLDER"):
+            Claim(tmp_path, "ours").take()
+        another = Claim(tmp_path, "another")
+        another.take()
+        another.give_back()
+    finally:
+        other.kill()
+        # Not waited for yet: a zombie holds nothing.
+        claim = Claim(tmp_path, "ours")
+        for _ in range(3000):
+            try:
+                claim.take()
+                break
+            except BadInput:
+                time.sleep(0.1)
+        other.wait()
+        other.stdout.close()
+    assert json.loads(claim.path.read_text())["study"] == "ours"
+    claim.give_back()
+    assert not claim.path.exists()
+
+
+def test_a_run_on_another_host_is_named_with_its_jobs_and_what_to_do(paths, slurm):
+    held_by(paths.claim, silent_s=40)
+    slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
+    slurm["squeue"] = "17\n18\n"
+    told = rf"pid 1 on elsewhere.*jobs 17, 18 in.* (40|41) s ago: after {SILENT_S:.0f} s .*counts as ended"
+    with pytest.raises(BadInput, match=told):
+        Claim(paths.results, "s").take()
+    assert Claim(paths.results, "s").held_by_another()
+
+
+def test_a_run_on_another_host_that_gives_no_sign_of_life_is_taken_over(paths):
+    held_by(paths.claim, silent_s=SILENT_S + 5)
+    claim = Claim(paths.results, "s")
+    assert not claim.held_by_another()
+    claim.take()
+    assert json.loads(paths.claim.read_text())["pid"] == os.getpid()
+    claim.give_back()
+
+
+def test_who_was_suspended_meanwhile_gives_up_and_leaves_the_others_claim(tmp_path):
+    lost = []
+    held = Held(tmp_path / "x.json", lambda: lost.append(1))
+    assert held.take() is None
+    held.beat()
+    assert lost == []
+    held_by(held.path)
+    held.beat()
+    held.beat()
+    assert lost == [1] and not held.held
+    held.give_back()
+    assert json.loads(held.path.read_text())["token"] == "theirs"
+
+
+def test_a_sign_of_life_is_a_new_time_and_brings_a_removed_file_back(tmp_path):
+    held = Held(tmp_path / "x.json", pytest.fail)
+    held.take()
+    os.utime(held.path, (1, 1))
+    held.beat()
+    assert held.path.stat().st_mtime > 1
+    held.path.unlink()
+    held.beat()
+    assert held.path.exists()
+    held.give_back()
+    held.beat()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.env
+def test_a_forked_child_gives_nothing_back(tmp_path):
+    held = Held(tmp_path / "x.json", pytest.fail)
+    held.take()
+    child = os.fork()
+    if child == 0:
+        held.give_back()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert held.path.exists()
+    held.give_back()
+    assert not held.path.exists()
+
+
+def test_of_two_that_find_a_dead_holder_one_takes_over(tmp_path):
+    """The slower one has seen the dead one's file, and finds the faster one's in its place."""
+    path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
+    seen = path.read_text()
+    faster, slower = Held(path, pytest.fail), Held(path, pytest.fail)
+    assert faster.take() is None
+    changed = path.stat().st_ctime_ns
+    slower._remove(seen)
+    # Not even moved away for a moment, in which a third one could take it.
+    assert path.stat().st_ctime_ns == changed
+    assert (slower.take() or {})["pid"] == os.getpid()
+    faster.beat()
+    assert faster.held and not slower.held
+    faster.give_back()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dead_holder_is_removed_by_one_at_a_time(tmp_path):
+    path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
+    turn = held_by(tmp_path / ".x.json.removal")
+    held = Held(path, pytest.fail)
+    assert held.take() == {}
+    # Who had the turn was killed.
+    held_by(turn, silent_s=SILENT_S + 5)
+    assert held.take() is None
+    held.give_back()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_another_one_has_just_made_is_not_removed_for_the_one_before(
+    tmp_path, monkeypatch
+):
+    """That one was given back between two looks; of the new one nothing is written yet."""
+    path = tmp_path / "x.json"
+    held = Held(path, pytest.fail)
+    look = held._look
+
+    def others() -> object:
+        told = look()
+        path.touch()
+        return told
+
+    held_by(path)
+    path.unlink()
+    monkeypatch.setattr(held, "_create", lambda: False)
+    monkeypatch.setattr(held, "_look", others)
+    assert held.take() == {}
+    assert path.exists()
+
+
+def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_path):
+    path = held_by(tmp_path / "x.json", silent_s=60)
+    path.write_text("")
+    os.utime(path, (time.time() - 60,) * 2)
+    held = Held(path, pytest.fail)
+    assert held.take() == {}
+    os.utime(path, (1, 1))
+    assert held.take() is None
+    held.give_back()
+
+
+def test_a_pid_that_is_used_again_is_another_process():
+    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
+    assert still_lives(facts)
+    assert not still_lives(facts | {"created": process_start() - 100})
+
+
+def test_a_process_lives_on_when_the_clock_is_set(monkeypatch):
+    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
+    boot = psutil.boot_time() + 3600
+    # By which psutil tells when a process began.
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot)
+    assert still_lives(facts)
+
+
+def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life(tmp_path):
+    """Two containers that do not see each other's processes have the name of their host."""
+    held = Held(tmp_path / "x.json", pytest.fail)
+    assert held.take() is None
+    facts = json.loads(held.path.read_text())
+    held.give_back()
+    assert still_lives(facts, SILENT_S + 5)
+    assert not still_lives(facts | {"pid": 2**30}, 5)
+    assert still_lives(facts | {"pid": 2**30, "kernel": "another"}, 5)
+    assert not still_lives(facts | {"kernel": "another"}, SILENT_S + 5)
+
+
+def test_another_users_process_that_is_hidden_lives_by_its_signs_of_life():
+    # As with `hidepid` on many login nodes; no process has this number.
+    facts = {"host": os.uname().nodename, "pid": 2**30, "created": 1.0, "user": "somebody"}
+    assert still_lives(facts, 5)
+    assert not still_lives(facts, SILENT_S + 5)
+    assert not still_lives(facts | {"user": locks.user_name()}, 5)
+
+
+@pytest.mark.parametrize(
+    ("says", "silent_s", "lives"),
+    [
+        ("JobState=RUNNING", SILENT_S + 5, True),
+        ("JobState=SUSPENDED", SILENT_S + 5, True),
+        ("JobState=COMPLETING", SILENT_S + 5, True),
+        ("JobState=CANCELLED", 0, False),
+        ("JobState=NODE_FAIL", 0, False),
+        # Slurm has forgotten the job, does not answer, or is not there.
+        (None, 0, True),
+        (None, SILENT_S + 5, False),
+    ],
+)
+def test_a_job_holds_its_cells_for_as_long_as_slurm_says_or_it_gives_signs_of_life(
+    paths, slurm, monkeypatch, says, silent_s, lives
+):
+    monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
+    slurm["scontrol"] = says and f"JobId=17 {says} Reason=None"
+    held_by(paths.lease("train", "n1"), silent_s, slurm_job="17")
+    told = runs_elsewhere(paths, "train", "n1")
+    assert (told is not None) == lives
+    if lives:
+        assert "job 17" in str(told)
+
+
+def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, monkeypatch, capsys):
+    slurm["scontrol"] = "JobId=17 JobState=RUNNING Reason=None"
+    held_by(paths.lease("train", "n1"), slurm_job="17")
+    monkeypatch.setattr(lease, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(lease, "_POLL_S", 0.02)
+    with (
+        pytest.raises(Busy, match=r"train\.n1.*job 17 .*`scancel 17`"),
+        leased(paths, [("train", "n1")]),
+    ):
+        pytest.fail("two jobs run the same cells")
+    assert "train.n1 waits: " in capsys.readouterr().err
+    # Its own machine was given back.
+    assert not paths.machine.exists()
+
+
+def test_who_waits_ends_with_its_snakemake(paths, slurm, monkeypatch):
+    held_by(paths.lease("train", "n1"))
+    monkeypatch.setattr(lease, "is_abandoned", lambda: True)
+    with pytest.raises(Interruption), leased(paths, [("train", "n1")]):
+        pytest.fail("taken")
+
+
+def test_cells_of_a_job_that_was_killed_are_taken_at_once(paths, slurm):
+    slurm["scontrol"] = "JobId=17 JobState=TIMEOUT Reason=TimeLimit"
+    file = held_by(paths.lease("train", "n1"), slurm_job="17")
+    with leased(paths, [("train", "n1")]):
+        assert json.loads(file.read_text())["pid"] == os.getpid()
+        assert paths.machine.exists()
+    assert not file.exists() and not paths.machine.exists()
+
+
+def test_in_a_job_the_machine_is_the_schedulers_to_give(paths, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "18")
+    with leased(paths, [("train", "n1")]):
+        assert json.loads(paths.lease("train", "n1").read_text())["slurm_job"] == "18"
+        assert not paths.machine.exists()
+
+
+def test_an_environment_that_another_clone_has_exchanged_is_not_used(paths):
+    spec = {"environment": "base", "lock": "a", "other_environments": {"torch": "b"}}
+    job = Job(
+        spec=spec, cell=Cell.of(stage="data", workload="w"), paths=paths, python="", bin=None,
+        environment={"lock_hash": "a"}, others={"torch": {"lock_hash": "b"}},
+    )  # fmt: skip
+    check_locks(job)
+    for change in ({"environment": {"lock_hash": "c"}}, {"others": {"torch": {"lock_hash": "c"}}}):
+        with pytest.raises(BadInput, match=r"lock c, .* planned with [ab]: .*results=FOLDER"):
+            check_locks(replace(job, **change))
+
+
+def test_an_environment_that_another_study_runs_with_is_not_exchanged(paths):
+    other = replace(paths, study="other")
+    other.specs.mkdir(parents=True)
+    other.flow.write_text(json.dumps({"environments": {"base": "a", "torch": "b"}}))
+    held_by(other.claim)
+    check_environments(paths, {"base": "a", "jax": "c"})
+    check_environments(other, {"base": "c"})
+    with pytest.raises(BadInput, match=r"study 'other' .*environment torch .*results=FOLDER"):
+        check_environments(paths, {"base": "a", "torch": "c"})
+    held_by(other.claim, silent_s=SILENT_S + 5)
+    check_environments(paths, {"torch": "c"})
+
+
+def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_cannot_see(paths):
+    file = paths.results / "s.yaml"
+    file.write_text(
+        "name: s\n"
+        "train: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}\n"
+    )
+    flow = MainFlow(str(file), "laptop", str(paths.results), strict=False)
+    locks = flow._facts.environments
+    (name,) = locks
+    stamp = held_by(
+        paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python"
+    )
+    flow.targets(SimpleNamespace(dryrun=True))
+    other = replace(paths, study="other")
+    other.specs.mkdir(parents=True)
+    other.flow.write_text(json.dumps({"environments": locks}))
+    held_by(other.claim)
+    with pytest.raises(BadInput, match="study 'other' runs"):
+        flow.forget_other_states()
+    assert stamp.exists()
+    other.claim.unlink()
+    flow.forget_other_states()
+    assert not stamp.exists()
+
+
+class Queue:
+    """A queue in which `jobs` are, until scancel removes them or after some questions."""
+
+    def __init__(self, jobs: str, *, ours: bool = True) -> None:
+        self.jobs, self.ours, self.asked = jobs, ours, []
+
+    def __call__(self, *command: str, patience_s: float = 0) -> str | None:
+        self.asked.append(command)
+        if command[0] == "squeue":
+            return self.jobs
+        if self.ours:
+            self.jobs = ""
+        return "" if self.ours else None
+
+
+def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(
+    paths, slurm, monkeypatch, capsys
+):
+    queue = Queue("17\n18\n")
+    monkeypatch.setattr(slurm_run, "ask", queue)
+    slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b", "job.s.1a2b"])
+    slurm_run.cancel_earlier(paths.runs, "s")
+    assert ("scancel", "17", "18") in queue.asked
+    assert queue.asked[0][-1] == "train.s.1a2b,job.s.1a2b"
+    assert "17, 18" in capsys.readouterr().err
+    assert not list(paths.runs.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("queue", "told"),
+    [
+        (Queue("17\n18\n", ours=False), r"jobs 17, 18 .*`scancel 17 18`"),
+        (lambda *_, patience_s=0: None, r"Slurm does not answer"),
+    ],
+)
+def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(
+    paths, slurm, monkeypatch, queue, told
+):
+    monkeypatch.setattr(slurm_run, "ask", queue)
+    slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
+    with pytest.raises(BadInput, match=told):
+        slurm_run.cancel_earlier(paths.runs, "s")
+    assert list(paths.runs.iterdir())

@@ -1,0 +1,213 @@
+"""The container as an axis of cells and as a system's fact: ids, environments, fingerprints, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from factories import plan_study
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.record import Cause, Status
+from transect.domain.strict_yaml import load_model
+from transect.domain.system import EnvironmentChoice, System
+from transect.engine import build_image
+from transect.engine.build_environment import chosen
+from transect.engine.build_image import image_changed
+from transect.engine.job import Job, load_job
+from transect.engine.payload import refuse
+from transect.launch.images import parts_of
+from transect.launch.wrapping import wrapped
+from transect.planning.environments import lock_hash
+from transect.planning.images import ImageDefinition, definition_of, image_folder, image_lock
+from transect.planning.plan import StudyPlan
+
+STUDY = """
+name: boxes
+train:
+  repeats: 1
+  grids:
+    - {workloads: [iris-mlp], frameworks: [numpy], strategies: [single], containers: [null, charliecloud]}
+bench:
+  grids: [{benchmarks: [network-probe], ranks: [2], containers: [podman]}]
+"""
+
+
+def boxes_plan(folder: Path, study: str = STUDY, system: str = "name: here\n") -> StudyPlan:
+    return plan_study(folder, study, system=system)
+
+
+def test_without_a_container_an_id_is_what_it_was():
+    axes = {
+        "stage": "train",
+        "workload": "iris-mlp",
+        "framework": "numpy",
+        "strategy": "single",
+        "batch": 16,
+    }
+    assert Cell.of(**axes).id == "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c"
+    assert Cell.of(**axes, container=None) == Cell.of(**axes)
+    assert ".podman~" in Cell.of(**axes, container="podman").id
+
+
+def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
+    made = boxes_plan(tmp_path)
+    train = {p.cell.container: p for p in made.stage("train").values()}
+    (bench,) = made.stage("bench").values()
+    assert train[None].environments == {"base": lock_hash("base")}
+    assert train["charliecloud"].environments == {"base@charliecloud": image_lock("base")}
+    assert bench.environment == "base@podman"
+    # The reference and the data are one for both.
+    assert train[None].inputs == train["charliecloud"].inputs
+    assert {p.environment for p in made.stage("data").values()} == {"base"}
+
+
+def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choose(tmp_path):
+    made = boxes_plan(
+        tmp_path,
+        system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n",
+    )
+    assert {parts_of(p.environment) for p in made.stage("data").values()} == {("base", "enroot")}
+    train = {p.cell.container: p.environment for p in made.stage("train").values()}
+    assert train == {None: "base@enroot", "charliecloud": "base@charliecloud"}
+    torch = STUDY.replace("[numpy]", "[torch]")
+    made = boxes_plan(
+        tmp_path,
+        torch,
+        system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n",
+    )
+    assert {p.environment for p in made.stage("train").values()} == {"torch"}
+
+
+@pytest.mark.parametrize(
+    ("study", "system"),
+    [
+        (STUDY.replace("charliecloud", "charlycloud"), "name: here\n"),
+        (STUDY, "name: here\ncontainer: charlycloud\n"),
+        (STUDY, "name: here\nenvironments: {base: {image: /x, wrapper: charlycloud}}\n"),
+    ],
+)
+def test_a_wrapper_that_is_not_there_ends_the_plan(tmp_path, study, system):
+    with pytest.raises(BadInput, match=r"'charlycloud'.*charliecloud"):
+        boxes_plan(tmp_path, study, system)
+
+
+def test_an_image_lock_follows_environment_and_definition(tmp_path, monkeypatch):
+    source = tmp_path / "envs" / "small"
+    source.mkdir(parents=True)
+    (source / "requirements.txt").write_text("")
+    (source / "image.yaml").write_text("base: host\n")
+    monkeypatch.setenv("TRANSECT_PLUGINS", str(tmp_path))
+    first, own = image_lock("small"), lock_hash("small")
+    (source / "image.yaml").write_text("base: host\nprograms: [sh]\n")
+    assert image_lock("small") != first and lock_hash.__globals__["lock_hash_now"]("small") == own
+    assert image_folder("small").name == f"small-{image_lock('small')}"
+    (source / "image.yaml").unlink()
+    with pytest.raises(BadInput, match="'small' has no image"):
+        definition_of("small")
+
+
+def test_an_archive_needs_its_checksum(tmp_path):
+    (tmp_path / "image.yaml").write_text("base: archive\narchive: base.tar\n")
+    with pytest.raises(BadInput, match=r"base archive.* `archive` and its `sha256`"):
+        load_model(tmp_path / "image.yaml", ImageDefinition)
+    (tmp_path / "image.yaml").write_text("base: debian\npackages: ['--option']\n")
+    with pytest.raises(BadInput, match="packages"):
+        load_model(tmp_path / "image.yaml", ImageDefinition)
+
+
+def job(folder: Path, facts: dict[str, object]) -> Job:
+    made = boxes_plan(folder)
+    (planned,) = (p for p in made.stage("train").values() if p.cell.container)
+    stamp = made.paths.environment("base@charliecloud")
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    usual = {"name": "base@charliecloud", "lock_hash": "0", "python": "/env/bin/python", "bin": "/env/bin",
+             "wrap": True, "wrapper": "charliecloud", "status": "ok", "message": ""}  # fmt: skip
+    stamp.write_text(json.dumps(usual | facts))
+    return load_job(planned.spec, made.paths)
+
+
+def test_the_rank_is_told_its_image_its_folders_and_its_working_folder(tmp_path):
+    image = tmp_path / "image"
+    (image / "root").mkdir(parents=True)
+    (image / "transect-image.json").write_text("{}")
+    one = job(tmp_path, {"image": str(image)})
+    wrap, variables = one.wrap()
+    assert wrap[0] == "ch-run" and wrap[-2:] == [f"{image}/root", "--"]
+    assert f"--cd={one.folder}" in wrap and "--bind=/tmp" in wrap
+    assert variables["PMIX_MCA_gds"] == "hash" and variables["USER"]
+    assert refuse(one) is None
+    # mpiexec is that of the environment from which the image was made.
+    assert one.bin == Path("/env/bin")
+
+
+def test_an_image_that_has_gone_fails_its_cell_with_one_sentence(tmp_path):
+    result = refuse(job(tmp_path, {"image": f"{tmp_path}/gone"}))
+    assert result is not None and (result.status, result.cause) == (
+        Status.FAILED,
+        Cause.MISSING_DEPENDENCY,
+    )
+    assert result.message.startswith(f"environment 'base@charliecloud': image {tmp_path}/gone ")
+
+
+def test_a_program_that_is_not_here_skips_the_cell(tmp_path):
+    told = {
+        "image": f"{tmp_path}/gone",
+        "status": "failed",
+        "message": "ch-run is not on PATH here",
+        "skips": True,
+    }
+    result = refuse(job(tmp_path, told))
+    assert result is not None and (result.status, result.cause) == (
+        Status.SKIPPED,
+        Cause.MISSING_DEPENDENCY,
+    )
+    assert result.message == f"environment 'base@charliecloud': {told['message']}"
+
+
+def test_a_systems_image_says_who_runs_it(tmp_path):
+    (tmp_path / "folder").mkdir()
+    text = (
+        f"name: here\nenvironments: {{base: {{image: {tmp_path}/folder, wrapper: charliecloud}}}}\n"
+    )
+    (tmp_path / "system.yaml").write_text(text)
+    choice = load_model(tmp_path / "system.yaml", System).environments["base"]
+    facts = chosen("base", choice)
+    assert (facts["wrapper"], facts["status"]) == ("charliecloud", "ok")
+    (tmp_path / "system.yaml").write_text(
+        "name: here\nenvironments: {base: {modules: [a], wrapper: podman}}\n"
+    )
+    with pytest.raises(BadInput, match=r"`wrapper` .* `image`"):
+        load_model(tmp_path / "system.yaml", System)
+
+
+def test_a_folder_as_image_counts_by_its_files_and_not_by_what_is_bound_in_it(tmp_path):
+    root = tmp_path / "root é"
+    (root / "usr/lib").mkdir(parents=True)
+    library = root / "usr/lib/libz.so.1"
+    library.write_text("one")
+    os.symlink("nowhere", root / os.fsdecode(b"no text \xff"))
+    choice = EnvironmentChoice(image=str(root), wrapper="podman")
+    before = lock_hash("base", choice)
+    wrapped(str(root), wrapper="podman", binds=["/elsewhere/results"])
+    assert (root / "elsewhere/results").is_dir() and lock_hash("base", choice) == before
+    library.write_text("other")
+    assert lock_hash("base", choice) != before
+
+
+def test_a_stamp_is_made_again_when_its_image_has_gone_or_its_program_has_come(
+    tmp_path, monkeypatch
+):
+    ok = {"status": "ok", "image": f"{tmp_path}/gone"}
+    assert image_changed("base@podman", ok)
+    (tmp_path / "gone").mkdir()
+    assert not image_changed("base@podman", ok)
+    assert not image_changed("base", {"status": "ok"})
+    skips = {"status": "failed", "skips": True, "image": f"{tmp_path}/x"}
+    monkeypatch.setattr(build_image, "program_says", lambda name: None)
+    assert not image_changed("base@podman", skips)
+    monkeypatch.setattr(build_image, "program_says", lambda name: ("podman", "5"))
+    assert image_changed("base@podman", skips)

@@ -1,0 +1,401 @@
+"""Real images, run by the container programs that are here: made, used, broken, killed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from images_made import Images, foreign, make_images
+from transect.domain.cell import Cell
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Cause, Status
+from transect.engine.image_root import NotMade, _unpack
+from transect.engine.job import Job, Result
+from transect.engine.payload import execute, refuse
+from transect.launch import Request, wrapping
+from transect.launch.images import COMPLETE, complaint
+from transect.launch.processes import Outcome, run
+from transect.launch.wrapping import wrapped
+from transect.planning.images import ImageDefinition
+
+pytestmark = pytest.mark.env
+
+REAL = ("charliecloud", "podman")
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory) -> Images:
+    if wrapping.program_says("charliecloud") is None:
+        pytest.skip("ch-run is not on PATH: scripts/system-packages installs it")
+    made = make_images(tmp_path_factory.mktemp("images"))
+    if made.facts["status"] != "ok":
+        pytest.skip(f"no image runs here: {made.facts['message']}")
+    return made
+
+
+@pytest.fixture(scope="module", params=REAL)
+def wrapper(request, images, tmp_path_factory) -> str:
+    """A wrapper that runs here; else its own words are the reason of the skip."""
+    facts = images.built(f"tiny@{request.param}", tmp_path_factory.mktemp("stamp") / "stamp.json")
+    if facts["status"] != "ok":
+        pytest.skip(facts["message"])
+    return request.param
+
+
+def start(
+    images: Images, wrapper: str, folder: Path, *command: str
+) -> tuple[list[str], dict[str, str]]:
+    wrap, variables = wrapped(
+        str(images.image), wrapper=wrapper, binds=[str(folder)], workdir=str(folder)
+    )
+    return [*wrap, *command], variables
+
+
+def marked(word: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("CONTAINER_TEST") == word:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def alive(word: str) -> list[psutil.Process]:
+    found = []
+    for process in marked(word):
+        try:
+            found += [process] if process.status() != psutil.STATUS_ZOMBIE else []
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_two_builders_make_one_image(images):
+    assert images.said.count("image of environment 'tiny'") == 1
+    assert sorted(path.name for path in images.image.iterdir()) == ["root", COMPLETE]
+    assert not list(images.image.parent.glob(".*"))
+
+
+def test_a_command_runs_inside_with_its_folders_and_variables(images, wrapper, tmp_path):
+    mark = images.image / "root/etc/transect-mark"
+    mark.write_text("inside")
+    program = (
+        "import os, sys; open('made', 'w').write(open('/etc/transect-mark').read() + os.environ['RANK']);"
+        "print(os.getcwd(), sys.argv[1:], sys.stdin.read());"
+        "open('/etc/transect-mark', 'w')"
+    )
+    argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program, "two words")
+    done = subprocess.run(
+        argv,
+        env=os.environ | variables | {"RANK": "3"},
+        input="asked",
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.stdout == f"{tmp_path} ['two words'] asked\n"
+    assert (tmp_path / "made").read_text() == "inside3"
+    assert done.returncode == 1 and "OSError" in done.stderr and mark.read_text() == "inside"
+
+
+def test_exit_codes_come_through(images, wrapper, tmp_path):
+    argv, variables = start(images, wrapper, tmp_path, "sh", "-c", "exit 41")
+    assert subprocess.run(argv, env=os.environ | variables, timeout=600).returncode == 41
+
+
+def test_the_end_of_time_ends_what_runs_inside(images, wrapper, tmp_path):
+    # A grandchild that has left the session, as ranks' helpers do.
+    program = "import os, time; os.fork() or os.setsid(); print('up', flush=True); time.sleep(600)"
+    argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program)
+    word = f"{wrapper}-{os.getpid()}"
+    log = tmp_path / "log"
+    outcome = run([(argv, variables | {"CONTAINER_TEST": word})], log=log, cwd=tmp_path, seconds=5)
+    assert outcome.end == "timeout" and log.read_text().count("up") == 2
+    assert [process.cmdline() for process in alive(word)] == []
+
+
+def test_memory_that_is_held_inside_counts(images, wrapper, tmp_path):
+    program = "import time; held = bytearray(b'1') * (400 << 20); time.sleep(600)"
+    argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program)
+    outcome = run(
+        [(argv, variables)], log=tmp_path / "log", cwd=tmp_path, seconds=300, memory_bytes=300 << 20
+    )
+    assert outcome.end == "out-of-memory" and outcome.peak_bytes > 300 << 20
+
+
+class Payload:
+    """A stage whose payload is a line of Python in the cell's image."""
+
+    measures = False
+
+    def __init__(self, program: str, word: str) -> None:
+        self.program, self.word = program, word
+
+    def prepare(self, job: Job) -> tuple[str, Request]:
+        wrap, variables = job.wrap()
+        command = [job.python, "-c", self.program]
+        return "plain", Request(
+            command=command, wrap=wrap, variables=variables | {"CONTAINER_TEST": self.word}
+        )
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        return (
+            Result()
+            if outcome.code == 0
+            else Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+        )
+
+
+def job_in(image: Path, images: Images, wrapper: str, folder: Path) -> Job:
+    facts = images.facts | {"name": f"tiny@{wrapper}", "wrapper": wrapper, "image": str(image)}
+    limits = {"seconds": 120, "memory_mb": None}
+    one = Job(
+        spec={"system": {}, "cell_limits": limits, "study": "s"}, cell=Cell.of(stage="data", workload="iris-mlp"),
+        paths=StudyPaths(results=folder, study="s"), python=images.python, bin=None, environment=facts,
+    )  # fmt: skip
+    one.folder.mkdir(parents=True)
+    return one
+
+
+def test_a_library_that_is_missing_is_the_records_cause(images, wrapper, tmp_path):
+    image = tmp_path / "image"
+    shutil.copytree(images.image, image, symlinks=True, copy_function=os.link)
+    (library,) = {path.resolve() for path in (image / "root").rglob("libz.so.1")}
+    library.unlink()
+    result, _, _ = execute(
+        job_in(image, images, wrapper, tmp_path), Payload("import zlib", "lacks")
+    )
+    assert (result.status, result.cause) == (Status.FAILED, Cause.MISSING_DEPENDENCY)
+    assert result.message == f"image {image} lacks the library libz.so.1"
+
+
+def test_a_payload_that_is_killed_inside_is_a_record_and_leaves_nobody(images, wrapper, tmp_path):
+    word = f"killed-{wrapper}-{os.getpid()}"
+    # It ends itself as the kernel's memory killer would, and leaves a child.
+    program = "import os, signal, time; os.fork() or time.sleep(600); os.kill(os.getpid(), signal.SIGKILL)"
+    result, outcome, _ = execute(
+        job_in(images.image, images, wrapper, tmp_path), Payload(program, word)
+    )
+    assert outcome is not None and (result.status, result.cause) == (Status.FAILED, Cause.KILLED), (
+        result.message
+    )
+    assert [process.cmdline() for process in alive(word)] == []
+
+
+def test_an_image_for_another_machine_is_the_records_cause(images, tmp_path):
+    root = foreign(tmp_path / "image")
+    result = refuse(job_in(root, images, "charliecloud", tmp_path))
+    assert result is not None and result.cause is Cause.MISSING_DEPENDENCY
+    assert f"image {root} is made for " in result.message
+
+
+def test_a_builder_that_was_killed_leaves_nothing_that_is_used(images, tmp_path):
+    left = images.image.parent / f".{images.image.name}.12345"
+    (left / "root").mkdir(parents=True)
+    (images.image / COMPLETE).unlink()
+    builder = images.build("tiny@charliecloud", tmp_path / "first.json")
+    assert builder.stdout is not None and "making the image" in builder.stdout.readline()
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not list(
+        images.image.parent.glob(f".{images.image.name}.*/root/usr")
+    ):
+        time.sleep(0.01)
+    builder.send_signal(signal.SIGKILL)
+    builder.wait()
+    assert complaint(str(images.image)) is not None
+    facts = images.built("tiny@charliecloud", tmp_path / "second.json")
+    assert facts["status"] == "ok" and "making the image" in facts["said"]
+    assert json.loads((images.image / COMPLETE).read_text())["name"] == "tiny"
+    assert not list(images.image.parent.glob(".*"))
+
+
+def test_another_definition_is_another_image(images, tmp_path):
+    definition = images.plugins / "envs/tiny/image.yaml"
+    text = definition.read_text()
+    definition.write_text(text.replace("sleep", "sleep, ls"))
+    try:
+        facts = images.built("tiny@charliecloud", tmp_path / "stamp.json")
+    finally:
+        definition.write_text(text)
+    assert facts["status"] == "ok" and facts["image"] != str(images.image)
+    assert facts["python"] == images.python, "the environment itself stays"
+    assert (
+        list(Path(facts["image"], "root").rglob("bin/ls")) and complaint(str(images.image)) is None
+    )
+
+
+def test_a_base_from_elsewhere_must_be_the_one_that_was_meant(images, tmp_path):
+    definition = images.plugins / "envs/tiny/image.yaml"
+    text = definition.read_text()
+    (tmp_path / "base.tar").write_bytes(b"no archive")
+    definition.write_text(f"base: archive\narchive: {tmp_path}/base.tar\nsha256: {'0' * 64}\n")
+    try:
+        facts = images.built("tiny@charliecloud", tmp_path / "stamp.json")
+    finally:
+        definition.write_text(text)
+    assert facts["status"] == "failed" and f"expected {'0' * 64}: " in facts["message"]
+    assert not Path(facts["image"]).exists()
+
+
+def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_path):
+    definition = images.plugins / "envs/tiny/image.yaml"
+    text, archive = definition.read_text(), tmp_path / "base.tar"
+    root = images.image / "root"
+    stamps = []
+    try:
+        for without in ("libz.so", None):
+            with tarfile.open(archive, "w") as made:
+                # A base without Python, as one from a registry would be.
+                for name in ("usr/bin", "usr/lib", "usr/lib64", "lib64", "lib", "bin"):
+                    made.add(
+                        root / name,
+                        name,
+                        filter=lambda one, w=without: None if w and w in one.name else one,
+                    )
+            sha = hashlib.sha256(archive.read_bytes()).hexdigest()
+            definition.write_text(f"base: archive\narchive: {archive}\nsha256: {sha}\n")
+            stamps.append(images.built("tiny@charliecloud", tmp_path / "stamp.json"))
+    finally:
+        definition.write_text(text)
+    assert stamps[0]["status"] == "failed"
+    assert "lacks libz.so.1 (asked" in stamps[0]["message"]
+    assert not Path(stamps[0]["image"]).exists()
+    assert stamps[1]["status"] == "ok", stamps[1]["message"]
+    assert stamps[1]["made_of"]["sha256"] == sha
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ([("etc", "link"), ("etc/own", "file")], "'etc/own', which a link in it puts outside"),
+        ([("own", "link"), ("own", "file")], "'own', which a link in it puts outside"),
+        ([("own", "link"), ("hard", "hard own")], "'hard', which a link in it puts outside"),
+        ([("hard", "hard {outside}/own")], "cannot be read"),
+        ([("hard", "hard ../host/own")], "outside of its root"),
+        ([("usr/sh", "file"), ("/bin", "hard /usr/sh")], None),
+    ],
+)
+def test_an_archive_writes_nothing_outside_of_its_root(tmp_path, kinds, said):
+    outside, root = tmp_path / "host", tmp_path / "root"
+    outside.mkdir()
+    root.mkdir()
+    own = outside / "own"
+    own.write_text("mine")
+    own.chmod(0o600)
+    with tarfile.open(tmp_path / "base.tar", "w") as made:
+        for name, kind in kinds:
+            member = tarfile.TarInfo(name)
+            what, _, link = kind.partition(" ")
+            member.type = {
+                "file": tarfile.REGTYPE,
+                "link": tarfile.SYMTYPE,
+                "hard": tarfile.LNKTYPE,
+            }[what]
+            member.linkname = link.format(outside=outside) or str(outside if name == "etc" else own)
+            member.mode = 0o755
+            made.addfile(member)
+    sha = hashlib.sha256((tmp_path / "base.tar").read_bytes()).hexdigest()
+    definition = ImageDefinition(base="archive", archive="base.tar", sha256=sha)
+    if said is None:
+        _unpack(root, definition, tmp_path)
+        assert (root / "bin").samefile(root / "usr/sh")
+        return
+    with pytest.raises(NotMade, match=re.escape(said)):
+        _unpack(root, definition, tmp_path)
+    assert own.read_text() == "mine" and own.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in outside.iterdir()] == ["own"]
+
+
+def test_an_archive_that_is_cut_is_said_to_be(tmp_path):
+    whole = gzip.compress(os.urandom(200_000))
+    (tmp_path / "base.tar.gz").write_bytes(whole[: len(whole) // 2])
+    sha = hashlib.sha256(whole[: len(whole) // 2]).hexdigest()
+    definition = ImageDefinition(base="archive", archive="base.tar.gz", sha256=sha)
+    with pytest.raises(NotMade, match="cannot be read"):
+        _unpack(tmp_path, definition, tmp_path)
+
+
+def test_a_program_that_is_not_here_skips_its_cells(images, tmp_path):
+    if wrapping.program_says("enroot") is not None:
+        pytest.skip("enroot is here")
+    facts = images.built("tiny@enroot", tmp_path / "stamp.json")
+    assert facts["status"] == "failed" and facts["skips"] is True
+    assert facts["message"].startswith("enroot is not")
+
+
+def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_path):
+    command = [
+        sys.executable, "-m", "transect", "launch", "--framework", "torch", "--strategy", "ddp", "--launcher", "plain",
+    ]  # fmt: skip
+    program = "import os, sys; print(os.environ['RANK'], os.path.exists('/etc/debian_version'), sys.prefix)"
+    done = subprocess.run(
+        [*command, "--ranks-per-node", "2", "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
+        env=os.environ | images.variables, cwd=tmp_path, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    prefix = Path(images.python).parents[1]
+    assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], (
+        done.stderr
+    )
+
+
+def test_nothing_stays_behind_when_launch_itself_is_killed(images, wrapper, tmp_path):
+    word = f"launch-{wrapper}-{os.getpid()}"
+    command = [
+        sys.executable,
+        "-m",
+        "transect",
+        "launch",
+        "--framework",
+        "numpy",
+        "--strategy",
+        "single",
+    ]
+    program = "import time; print('up', flush=True); time.sleep(6000)"
+    launch = subprocess.Popen(
+        [*command, "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
+        env=os.environ | images.variables | {"CONTAINER_TEST": word},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+    )
+    assert launch.stdout is not None and launch.stdout.readline() == b"[0] up\n"
+    launch.kill()
+    launch.wait()
+    until = time.monotonic() + 600
+    while time.monotonic() < until and alive(word):
+        time.sleep(0.05)
+    assert [one.cmdline() for one in alive(word)] == []
+
+
+def test_launch_says_which_image_is_not_made(images, tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "transect",
+        "launch",
+        "--framework",
+        "numpy",
+        "--strategy",
+        "single",
+    ]
+    empty = images.variables | {"TRANSECT_ENVS": str(tmp_path / "none")}
+    done = subprocess.run([*command, "--container", "tiny", "--", "true"], env=os.environ | empty,
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
+    assert done.returncode == 3 and "`transect image tiny`" in done.stderr
+    done = subprocess.run([*command, "--container", "podman:/no/image", "--", "true"], env=os.environ | empty,
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
+    assert done.returncode == 3 and "image /no/image " in done.stderr

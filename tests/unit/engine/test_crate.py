@@ -1,0 +1,388 @@
+"""The RO-Crate of a study's folder, and what `transect verify` finds of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from factories import bare_record, train_cell, write_records
+from transect.cli.main import app
+from transect.domain.errors import BadInput
+from transect.domain.files import sha256_file
+from transect.domain.inventory import name_of, take_inventory, uri_of
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Cause, Status
+from transect.engine.crate import check_crate, write_crate
+from transect.report.crate import METADATA
+
+HOSTILE = "</script><img src=x onerror=1> \x1b[31m ../../etc"
+
+
+def write_cell(
+    folder: Path, workload: str, status: Status = Status.OK, inputs: tuple[str, ...] = ()
+) -> Path:
+    why = {} if status is Status.OK else {"cause": Cause.CRASH, "message": HOSTILE}
+    made = bare_record(
+        train_cell(workload=workload), status=status, study=folder.name, inputs=list(inputs), **why
+    )
+    place = write_records(folder, made) / "train" / made.cell_id
+    (place / "output.log").write_text("log\n")
+    (place / "spec.json").write_text("{}")
+    return place
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> StudyPaths:
+    """A folder of three cells: ok, failed, and skipped; the first took a file of the second."""
+    folder = tmp_path / "results" / "small"
+    failed = write_cell(folder, "digits-cnn", Status.FAILED)
+    (failed / "data.npz").write_bytes(b"data")
+    checksum = hashlib.sha256(b"data").hexdigest()
+    write_cell(folder, "iris-mlp", inputs=(f"data.npz {checksum}",))
+    write_cell(folder, "iris-mlp-ce", Status.SKIPPED)
+    (folder / "report.html").write_text("page")
+    (folder / ".checksums.json").write_text("{}")
+    return StudyPaths(results=tmp_path / "results", study="small")
+
+
+def graph(paths: StudyPaths) -> dict[str, dict[str, Any]]:
+    content = json.loads((paths.folder / METADATA).read_text())
+    assert content["@context"][0] == "https://w3id.org/ro/crate/1.1/context"
+    entities = {one["@id"]: one for one in content["@graph"]}
+    assert len(entities) == len(content["@graph"]), "no id is there twice"
+    return entities
+
+
+def refs(value: Any) -> list[str]:
+    return [one["@id"] for one in (value if isinstance(value, list) else [value])]
+
+
+def verify(paths: StudyPaths) -> tuple[int, str]:
+    told = CliRunner().invoke(app, ["verify", str(paths.folder)])
+    return told.exit_code, told.output
+
+
+def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
+    write_crate(study)
+    entities = graph(study)
+    files = {uri: one for uri, one in entities.items() if "File" in one["@type"]}
+    there = {
+        path.relative_to(study.folder).as_posix(): path
+        for path in study.folder.rglob("*") if path.is_file()
+    }  # fmt: skip
+    assert set(there) - {name_of(uri) for uri in files} == {
+        METADATA,
+        ".checksums.json",
+        ".exports.lock",
+    }
+    for uri, one in files.items():
+        path = there[name_of(uri)]
+        assert one["sha256"] == sha256_file(path) and one["contentSize"] == str(path.stat().st_size)
+    assert sorted(refs(entities["./"]["hasPart"])) == sorted(files)
+    assert entities["./"]["datePublished"] == "2026-01-01"
+
+
+def test_cells_that_ran_are_actions_with_what_they_took_and_made(study: StudyPaths) -> None:
+    write_crate(study)
+    entities = graph(study)
+    for one in entities.values():
+        for value in (
+            v for key, v in one.items() if key not in ("about", "conformsTo", "identifier", "url")
+        ):
+            for uri in (
+                refs(value)
+                if isinstance(value, (dict, list)) and value and "@id" in str(value)
+                else ()
+            ):
+                assert uri in entities or uri.startswith("https://spdx.org"), (
+                    f"{one['@id']}: {uri} is nowhere"
+                )
+    actions = {uri: one for uri, one in entities.items() if one["@type"] == "CreateAction"}
+    assert len(actions) == 3, "the run and two cells; one was skipped"
+    ok = next(one for uri, one in actions.items() if "iris-mlp." in uri)
+    failed = next(one for uri, one in actions.items() if "digits-cnn" in uri)
+    assert ok["actionStatus"].endswith("CompletedActionStatus") and "error" not in ok
+    assert failed["actionStatus"].endswith("FailedActionStatus")
+    assert failed["error"].startswith("crash: ") and "\x1b" not in failed["error"]
+    assert any(uri.endswith("/data.npz") for uri in refs(ok["object"])), (
+        "the file that its record names by checksum"
+    )
+    assert any(uri.endswith("/record.json") for uri in refs(ok["result"]))
+    assert (
+        refs(actions["#run"]["instrument"])
+        == ["workflow/Snakefile"]
+        == refs(entities["./"]["mainEntity"])
+    )
+
+
+def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
+    write_crate(study)
+    before = (study.folder / METADATA).read_bytes()
+    write_crate(study)
+    assert (study.folder / METADATA).read_bytes() == before
+    code, told = verify(study)
+    assert code == 0, told
+    assert "0 missing, 0 changed, 0 added" in told
+
+
+def test_a_cache_that_is_written_anew_changes_nothing(study: StudyPaths) -> None:
+    write_crate(study)
+    (study.folder / ".checksums.json").write_text('{"new": []}')
+    (study.folder / ".records-cache").mkdir()
+    (study.folder / ".records-cache/rows").write_text("x")
+    assert check_crate(study.folder).holds
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "caf\u00e9", "a:b", "#x", "a%20b", "new\nline", "\udcff", "<b>", "a?b", "\\"]
+)
+def test_files_of_any_name_are_found_again(study: StudyPaths, name: str) -> None:
+    place = study.folder / "train" / "strange"
+    place.mkdir()
+    (place / name).write_text("1")
+    write_crate(study)
+    assert check_crate(study.folder).holds
+    (place / name).write_text("2")
+    assert check_crate(study.folder).changed == [f"train/strange/{name}"]
+    (place / name).unlink()
+    assert check_crate(study.folder).missing == [f"train/strange/{name}"]
+    code, told = verify(study)
+    assert code == 1 and "missing" in told and "\x1b" not in told
+
+
+def test_a_renamed_file_is_named_with_what_it_was(study: StudyPaths) -> None:
+    write_crate(study)
+    (study.folder / "README.md").rename(study.folder / "READ.md")
+    told = check_crate(study.folder)
+    assert told.missing == ["README.md"] and len(told.added) == 1
+    assert told.added[0].startswith("READ.md (") and "README.md" in told.added[0]
+
+
+def test_what_git_did_to_line_ends_is_told_apart(study: StudyPaths) -> None:
+    write_crate(study)
+    for name in ("README.md", "workflow/Snakefile"):
+        path = study.folder / name
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    with (study.folder / "workflow/Snakefile").open("ab") as file:
+        file.write(b"# edited\r\n")
+    told = check_crate(study.folder)
+    assert set(told.changed) == {"README.md", "workflow/Snakefile"}
+    assert told.line_ends == ["README.md"]
+    code, said = verify(study)
+    assert code == 1 and "1 of the changed" in said and "line ends" in said
+    assert "workflow/Snakefile" in said and ".gitattributes" in said
+
+
+def test_missing_changed_and_added_files_are_each_named(study: StudyPaths) -> None:
+    write_crate(study)
+    (study.folder / "report.html").write_text("another")
+    (study.folder / "workflow/Snakefile").unlink()
+    (study.folder / ".hidden").write_text("new")
+    (study.folder / "train/new").mkdir()
+    (study.folder / "train/new/[red]file").write_text("new")
+    code, told = verify(study)
+    assert code == 1
+    lines = {" ".join(line.split()) for line in told.splitlines()}
+    assert {
+        "report.html changed",
+        "workflow/Snakefile missing",
+        ".hidden added",
+        "train/new/[red]file added",
+    } <= lines
+    assert any(line.endswith("1 missing, 1 changed, 2 added") for line in lines)
+    told = json.loads(CliRunner().invoke(app, ["verify", str(study.folder), "--json"]).stdout)
+    assert told["crate"]["added"] == [".hidden", "train/new/[red]file"]
+
+
+def test_links_are_named_and_not_followed(study: StudyPaths) -> None:
+    outside = study.results / "outside"
+    outside.write_text("secret")
+    link = study.folder / "link"
+    link.symlink_to(outside)
+    _, inventory = write_crate(study)
+    assert list(inventory.others) == ["link"] and "link" not in inventory.files
+    assert check_crate(study.folder).holds
+    link.unlink()
+    assert check_crate(study.folder).missing == ["link"]
+    link.symlink_to(study.folder)
+    assert check_crate(study.folder).changed == ["link"]
+    report = study.folder / "report.html"
+    report.unlink()
+    report.symlink_to(outside)
+    assert any(f"link to {outside}" in one for one in check_crate(study.folder).changed)
+
+
+def test_a_file_that_nobody_may_read_or_is_a_pipe_is_named(study: StudyPaths) -> None:
+    os.mkfifo(study.folder / "pipe")
+    _, inventory = write_crate(study)
+    assert inventory.others == {"pipe": "no regular file"}
+    assert check_crate(study.folder).holds
+
+
+def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
+    (path,) = study.folder.glob("train/iris-mlp.*/record.json")
+    path.write_text("{")
+    write_crate(study)
+    assert check_crate(study.folder).holds
+    assert len([uri for uri in graph(study) if uri.startswith("#train/")]) == 1
+    code, told = verify(study)
+    assert code == 1 and "no JSON" in told, "the crate holds, the record does not"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"@graph": 3}',
+        '{"@graph": [{"@id": "a"}, {"@id": "a"}]}',
+        "[" * 10**5,
+        '{"@graph": [{"@id": 3, "@type": "File"}]}',
+    ],
+)
+def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(
+    study: StudyPaths, text: str
+) -> None:
+    (study.folder / METADATA).write_text(text)
+    code, _ = verify(study)
+    assert code != 0
+    with pytest.raises(BadInput, match="damaged"):
+        write_crate(study)
+    assert (study.folder / METADATA).read_text() == text
+
+
+def test_metadata_of_somebody_else_are_not_overwritten(study: StudyPaths) -> None:
+    theirs = json.dumps(
+        {"@graph": [{"@id": "./", "@type": "Dataset", "description": "My pictures"}]}
+    )
+    (study.folder / METADATA).write_text(theirs)
+    with pytest.raises(BadInput, match="somebody else"):
+        write_crate(study)
+    assert (study.folder / METADATA).read_text() == theirs
+
+
+@pytest.mark.parametrize("uri", ["../outside", "/etc/passwd", "a/../../b", "%2e%2e/x"])
+def test_a_crate_that_names_a_file_outside_is_refused(study: StudyPaths, uri: str) -> None:
+    write_crate(study)
+    content = json.loads((study.folder / METADATA).read_text())
+    content["@graph"].append({"@id": uri, "@type": "File", "sha256": "0" * 64})
+    (study.folder / METADATA).write_text(json.dumps(content))
+    with pytest.raises(BadInput, match="outside the folder"):
+        check_crate(study.folder)
+
+
+def test_a_crate_that_names_a_file_twice_is_refused(study: StudyPaths) -> None:
+    write_crate(study)
+    path = study.folder / METADATA
+    content = json.loads(path.read_text())
+    content["@graph"].append({"@id": "report%2Ehtml", "@type": "File", "sha256": "0" * 64})
+    path.write_text(json.dumps(content))
+    with pytest.raises(BadInput, match="in it twice"):
+        check_crate(study.folder)
+
+
+def test_metadata_that_are_gone_are_missed(study: StudyPaths) -> None:
+    assert check_crate(study.folder) is None
+    write_crate(study)
+    (study.folder / METADATA).unlink()
+    verdict = check_crate(study.folder)
+    assert verdict is not None and verdict.missing == [METADATA] and not verdict.holds
+    assert verify(study)[0] == 1
+    write_crate(study)
+    assert check_crate(study.folder).holds
+
+
+def test_a_crate_made_again_says_what_changed(study: StudyPaths) -> None:
+    command = ["crate", str(study.folder)]
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0 and "since" not in first.output
+    assert "since" not in CliRunner().invoke(app, command).output
+    (study.folder / "report.html").write_text("cut off")
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 0 and "since" in again.output
+    assert "report.html" in again.output and "1 changed" in again.output
+
+
+def test_a_file_without_a_checksum_does_not_pass(study: StudyPaths) -> None:
+    write_crate(study)
+    path = study.folder / METADATA
+    content = json.loads(path.read_text())
+    next(one for one in content["@graph"] if one["@id"] == "report.html").pop("sha256")
+    path.write_text(json.dumps(content))
+    verdict = check_crate(study.folder)
+    assert verdict.unsealed == ["report.html"] and not verdict.holds
+
+
+def test_a_study_that_is_half_done_says_so(study: StudyPaths) -> None:
+    cells = {f"train/{path.parent.name}": "f" for path in study.folder.glob("train/*/record.json")}
+    plan = {"study": {"name": "small"}, "cells": {**cells, "train/x~00000000": "f"}}
+    study.plan.write_text(json.dumps(plan))
+    write_crate(study)
+    run = graph(study)["#run"]
+    assert run["actionStatus"].endswith("FailedActionStatus") and run["error"].startswith("1 more")
+
+
+def test_nothing_to_describe_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="no records there"):
+        write_crate(StudyPaths(results=tmp_path, study="empty"))
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_page_of_a_persons_own_is_not_overwritten(study: StudyPaths) -> None:
+    (study.folder / "README.md").write_text("mine")
+    with pytest.raises(BadInput, match=r"README\.md"):
+        write_crate(study)
+    assert (study.folder / "README.md").read_text() == "mine"
+
+
+def test_the_python_in_its_page_finds_a_change(
+    study: StudyPaths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_crate(study)
+    code = (study.folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(study.folder)
+    exec(code, {})
+    assert capsys.readouterr().out == ""
+    (study.folder / "report.html").write_text("another")
+    exec(code, {})
+    assert capsys.readouterr().out == "changed: report.html\n"
+
+
+def test_a_copy_without_environments_is_held_to_its_files(
+    study: StudyPaths, tmp_path: Path
+) -> None:
+    write_crate(study)
+    shutil.copytree(study.folder, tmp_path / "elsewhere/small")
+    code, told = verify(StudyPaths(results=tmp_path / "elsewhere", study="small"))
+    assert code == 0, told
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transect.domain import inventory
+
+    (tmp_path / "a").write_text("1")
+
+    def read(path: Path) -> str:
+        checksum = sha256_file(path)
+        path.write_text("grown")
+        return checksum
+
+    monkeypatch.setattr(inventory, "sha256_file", read)
+    with pytest.raises(BadInput, match="changed while"):
+        take_inventory(tmp_path)
+
+
+def test_uris_have_no_scheme_and_come_back() -> None:
+    for name in ("http://x", "a/b~c", "a%2Fb", "\udc80\u4e2d"):
+        assert ":" not in uri_of(name) and name_of(uri_of(name)) == name

@@ -1,0 +1,293 @@
+"""Builders of environments that are killed, disturbed, or find a cache that they cannot write."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from checkouts import ROOT
+from transect.domain.errors import Interruption
+from transect.engine import build_environment
+from transect.engine.build_lock import builder
+from transect.planning import environments
+
+pytestmark = pytest.mark.env
+
+NAME = "plain"
+# Says who runs it, tells the test that it has begun, and waits until the test lets it go on.
+SCRIPT = """
+echo $$ >> "$1/writers"
+echo > {begun}
+read -r < {go}
+"""
+
+
+class Place:
+    """A cache, and a plug-in folder with one environment, whose script waits for the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder / "cache"
+        self.source = folder / "plugins" / "envs" / NAME
+        self.source.mkdir(parents=True)
+        (self.source / "requirements.txt").write_text("")
+        self.begun, self.go = folder / "begun", folder / "go"
+
+    def wait_in_script(self) -> None:
+        os.mkfifo(self.begun)
+        os.mkfifo(self.go)
+        text = SCRIPT.format(begun=self.begun, go=self.go)
+        (self.source / "build.sh").write_text(text)
+
+    def builder(self, *more: str) -> subprocess.Popen[bytes]:
+        variables = {
+            "TRANSECT_ENVS": str(self.cache), "TRANSECT_PLUGINS": str(self.folder / "plugins"),
+            "PYTHONPATH": str(ROOT / "src"),
+        }  # fmt: skip
+        command = [
+            sys.executable, "-m", "transect.engine.build_environment",
+            "--name", NAME, "--out", str(self.folder / "stamp.json"), *more,
+        ]  # fmt: skip
+        return subprocess.Popen(command, env=os.environ | variables)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "stamp.json").read_text())
+        return found
+
+    def build(self) -> dict[str, Any]:
+        """Build in this process."""
+        environments._lock_of_files.cache_clear()
+        return build_environment.build(NAME, self.folder / "log")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setenv("TRANSECT_ENVS", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRANSECT_PLUGINS", str(tmp_path / "plugins"))
+    environments._lock_of_files.cache_clear()
+    yield Place(tmp_path)
+    environments._lock_of_files.cache_clear()
+
+
+@pytest.fixture
+def quick(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A place whose installation is one file: what surrounds it is what is tested."""
+
+    def install(_: str, folder: Path, log: Path) -> dict[str, Any]:
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin" / "python").touch()
+        return {}
+
+    monkeypatch.setattr(build_environment, "_install", install)
+    return place
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_after_a_killed_builder_the_next_builds_alone_and_another_waits(place, number, capfd):
+    place.wait_in_script()
+    first = place.builder()
+    place.begun.read_text()
+    (writers,) = place.cache.glob(f"{NAME}-*/writers")
+    script = psutil.Process(int(writers.read_text()))
+    first.send_signal(number)
+    first.wait()
+    second = place.builder()
+    place.begun.read_text()
+    assert not script.is_running() or script.status() == psutil.STATUS_ZOMBIE
+    (own,) = writers.read_text().split()
+    assert int(own) != script.pid
+    third = place.builder()
+    # It says that it waits, so that nobody takes it for dead.
+    said = ""
+    while "waits for " not in said:
+        said += capfd.readouterr().err
+        assert third.poll() is None, said
+        time.sleep(0.05)
+    assert f"(pid {second.pid} on " in said and "its log " in said, said
+    place.go.write_text("\n")
+    assert (second.wait(), third.wait()) == (0, 0)
+    assert len(writers.read_text().split()) == 1
+    assert place.facts["status"] == "ok"
+
+
+def test_a_command_that_is_ended_leaves_no_builder_behind(place):
+    place.wait_in_script()
+    code = f"from transect.cli.elsewhere import _python; _python({NAME!r})"
+    variables = {
+        "TRANSECT_ENVS": str(place.cache), "TRANSECT_PLUGINS": str(place.folder / "plugins"),
+        "PYTHONPATH": str(ROOT / "src"),
+    }  # fmt: skip
+    command = subprocess.Popen([sys.executable, "-c", code], env=os.environ | variables)
+    place.begun.read_text()
+    [writers] = place.cache.glob(f"{NAME}-*/writers")
+    [script] = map(int, writers.read_text().split())
+    command.terminate()
+    assert command.wait() != 0
+    assert not psutil.pid_exists(script)
+
+
+def test_a_signal_in_the_midst_of_a_removal_ends_the_build(place, monkeypatch):
+    def broken_off(folder, **_):
+        # As shutil.rmtree does: closed, broken off before it notes that, and closed again.
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.close(handle)
+            raise Interruption(143)
+        finally:
+            os.close(handle)
+
+    half_made = place.cache / f"{NAME}-{environments.lock_hash(NAME)}"
+    half_made.mkdir(parents=True)
+    monkeypatch.setattr(build_environment.shutil, "rmtree", broken_off)
+    with pytest.raises(Interruption) as end:
+        place.build()
+    assert end.value.code == 143
+
+
+def test_files_that_are_edited_while_they_are_used_make_no_environment(place):
+    place.wait_in_script()
+    builder = place.builder()
+    place.begun.read_text()
+    (place.source / "requirements.txt").write_text("# another one\n")
+    place.go.write_text("\n")
+    assert builder.wait() == 0
+    facts = place.facts
+    assert facts["status"] == "failed"
+    assert f"{place.source} was edited while" in facts["message"]
+    assert not Path(facts["python"]).parents[1].exists()
+
+
+def test_files_that_were_edited_since_the_plan_make_no_environment(place):
+    assert place.builder("--lock", "0123456789abcdef").wait() == 0
+    facts = place.facts
+    # So that the next plan, which has the new hash, does not take this for an answer.
+    assert (facts["status"], facts["lock_hash"]) == ("failed", "0123456789abcdef")
+    assert f"{place.source} was edited since" in facts["message"]
+    assert not place.cache.exists()
+
+
+def test_what_was_made_before_an_edit_is_good_for_what_was_planned_before_it(quick):
+    before = quick.build()
+    (quick.source / "requirements.txt").write_text("# another one\n")
+    environments._lock_of_files.cache_clear()
+    planned = before["lock_hash"]
+    assert environments.lock_hash(NAME) != planned
+    assert build_environment.build(NAME, quick.folder / "log", planned) == before
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "\xff"])
+def test_a_damaged_mark_means_that_it_is_built_again(quick, content):
+    folder = Path(quick.build()["python"]).parents[1]
+    (folder / "transect-complete.json").write_text(content, encoding="latin-1")
+    (folder / "left").touch()
+    assert quick.build()["status"] == "ok"
+    assert not (folder / "left").exists()
+
+
+def test_an_environment_whose_interpreter_has_gone_is_built_again(quick):
+    python = Path(quick.build()["python"])
+    python.unlink()
+    python.symlink_to(quick.folder / "uninstalled" / "python3")
+    assert quick.build()["status"] == "ok"
+    assert python.exists()
+
+
+@pytest.mark.parametrize("job", [None, "17"])
+def test_no_other_study_measures_on_a_machine_that_builds(quick, monkeypatch, tmp_path, job):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if job is not None:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    machine, install, held = tmp_path / "machine.json", build_environment._install, []
+
+    def look(*given: Any) -> dict[str, Any]:
+        held.append(machine.exists())
+        return install(*given)
+
+    monkeypatch.setattr(build_environment, "_install", look)
+    for _ in range(2):
+        facts = build_environment.made(NAME, None, tmp_path / "log", machine=machine)
+        assert facts["status"] == "ok"
+        assert not machine.exists()
+    assert held == [job is None]
+
+
+def test_a_complete_environment_is_used_from_a_cache_that_nobody_can_write(quick, monkeypatch):
+    built = quick.build()
+
+    # The tests may run as root, whom no permission stops.
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "cache")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(os, "open", refuse)
+    assert quick.build() == built
+
+
+@pytest.mark.parametrize("below_a_file", [True, False])
+def test_a_cache_that_cannot_be_written_is_a_cause_and_no_traceback(place, below_a_file):
+    if below_a_file:
+        place.cache.write_text("")
+    else:
+        # Takes no folder and no file, from root neither.
+        place.cache.symlink_to("/proc/self/fd")
+    assert place.builder().wait() == 0
+    facts = place.facts
+    assert facts["status"] == "failed"
+    assert "not be built" in facts["message"]
+    assert str(place.cache if below_a_file else "/fd") in facts["message"]
+    assert "TRANSECT_ENVS" in facts["message"]
+
+
+def test_a_half_made_environment_that_cannot_be_removed_is_not_built_upon(place, monkeypatch):
+    folder = environments.environment_folder(NAME)
+    (folder / "lib").mkdir(parents=True)
+    (folder / "lib" / "half").touch()
+
+    unlink = os.unlink
+
+    def refuse(path: object, *more: object, **options: object) -> None:
+        if str(path).endswith("half"):
+            raise PermissionError(13, "Permission denied", str(path))
+        unlink(path, *more, **options)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    facts = place.build()
+    assert facts["status"] == "failed"
+    assert "Permission denied" in facts["message"]
+
+
+def test_a_full_disk_at_the_last_moment_is_a_failed_build(quick, monkeypatch):
+    def full(path: Path, _: object) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(build_environment, "write_atomic", full)
+    facts = quick.build()
+    assert facts["status"] == "failed"
+    assert os.strerror(28) in facts["message"]
+    assert not Path(facts["python"]).parents[1].exists()
+
+
+def test_who_waits_is_told_how_far_the_build_is(tmp_path):
+    log = tmp_path / "base.log"
+    log.write_text("Collecting torch\n  Building wheel for horovod\n\n")
+    os.utime(log, (time.time() - 90,) * 2)
+    facts = {"user": "ann", "pid": 7, "host": "login1", "log": str(log)}
+    said = builder(facts)
+    assert re.search(
+        r"ann builds \(pid 7 on login1\).* 9\d s old .*: Building wheel for horovod$", said
+    )
+    log.unlink()
+    assert "ann builds" in builder(facts)
+    assert "(pid ? on ?)" in builder({})

@@ -1,0 +1,195 @@
+"""`until` in a study: what is planned, in which blocks, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from factories import plan_study
+from transect.domain.errors import BadInput
+from transect.domain.until import looks_of
+from transect.engine.plan_files import planned_aims, planned_cells, write_plan
+from transect.engine.repetition import until_of
+from transect.engine.staleness import Staleness
+from transect.engine.stamps import spared_by, spent_elsewhere
+from transect.planning.blocks import make_blocks
+from transect.planning.plan import StudyPlan
+
+STUDY = """
+name: until
+{until}
+train:
+  repeats: 3
+  {own}
+  grids:
+    - {{workloads: [iris-mlp], frameworks: [numpy], strategies: [single], ranks: [1]}}
+    - {{workloads: [iris-mlp], frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2]}}
+"""
+SYSTEM = "name: here\nscheduler: none\nlauncher: plain\nmpi_launcher: mpiexec\n"
+SLURM = "name: there\nscheduler: slurm\nlauncher: srun\nmpi_launcher: srun\nnodes: 4\ncores_per_node: 8\n"
+
+
+def until_plan(folder: Path, until: str = "", own: str = "", system: str = SYSTEM) -> StudyPlan:
+    return plan_study(folder, STUDY.format(until=until, own=own), system=system)
+
+
+def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path) -> None:
+    plain = until_plan(tmp_path)
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}")
+    assert not any(p.optional for p in plain)
+    train = made.stage("train").values()
+    assert {p.cell.repeat for p in train if p.optional} == {3, 4, 5, 6} and len(train) == 14
+    # References of repeats that may not be needed may not be needed either.
+    assert [p.optional for p in made.stage("reference").values()].count(True) == 4
+    assert not any(p.optional for p in made.stage("data").values())
+    assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
+    told = next(iter(train)).spec["until"]
+    assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 120.0)
+    assert (told["pool"], told["share_s"], told["ways"]) == ("study", None, 1.0)
+    assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
+    # Where blocks run side by side each has a share.
+    there = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}", system=SLURM)
+    assert next(iter(there.stage("train").values())).spec["until"]["share_s"] == 60.0
+
+
+def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    blocks = {block.id: block for block in make_blocks(made)}
+    [train] = [block for name, block in blocks.items() if name.startswith("train")]
+    assert [p.optional for p in train.cells] == [False] * 6 + [True] * 6
+    stages = [p.cell.stage for p in train.cells[6:]]
+    assert stages == ["reference", "train", "train"] * 2
+    rounds = [p.cell.repeat for p in train.cells[:6]]
+    assert rounds == sorted(rounds)
+    [prepare] = [block for name, block in blocks.items() if name.startswith("prepare")]
+    assert not any(p.optional for p in prepare.cells)
+
+
+def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -> None:
+    system = SLURM + "cells_per_job: 3\n"
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}", system=system)
+    train = [block for block in make_blocks(made) if block.rule == "train"]
+    assert len(train) == 2
+    for block in train:
+        assert len({p.cell.without_repeat() for p in block.cells}) == 1 and len(block.cells) == 5
+    every = [p for block in make_blocks(made) for p in block.cells]
+    # Two blocks need each reference: it is made before both.
+    assert not any(p.optional for p in every if p.cell.stage == "reference")
+    assert len(every) == len({p.key for p in every})
+
+
+def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
+    one, two = (
+        until_plan(tmp_path, f"until: {{or_equal_within: {margin}, cap: 5}}")
+        for margin in ("4 %", "3 %")
+    )
+    assert [p.fingerprint for p in one] == [p.fingerprint for p in two]
+    before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (one, two))
+    changed = {name for name in before if before[name] != after[name]}
+    assert len(changed) == 1 and changed.pop().startswith("train")
+
+
+def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    write_plan(made, make_blocks(made))
+    known = planned_cells(made.paths)
+    optional = [p for p in made if p.optional]
+    assert known is not None and optional
+    assert not {f"{p.cell.stage}/{p.id}" for p in optional} & known.keys()
+    assert len(known) == sum(1 for _ in made) - len(optional)
+    record = made.paths.record(*optional[0].key)
+    record.parent.mkdir(parents=True)
+    record.touch()
+    assert f"{optional[0].cell.stage}/{optional[0].id}" in (planned_cells(made.paths) or {})
+    assert planned_aims(made.paths) == made.aims
+    assert spared_by(tmp_path / "no-such-stamp") == {}
+
+
+def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(
+    tmp_path: Path,
+) -> None:
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    optional = [p for p in made.stage("train").values() if p.optional]
+    gone, spared, begun, unknown = optional
+    stamp = made.paths.stamp("train", "iris-mlp.n1")
+    stamp.parent.mkdir(parents=True)
+    state, other = until_of(spared.spec), "an earlier one"
+
+    def reasons(**told: dict[str, str]) -> dict[str, list[str]]:
+        stamp.write_text(json.dumps({"state": "s", **told}))
+        stale = Staleness(made)
+        return {p.id: [one.kind for one in stale.of(p)] for p in optional}
+
+    assert reasons() == {p.id: [] for p in optional}
+    key = {p.id: f"train/{p.id}" for p in optional}
+    begun_spec = made.paths.spec(*begun.key)
+    begun_spec.parent.mkdir(parents=True)
+    begun_spec.write_text("{}")
+    told = reasons(held={key[gone.id]: state}, spared={key[spared.id]: state})
+    assert told == {gone.id: ["missing"], spared.id: [], begun.id: ["missing"], unknown.id: []}
+    # Who ran the block again without it did not need it.
+    told = reasons(
+        held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state}
+    )
+    assert told == {gone.id: [], spared.id: ["until"], begun.id: [], unknown.id: []}
+    # Nobody spared it, but its cell's repeats ended: the cap was a lower one.
+    told = reasons(ends={unknown.cell.without_repeat().id: "cap"})
+    assert told[unknown.id] == ["until"] and told[spared.id] == []
+    # What other blocks took of a budget, whatever their stamps hold.
+    stamp.with_name("b.json").write_text(json.dumps({"spent": {"train": 2, "study": 1.5}}))
+    stamp.with_name("c.json").write_text(json.dumps({"spent": {"train": "a lot"}}))
+    stamp.with_name("d.json").write_text("{half")
+    reasons(spent={"train": 3.5})  # type: ignore[arg-type]
+    assert spent_elsewhere(made.paths, stamp) == {"train": 2.0, "study": 1.5}
+    assert spent_elsewhere(made.paths, None) == {"train": 5.5, "study": 1.5}
+
+
+def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
+    own = "until: {interval: 2 %, floor: 2, cap: 4}"
+    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7}", own)
+    train = made.stage("train").values()
+    assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
+    assert {p.cell.repeat for p in train if p.optional} == {2, 3}
+    until = next(iter(train)).spec["until"]
+    assert (until["interval"], until["pool"]) == (0.02, "train")
+    assert until["looks"] == 2, "a look at two repeats makes nothing firm: at 3 and 4"
+
+
+@pytest.mark.parametrize(
+    ("until", "own", "told"),
+    [
+        ("until: {cap: 7}", "", "expected interval, or_equal_within or both"),
+        ("until: {interval: 3}", "", "written as '5 %', found 3"),
+        ("until: {interval: 0 %}", "", "more than 0 and less than 100 per cent"),
+        ("until: {or_equal_within: 5 %, floor: 5, cap: 5}", "", "cap 5 leaves nothing beyond floor 5"),
+        ("until: {interval: 3 %, minutes: 1, node_hours: 1}", "", "two budgets"),
+        ("until: {interval: 3 %, caps: 5}", "", "unknown key 'until.caps': did you mean 'cap'?"),
+        ("until: {or_equal_within: 5 %}", "until: {or_equal_within: 3 %}", "expected one margin"),
+        ("equal_within: 2 %\nuntil: {or_equal_within: 5 %}", "", "expected one margin"),
+        ("until: {interval: 100 %}", "", "found '100 %'"),
+        ("until: {interval: -3 %}", "", "found '-3 %'"),
+        ("until: {interval: 3 %, minutes: 0}", "", "until.minutes"),
+        ("until: {interval: 3 %, minutes: .inf}", "", "until.minutes"),
+        ("until: {interval: 3 %, hours: 2}", "", "unknown key 'until.hours'"),
+        ("until: {interval: 3 %, cap: 3}", "", "cap 3 leaves nothing beyond the 3 repeats of train"),
+        ("", "until: {interval: 3 %, floor: 1}", "train.until.floor"),
+        ("bench: {until: {interval: 3 %}}", "", "unknown key 'bench.until'"),
+        ("infer: {until: {interval: 3 %}}", "", "infer.until: no cell of this study goes on by it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_one_message(
+    tmp_path: Path, until: str, own: str, told: str
+) -> None:
+    with pytest.raises(BadInput, match=r"study\.yaml") as raised:
+        until_plan(tmp_path, until, own)
+    assert told in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_an_until_that_no_stage_goes_on_by_is_refused(tmp_path: Path) -> None:
+    study = "name: s\n{}bench: {{grids: [{{benchmarks: [memory-bandwidth-probe]}}]}}\n"
+    assert len(list(plan_study(tmp_path, study.format(""), system=SYSTEM))) == 1
+    with pytest.raises(BadInput, match=r"until: no cell .*train"):
+        plan_study(tmp_path, study.format("until: {interval: 3 %}\n"), system=SYSTEM)
