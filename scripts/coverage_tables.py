@@ -7,8 +7,6 @@ from collections.abc import Callable
 from transect.portable_step.coverage import CASES, UNCOVERED
 from transect.portable_step.coverage.measured import Measured
 
-__all__ = ["covered_parts"]
-
 Table = Callable[[list[str], list[list[str]]], str]
 
 # Its operators stand once above the table, and not in every row.
@@ -20,8 +18,7 @@ def covered_parts(table: Table) -> list[str]:
     run = Measured.read()
     if run is None or _PLAIN_CASE not in run.rows:
         raise SystemExit(
-            "generate-docs: nothing measured: run `python -m transect.portable_step.coverage` in the "
-            "environment torch"
+            "generate-docs: nothing measured: run `python -m transect.portable_step.coverage` in the environment torch"
         )
     plain = run.rows[_PLAIN_CASE].operators
     rows = []

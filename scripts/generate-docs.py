@@ -55,10 +55,27 @@ _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
-    FRAMEWORKS, STRATEGIES, MEMORIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
-    BENCHMARKS, PROGRAMMING_MODELS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, WRAPPERS, RENDEZVOUS, STAGES,
+    FRAMEWORKS,
+    STRATEGIES,
+    MEMORIES,
+    WORKLOADS,
+    DATASETS,
+    MODELS,
+    EXPORTERS,
+    LOADERS,
+    RUNTIMES,
+    PARSERS,
+    BENCHMARKS,
+    PROGRAMMING_MODELS,
+    FORMATS,
+    PARTITIONERS,
+    CLASSIFIERS,
+    LAUNCHERS,
+    WRAPPERS,
+    RENDEZVOUS,
+    STAGES,
     REPORT_FORMATS,
-)  # fmt: skip
+)
 
 
 def _models() -> list[tuple[str, str, type[BaseModel]]]:
@@ -73,11 +90,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
         if stage.section is not None:
             models.append((stage.key, stage.key, stage.section))
             models += [
-                (
-                    f"{stage.key}.{name}",
-                    f"{stage.key}.{name}{'[]' * (get_origin(field.annotation) is list)}",
-                    inside,
-                )
+                (f"{stage.key}.{name}", f"{stage.key}.{name}{'[]' * (get_origin(field.annotation) is list)}", inside)
                 for name, field in stage.section.model_fields.items()
                 for inside in get_args(field.annotation)
                 if isinstance(inside, type) and issubclass(inside, BaseModel)
@@ -133,11 +146,7 @@ def _option_rows(registry: Registry[Any]) -> list[list[str]]:
 
 def plugins_page() -> str:
     """Return docs/plugins.md: a table for each registry, and one of the strategies' options."""
-    parts = [
-        "# Plug-ins",
-        _NOTE,
-        "What each registry holds. How to add one: [adding.md](adding.md).",
-    ]
+    parts = ["# Plug-ins", _NOTE, "What each registry holds. How to add one: [adding.md](adding.md)."]
     for registry in _REGISTRIES:
         rows = _plugin_rows(registry)
         columns = ["name", "what", "environment", "file"]
@@ -160,9 +169,7 @@ def benchmarks_block() -> str:
     """Return the tables of docs/benchmarks.md: parsers, benchmarks that are run, their options."""
     ours = ROOT / "src"
     parsers = [
-        [f"`{name}`", PARSERS.get(name).description]
-        for name in PARSERS
-        if PARSERS.source(name).is_relative_to(ours)
+        [f"`{name}`", PARSERS.get(name).description] for name in PARSERS if PARSERS.source(name).is_relative_to(ours)
     ]
     proofs = [
         [f"`{name}`", proof.identity, proof.success, proof.failure]
@@ -204,8 +211,7 @@ def covered_block() -> str:
 def metrics_page() -> str:
     """Return docs/metrics.md: the registry of metrics."""
     rows = [
-        [f"`{one.name}`", one.unit, one.direction.value, one.mean.value, one.description]
-        for one in METRICS.values()
+        [f"`{one.name}`", one.unit, one.direction.value, one.mean.value, one.description] for one in METRICS.values()
     ]
     parts = [
         "# Metrics",
@@ -229,9 +235,7 @@ def _type(schema: dict[str, Any]) -> str:
     if kind == "array":
         return f"list of {_type(schema['items'])}"
     words = {"object": "mapping", "number": "number", "integer": "integer", "string": "text"}
-    signs = {
-        "minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<",
-    }  # fmt: skip
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = [f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema]
     return " ".join([words.get(kind, kind), ", ".join(bounds)]).strip()
 
@@ -255,9 +259,7 @@ def _model_rows(model: type[BaseModel], prefix: str) -> list[list[str]]:
             inside = schema["$defs"][one["$ref"].rsplit("/", 1)[1]]
             meaning = str(inside.get("description", "")).split("\n")[0].rstrip(".")
         if not meaning:
-            raise SystemExit(
-                f"generate-docs: {model.__name__}.{key} has no description: give its Field one"
-            )
+            raise SystemExit(f"generate-docs: {model.__name__}.{key} has no description: give its Field one")
         path = f"{prefix}.{key}" if prefix else key
         rows.append([f"`{path}`", _type(one), _default(one, key in required), meaning])
     return rows
@@ -294,9 +296,7 @@ def pages() -> dict[Path, str]:
         DOCS / "system.schema.json": _schema(system.System),
         DOCS / "plugins.md": plugins_page(),
         DOCS / "benchmarks.md": _with_block("benchmarks.md", benchmarks_block()),
-        DOCS / "portable-training-step.md": _with_block(
-            "portable-training-step.md", covered_block()
-        ),
+        DOCS / "portable-training-step.md": _with_block("portable-training-step.md", covered_block()),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "studies.md": _with_block("studies.md", keys_block()),
     }

@@ -21,11 +21,7 @@ ACCEPTED = {
 def main() -> int:
     """Return 1 and print the lints that are not accepted."""
     snakemake = Path(sys.executable).parent / "snakemake"
-    run = subprocess.run(
-        [str(snakemake), "--lint", "text", "--config", "study=quick"],
-        capture_output=True,
-        text=True,
-    )
+    run = subprocess.run([str(snakemake), "--lint", "text", "--config", "study=quick"], capture_output=True, text=True)
     place, left, seen = "", [], 0
     for line in (run.stdout + run.stderr).splitlines():
         if line.startswith("Lints for "):

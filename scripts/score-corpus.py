@@ -51,14 +51,7 @@ def main() -> int:
     for name in given.benchmarks or known:
         one = score(name)
         print(_row(name, one))
-        for field in (
-            "files",
-            "recognised",
-            "values",
-            "values_right",
-            "statuses",
-            "statuses_right",
-        ):
+        for field in ("files", "recognised", "values", "values_right", "statuses", "statuses_right"):
             setattr(total, field, getattr(total, field) + getattr(one, field))
         total.misses += one.misses
     print(_row("all", total))

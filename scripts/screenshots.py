@@ -58,14 +58,10 @@ def main(report: Path, widths: list[int], folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     wide, taken = [], 0
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium(playwright), args=["--no-sandbox"]
-        )
+        browser = playwright.chromium.launch(executable_path=chromium(playwright), args=["--no-sandbox"])
         for width in widths:
             for theme in THEMES:
-                page = browser.new_page(
-                    viewport={"width": width, "height": 900}, color_scheme=theme
-                )
+                page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
                 page.goto(report.resolve().as_uri())
                 taken += pictured(page, folder, f"{theme}-{width}")
                 if (found := page.evaluate("document.documentElement.scrollWidth")) > width:

@@ -27,9 +27,13 @@ settings.register_profile("same", BUSY, derandomize=True)
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -20,8 +20,6 @@ from typing import Any
 from _mutants.areas import AREAS, modules_of
 from _mutants.kinds import SAYING, called, expression_edits, statement_edits
 
-__all__ = ["Candidate", "Mutant", "candidates_of", "draw", "find"]
-
 _PROSE = {"__repr__", "__str__", "__all__"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
@@ -111,19 +109,21 @@ class _Module:
                     yield from self._statements(child.body if branch else [child], inside)
 
     def _of_statement(self, statement: Any, function: str) -> Iterator[Candidate]:
-        text = (
-            ast.unparse(statement).splitlines()[0]
-            if hasattr(statement, "body")
-            else ast.unparse(statement)
-        )
+        text = ast.unparse(statement).splitlines()[0] if hasattr(statement, "body") else ast.unparse(statement)
         for kind, node, after in (*statement_edits(statement), *expression_edits(statement)):
             after_text = after if isinstance(after, str) else ast.unparse(after)
             before = ast.unparse(node)
             if before == after_text:
                 continue
             mutant = Mutant(
-                area=self._area, path=self._path, function=function, kind=kind, statement=text, before=before, after=after_text,
-            )  # fmt: skip
+                area=self._area,
+                path=self._path,
+                function=function,
+                kind=kind,
+                statement=text,
+                before=before,
+                after=after_text,
+            )
             shown = after_text if isinstance(node, ast.stmt) else f"({after_text})"
             yield Candidate(
                 mutant=mutant,
@@ -144,10 +144,12 @@ class _Module:
         using = {
             line
             for child in ast.walk(self._tree)
-            if isinstance(child, ast.stmt) and not hasattr(child, "body") and self._bodies.issuperset(_lines(child))
+            if isinstance(child, ast.stmt)
+            and not hasattr(child, "body")
+            and self._bodies.issuperset(_lines(child))
             and any(getattr(part, "id", getattr(part, "attr", None)) in names for part in ast.walk(child))
             for line in _lines(child)
-        }  # fmt: skip
+        }
         return frozenset(using) or self._bodies
 
 
@@ -204,9 +206,7 @@ def draw(source: Path, *, seed: int, count: int) -> list[Mutant]:
                         of_area.append(mutant)
                         break
         drawn += of_area
-    return sorted(
-        drawn, key=lambda mutant: (mutant.area, mutant.path, mutant.function, mutant.name)
-    )
+    return sorted(drawn, key=lambda mutant: (mutant.area, mutant.path, mutant.function, mutant.name))
 
 
 def find(mutant: Mutant, source: Path) -> Candidate | None:

@@ -25,15 +25,40 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["Run", "append", "in_child", "prepare", "pytest_here", "share"]
-
 _HEAVY = (
-    "pytest", "hypothesis", "hypothesis.extra.numpy", "syrupy", "xdist.scheduler", "pytest_timeout",
-    "coverage", "numpy", "pandas", "scipy.stats", "scipy.special", "scipy.optimize", "pydantic",
-    "yaml", "altair", "jinja2", "jsonschema", "pyarrow.parquet", "bs4", "lxml.etree", "re2",
-    "pulp", "highspy", "psutil", "PIL.Image", "requests", "logging.config", "multiprocessing.pool",
-    "http.server", "unittest.mock", "asyncio", "vl_convert",
-)  # fmt: skip
+    "pytest",
+    "hypothesis",
+    "hypothesis.extra.numpy",
+    "syrupy",
+    "xdist.scheduler",
+    "pytest_timeout",
+    "coverage",
+    "numpy",
+    "pandas",
+    "scipy.stats",
+    "scipy.special",
+    "scipy.optimize",
+    "pydantic",
+    "yaml",
+    "altair",
+    "jinja2",
+    "jsonschema",
+    "pyarrow.parquet",
+    "bs4",
+    "lxml.etree",
+    "re2",
+    "pulp",
+    "highspy",
+    "psutil",
+    "PIL.Image",
+    "requests",
+    "logging.config",
+    "multiprocessing.pool",
+    "http.server",
+    "unittest.mock",
+    "asyncio",
+    "vl_convert",
+)
 # What these start before a test, so that no test does, is nothing that a mutant is caught by.
 _STARTS_PROCESSES = {"programs_asked", "drawn"}
 _PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
@@ -172,9 +197,7 @@ class _Guard:
 class Run:
     """What became of one call of pytest; also the plug-in that watches it."""
 
-    def __init__(
-        self, chosen: set[str] | None, *, stop: bool, entered: Callable[[str], None], end: float
-    ) -> None:
+    def __init__(self, chosen: set[str] | None, *, stop: bool, entered: Callable[[str], None], end: float) -> None:
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
         self.uncollected: list[str] = []
@@ -187,9 +210,7 @@ class Run:
 
     def told(self) -> dict[str, Any]:
         """Return it for a pipe."""
-        return {
-            "seconds": self.seconds, "failed": self.failed, "uncollected": self.uncollected, "process": self.alone,
-        }  # fmt: skip
+        return {"seconds": self.seconds, "failed": self.failed, "uncollected": self.uncollected, "process": self.alone}
 
     def pytest_collectreport(self, report: Any) -> None:
         """Note files that could not be read."""
@@ -281,10 +302,21 @@ def pytest_here(
     folder = Path(tempfile.gettempdir())  # This child's own.
     configuration.set_hypothesis_home_dir(folder / "hypothesis")
     options = [
-        "-q", "-c", str(checkout / "pyproject.toml"), "--rootdir", str(checkout), "-p", "no:cacheprovider",
-        "-p", "no:run_log", "-p", "no:faulthandler", "--hypothesis-seed=0", f"--timeout={each}",
+        "-q",
+        "-c",
+        str(checkout / "pyproject.toml"),
+        "--rootdir",
+        str(checkout),
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:run_log",
+        "-p",
+        "no:faulthandler",
+        "--hypothesis-seed=0",
+        f"--timeout={each}",
         f"--basetemp={folder / 'tests'}",
-    ]  # fmt: skip
+    ]
     pytest.main([*files, *options], plugins=[run])
     return run
 

@@ -10,24 +10,28 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["SAYING", "called", "expression_edits", "statement_edits"]
-
 _COMPARE = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-_ARITHMETIC = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Div, ast.Mod: ast.Mult, ast.Pow: ast.Mult,
-}  # fmt: skip
-_OPPOSITE = {
-    "min": "max",
-    "max": "min",
-    "any": "all",
-    "all": "any",
-    "floor": "ceil",
-    "ceil": "floor",
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
 }
+_ARITHMETIC = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+}
+_OPPOSITE = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
 # Whose result no decision hangs on: layout of what is printed, sizes of caches.
 _UNDECIDING = {"indent", "maxsize", "stacklevel", "width", "timeout", "timeout_s"}
 SAYING = {"print", "log", "logger", "logging", "warnings", "warn", "terminal"}
@@ -47,10 +51,7 @@ def statement_edits(statement: Any) -> Iterator[tuple[str, Any, Any]]:
     """Edits of a whole simple statement."""
     if (
         isinstance(statement, ast.Raise | ast.AugAssign | ast.Continue)
-        or (
-            isinstance(statement, ast.Assign)
-            and not isinstance(statement.targets[0], ast.Name | ast.Tuple)
-        )
+        or (isinstance(statement, ast.Assign) and not isinstance(statement.targets[0], ast.Name | ast.Tuple))
         or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call))
     ):
         yield "drop", statement, "pass"
@@ -71,9 +72,7 @@ def expression_edits(statement: Any) -> Iterator[tuple[str, Any, Any]]:
         for forced in ("True", "False")[isinstance(statement, ast.While) :]:
             yield "condition", statement.test, forced
     for node in _expressions(statement):
-        yield from (
-            (kind, node if place is None else place, after) for kind, place, after in _edits(node)
-        )
+        yield from ((kind, node if place is None else place, after) for kind, place, after in _edits(node))
 
 
 def _expressions(node: Any) -> Iterator[Any]:
@@ -92,9 +91,7 @@ def _expressions(node: Any) -> Iterator[Any]:
                 continue
             if isinstance(child, ast.expr):
                 yield child
-            if isinstance(
-                child, ast.expr | ast.keyword | ast.comprehension | ast.arguments | ast.withitem
-            ):
+            if isinstance(child, ast.expr | ast.keyword | ast.comprehension | ast.arguments | ast.withitem):
                 yield from _expressions(child)
             elif isinstance(child, ast.match_case) and child.guard is not None:
                 yield child.guard
@@ -109,9 +106,7 @@ def _edits(node: Any) -> Iterator[tuple[str, Any, Any]]:
                 edited = copy.copy(node)
                 edited.ops = [*node.ops[:index], _COMPARE[type(operator)](), *node.ops[index + 1 :]]
                 yield "compare", None, edited
-        case ast.BinOp() if type(node.op) in _ARITHMETIC and not any(
-            map(_is_text, (node.left, node.right))
-        ):
+        case ast.BinOp() if type(node.op) in _ARITHMETIC and not any(map(_is_text, (node.left, node.right))):
             edited = copy.copy(node)
             edited.op = _ARITHMETIC[type(node.op)]()
             yield "arithmetic", None, edited
@@ -133,9 +128,7 @@ def _edits(node: Any) -> Iterator[tuple[str, Any, Any]]:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _OPPOSITE:
             edited = copy.copy(node)
             edited.func = copy.copy(node.func)
-            setattr(
-                edited.func, "id" if isinstance(node.func, ast.Name) else "attr", _OPPOSITE[name]
-            )
+            setattr(edited.func, "id" if isinstance(node.func, ast.Name) else "attr", _OPPOSITE[name])
             yield "opposite", None, edited
         case ast.Subscript(slice=ast.Slice(), ctx=ast.Load()):
             edited = copy.copy(node)
@@ -145,9 +138,7 @@ def _edits(node: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _is_text(node: Any) -> bool:
-    return isinstance(node, ast.JoinedStr) or (
-        isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _shifted(end: Any) -> Any:

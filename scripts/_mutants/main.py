@@ -17,8 +17,6 @@ from _mutants.edits import Mutant, draw
 from _mutants.tests_of import make_map, read_map, state_of
 from _mutants.trial import OUTCOMES, Trial
 
-__all__ = ["main"]
-
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests" / "mutants.json"
 
@@ -45,12 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.command == "list":
         drawn = draw(checkout / "src", seed=asked.seed, count=asked.count)
         if not len(drawn) == asked.count > 0:
-            sys.exit(
-                f"mutants: {checkout}: {len(drawn)} edits can be made, asked for {asked.count}"
-            )
+            sys.exit(f"mutants: {checkout}: {len(drawn)} edits can be made, asked for {asked.count}")
         entries = [
-            dataclasses.asdict(mutant) | ({"was": before[mutant.id]} if mutant.id in before else {})
-            for mutant in drawn
+            dataclasses.asdict(mutant) | ({"was": before[mutant.id]} if mutant.id in before else {}) for mutant in drawn
         ]
         asked.list.write_text(_listed(entries))
         return 0
@@ -69,11 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         state = state_of(made / "map.jsonl")
         again = set() if asked.resume else {mutant.id for mutant in mutants}
         # Of other tests or sources is what is known of other areas too.
-        left = [
-            one
-            for key, one in _read(results).items()
-            if key not in again and one.get("state") == state
-        ]
+        left = [one for key, one in _read(results).items() if key not in again and one.get("state") == state]
         print(f"{len(left)} results are of these tests and sources and stay")
         results.write_text("".join(json.dumps(one) + "\n" for one in left))
         trial = Trial(checkout, read_map(made / "map.jsonl"), asked.seconds)
@@ -102,13 +93,7 @@ def _run(mutants: list[Mutant], trial: Trial, results: Path, jobs: int, state: s
     known = _read(results)
 
     def work(mutant: Mutant) -> None:
-        told = {
-            "id": mutant.id,
-            "area": mutant.area,
-            **trial.of(mutant),
-            "name": mutant.name,
-            "state": state,
-        }
+        told = {"id": mutant.id, "area": mutant.area, **trial.of(mutant), "name": mutant.name, "state": state}
         forked.append(results, told)
         print(told["outcome"], told["seconds"], mutant.name[:120], flush=True)
 
@@ -124,19 +109,14 @@ def _keep(
     became = before | {mutant: told["outcome"] for mutant, told in results.items()}
     ids = [Mutant(**entry).id for entry in listed]
     return [
-        entry | ({"was": became[mutant]} if mutant in became else {})
-        for entry, mutant in zip(listed, ids, strict=True)
+        entry | ({"was": became[mutant]} if mutant in became else {}) for entry, mutant in zip(listed, ids, strict=True)
     ]
 
 
 def _tell(mutants: list[Mutant], results: dict[str, dict[str, Any]], before: dict[str, str]) -> int:
     """Print a table by area, then what was not caught; 1 when less is caught than was."""
     there = [(m, results[m.id]["outcome"]) for m in mutants if m.id in results]
-    print(
-        f"{'area':14}{'mutants':>8}"
-        + "".join(f"{outcome:>11}" for outcome in OUTCOMES)
-        + "   share"
-    )
+    print(f"{'area':14}{'mutants':>8}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES) + "   share")
     for area in (*AREAS, "all"):
         counted = Counter(outcome for mutant, outcome in there if area in (mutant.area, "all"))
         if stood := counted.total() - counted["gone"]:
@@ -153,9 +133,7 @@ def _tell(mutants: list[Mutant], results: dict[str, dict[str, Any]], before: dic
     held_to = f"{was} were" if before else "the list does not say how many were (keep)"
     print(f"\nof {len(standing)} that stand, {caught} are caught; {held_to}")
     # A module that moved takes its mutants with it: the list is to be made anew then.
-    went = sum(
-        outcome == "gone" and before.get(mutant.id, "gone") != "gone" for mutant, outcome in there
-    )
+    went = sum(outcome == "gone" and before.get(mutant.id, "gone") != "gone" for mutant, outcome in there)
     many_gone = went > len(there) / 10
     if many_gone:
         print("more than a tenth of the mutants have gone: list them anew")

@@ -12,8 +12,6 @@ from typing import Any
 from _mutants.edits import Mutant, find
 from _mutants.forked import append, in_child, pytest_here, share
 
-__all__ = ["TestFile", "make_map", "read_map", "state_of"]
-
 _FOLDERS = ("tests/unit", "tests/report")
 # A test that takes longer is not run against mutants, nor are those after this time in one file.
 _LONGEST_S, _LONGEST_FILE_S = 60, 300
@@ -33,8 +31,7 @@ def read_map(path: Path) -> dict[str, TestFile]:
     """Return what was mapped, by file."""
     entries = (json.loads(line) for line in path.read_text().splitlines())
     return {
-        entry["path"]: TestFile(path=entry["path"], seconds=entry["seconds"], met=entry["met"])
-        for entry in entries
+        entry["path"]: TestFile(path=entry["path"], seconds=entry["seconds"], met=entry["met"]) for entry in entries
     }
 
 
@@ -59,11 +56,7 @@ def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> No
             state.update(helper.read_bytes())
     known = {}
     if path.exists():
-        known = {
-            e["path"]: (e["state"], line)
-            for line in path.read_text().splitlines()
-            if (e := json.loads(line))
-        }
+        known = {e["path"]: (e["state"], line) for line in path.read_text().splitlines() if (e := json.loads(line))}
     files = [file for folder in _FOLDERS for file in sorted((checkout / folder).rglob("test_*.py"))]
     kept = []
     todo = []
@@ -89,31 +82,21 @@ def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> No
     share(todo, jobs, work)
 
 
-def _measure(
-    checkout: Path, name: str, lines: dict[str, dict[str, frozenset[int]]]
-) -> dict[str, Any]:
+def _measure(checkout: Path, name: str, lines: dict[str, dict[str, frozenset[int]]]) -> dict[str, Any]:
     import coverage
 
     source = checkout / "src"
     measured = coverage.Coverage(
-        data_file=None, config_file=False, messages=False, include=[str(source / path) for path in lines],
-    )  # fmt: skip
+        data_file=None, config_file=False, messages=False, include=[str(source / path) for path in lines]
+    )
     measured.start()
     run = pytest_here(
-        checkout,
-        [name],
-        stop=False,
-        each=_LONGEST_S,
-        seconds=_LONGEST_FILE_S,
-        entered=measured.switch_context,
+        checkout, [name], stop=False, each=_LONGEST_S, seconds=_LONGEST_FILE_S, entered=measured.switch_context
     )
     measured.stop()
     data = measured.get_data()
     # What is executed while the file is read is executed for all of its tests.
-    contexts = {
-        test: {"", test, *(f"fixture {name}" for name in run.fixtures[test])}
-        for test in run.seconds
-    }
+    contexts = {test: {"", test, *(f"fixture {name}" for name in run.fixtures[test])} for test in run.seconds}
     met: dict[str, list[str]] = {}
     for path, mutants in lines.items():
         by_line = data.contexts_by_lineno(str(source / path))
@@ -122,6 +105,9 @@ def _measure(
             if tests := [test for test, of_test in contexts.items() if of_test & entered]:
                 met[mutant] = tests
     return {
-        "seconds": {test: round(took, 3) for test, took in run.seconds.items()}, "met": met,
-        "failed": run.failed[:50], "process": len(run.alone), "uncollected": run.uncollected,
-    }  # fmt: skip
+        "seconds": {test: round(took, 3) for test, took in run.seconds.items()},
+        "met": met,
+        "failed": run.failed[:50],
+        "process": len(run.alone),
+        "uncollected": run.uncollected,
+    }

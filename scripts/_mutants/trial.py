@@ -10,8 +10,6 @@ from _mutants.edits import Mutant, find
 from _mutants.forked import in_child, pytest_here
 from _mutants.tests_of import TestFile
 
-__all__ = ["OUTCOMES", "Trial"]
-
 OUTCOMES = ("caught", "survived", "uncovered", "gone", "not tried")
 # The files that are most about the mutant, and of their tests the fastest: up to these many, for so long.
 _FILES, _FIRST, _TESTS, _SECONDS = 12, 2, 200, 40.0
@@ -73,9 +71,7 @@ class Trial:
             return end, next(iter(chosen)), tests
         if told["uncollected"]:
             return "import", told["uncollected"][0], tests
-        return (
-            "failed", told["failed"][0] if told["failed"] else None, {*told["seconds"], *told["failed"]},
-        )  # fmt: skip
+        return ("failed", told["failed"][0] if told["failed"] else None, {*told["seconds"], *told["failed"]})
 
     def _passes(self, test: str) -> bool:
         if test not in self._sound:
@@ -86,30 +82,20 @@ class Trial:
         """Return tests by file: first the files most of whose tests execute the mutant, and little else."""
 
         def about(file: TestFile) -> tuple[float, int]:
-            return (
-                -len(file.met[mutant]) / len(file.seconds) / len(file.met) ** 0.5,
-                len(file.met),
-            )
+            return (-len(file.met[mutant]) / len(file.seconds) / len(file.met) ** 0.5, len(file.met))
 
-        files = sorted((file for file in self._tests.values() if mutant in file.met), key=about)[
-            :_FILES
-        ]
-        fastest = {
-            file.path: sorted(file.met[mutant], key=file.seconds.__getitem__) for file in files
-        }
+        files = sorted((file for file in self._tests.values() if mutant in file.met), key=about)[:_FILES]
+        fastest = {file.path: sorted(file.met[mutant], key=file.seconds.__getitem__) for file in files}
         chosen: dict[str, set[str]] = {path: set() for path in fastest}
         seconds, count = 0.0, 0
         for turn in range(max(map(len, fastest.values()), default=0)):
             for file in files:
-                if (
-                    turn < len(fastest[file.path])
-                    and count < _TESTS
-                    and (seconds < _SECONDS or not turn)
-                ):
+                if turn < len(fastest[file.path]) and count < _TESTS and (seconds < _SECONDS or not turn):
                     test = fastest[file.path][turn]
                     chosen[file.path].add(test)
                     seconds, count = seconds + file.seconds[test], count + 1
         return {
             file.path: [test for test in file.met[mutant] if test in chosen[file.path]]
-            for file in files if chosen[file.path]
-        }  # fmt: skip
+            for file in files
+            if chosen[file.path]
+        }

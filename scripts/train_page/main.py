@@ -13,8 +13,6 @@ from pathlib import Path
 from transect.domain.errors import FAULTS, MissingDependency, say_fault
 from transect.engine.build_environment import build
 
-__all__ = ["main"]
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # What the page loads of onnxruntime-web: WebAssembly alone.
@@ -37,9 +35,7 @@ def assemble(folder: Path, step: Path | None) -> None:
     """Write all that the page loads below `folder`; `step` is one that is there already."""
     logs = ROOT / "build"
     shutil.copytree(ROOT / "docs" / "train-in-the-browser", folder, dirs_exist_ok=True)
-    shutil.copytree(
-        ROOT / "src" / "runners" / "javascript" / "common", folder / "runner", dirs_exist_ok=True
-    )
+    shutil.copytree(ROOT / "src" / "runners" / "javascript" / "common", folder / "runner", dirs_exist_ok=True)
     browser = Path(_python("runner-browser", logs)).parents[1]
     (folder / "ort").mkdir(exist_ok=True)
     for name in ORT:
@@ -56,9 +52,7 @@ def assemble(folder: Path, step: Path | None) -> None:
 class _Handler(SimpleHTTPRequestHandler):
     """Serves files with the headers that isolate a page: a clock of 5 us instead of 100."""
 
-    extensions_map = SimpleHTTPRequestHandler.extensions_map | {
-        ".mjs": "text/javascript", ".wasm": "application/wasm",
-    }  # fmt: skip
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript", ".wasm": "application/wasm"}
 
     def end_headers(self) -> None:
         """Add the headers."""

@@ -12,8 +12,6 @@ from .processes import DAEMON_ENVIRONMENT, wait_until
 from .slurm_conf import CLUSTER_NAME
 from .state import Folder
 
-__all__ = ["ACCOUNT", "TEMPLATE", "start"]
-
 ACCOUNT = "transect"
 TEMPLATE = ".database-template"
 TIMEOUT_S = 600
@@ -67,12 +65,7 @@ def _start_database(folder: Folder) -> None:
     ]
     with (folder.log / "mariadbd.log").open("a") as log:
         process = subprocess.Popen(
-            argv,
-            env=DAEMON_ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+            argv, env=DAEMON_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     ask = ("mariadb", "--no-defaults", "-S", str(socket), "-e", "select 1")
     answered = wait_until(lambda: process.poll() is not None or _succeeds(*ask), TIMEOUT_S)

@@ -18,11 +18,6 @@ from .processes import Process, call, wait_until
 from .state import Folder, clusters, locked, root
 from .status import Status, status
 
-__all__ = [
-    "down", "down_all", "init_of", "kill_node", "options_of", "restart", "shape", "start_node",
-    "up", "world_of",
-]  # fmt: skip
-
 BOOT_TIMEOUT_S = 1200
 SCRIPT = Path(__file__).parents[1] / "virtual-cluster"
 
@@ -75,10 +70,7 @@ def _start(folder: Folder) -> None:
         raise
     if folder.ready.exists():
         return
-    if folder.failed.exists():
-        reason = folder.failed.read_text()
-    else:
-        reason = daemons.last_line(folder.log / "world.log")
+    reason = folder.failed.read_text() if folder.failed.exists() else daemons.last_line(folder.log / "world.log")
     raise ClusterError(f"cluster {folder.name} did not come up: {reason}")
 
 

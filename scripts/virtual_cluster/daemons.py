@@ -16,11 +16,6 @@ from .options import Node, Options
 from .processes import DAEMON_ENVIRONMENT, gone, wait_until
 from .state import Folder
 
-__all__ = [
-    "daemon", "node_states", "restart_slurmctld", "restart_slurmd", "start_munged",
-    "start_slurmctld", "start_slurmd", "wait_idle",
-]  # fmt: skip
-
 IDLE_TIMEOUT_S = 600
 RESTART_TIMEOUT_S = 300
 
@@ -29,11 +24,7 @@ def daemon(argv: Sequence[str], log: Path, **variables: str) -> None:
     """Start a program that goes to the background by itself; raises ClusterError with its words."""
     with log.open("a") as output:
         code = subprocess.run(
-            argv,
-            env=DAEMON_ENVIRONMENT | variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
+            argv, env=DAEMON_ENVIRONMENT | variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         ).returncode
     if code != 0:
         raise ClusterError(f"{argv[0]} ended with {code}: {last_line(log)}")
@@ -103,9 +94,7 @@ def restart_slurmd(folder: Folder, node: Node) -> None:
 
 def _slurm(*argv: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            argv, env=DAEMON_ENVIRONMENT, capture_output=True, text=True, timeout=120
-        )
+        return subprocess.run(argv, env=DAEMON_ENVIRONMENT, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(argv, 124, "", "no answer")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BadInput", "ClusterError", "NotPossible"]
-
 
 class ClusterError(Exception):
     """Something here failed: exit code 1."""

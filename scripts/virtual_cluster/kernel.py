@@ -6,11 +6,6 @@ import ctypes
 import os
 from pathlib import Path
 
-__all__ = [
-    "ALL_BUT_PID", "MS_BIND", "MS_PRIVATE", "MS_REC", "NEWNET", "NEWPID", "NEW_ALL",
-    "die_with_parent", "mount", "setns", "umount", "unshare",
-]  # fmt: skip
-
 NEWNS = 0x00020000
 NEWUTS = 0x04000000
 NEWIPC = 0x08000000

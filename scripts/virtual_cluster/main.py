@@ -18,8 +18,6 @@ from .shell import shell
 from .state import Folder
 from .status import Status, status
 
-__all__ = ["main"]
-
 EXIT_CODES = """\
 exit codes: 0 done, 1 something failed, 2 bad input, 3 not up, unhealthy or not possible here;
 `shell` returns the exit code of its command.
@@ -44,17 +42,14 @@ def _add_up(add: argparse._SubParsersAction[_Parser], common: _Parser) -> None:
         ("--max-time", default.max_time_min, "time limit of the partitions in minutes"),
     ):
         metavar = "MIN" if option == "--max-time" else "N"
-        up.add_argument(
-            option, type=int, default=value, metavar=metavar, help=f"{text} (default {value})"
-        )
+        up.add_argument(option, type=int, default=value, metavar=metavar, help=f"{text} (default {value})")
     up.add_argument("--accounting", action="store_true", help="run slurmdbd with MariaDB")
     up.add_argument(
         "--link",
         action="append",
         default=[],
         metavar="NAME=RATE[,DELAY]",
-        help="one more interface NAME on every node, such as fast=1gbit,50us;"
-        " NAME= is not shaped; may be repeated",
+        help="one more interface NAME on every node, such as fast=1gbit,50us; NAME= is not shaped; may be repeated",
     )
 
 
@@ -134,10 +129,7 @@ def _down(given: argparse.Namespace, folder: Folder) -> int:
 
 def _shell(given: argparse.Namespace, folder: Folder, argv: Sequence[str]) -> int:
     options = cluster.options_of(folder)
-    if given.node is None:
-        init = cluster.world_of(folder)
-    else:
-        init = cluster.init_of(folder, options.node(given.node))
+    init = cluster.world_of(folder) if given.node is None else cluster.init_of(folder, options.node(given.node))
     return shell(init, argv or [os.environ.get("SHELL", "/bin/sh")])
 
 

@@ -20,8 +20,6 @@ from .options import CONTROL, Link, Node, Options
 from .processes import DAEMON_ENVIRONMENT
 from .state import Folder
 
-__all__ = ["build", "reshape", "uses_switch"]
-
 
 def _enter_network(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
@@ -89,10 +87,7 @@ def _limit_control(folder: Folder, before: Options, link: Link) -> None:
     """Set the control link's rate at both ends of each node's pair."""
     old, new = _token_bucket(before.control), _token_bucket(link)
     for node in before.all_nodes:
-        for device, namespace in (
-            (link.name, folder.network_namespace(node)),
-            (_port(before, link, node), None),
-        ):
+        for device, namespace in ((link.name, folder.network_namespace(node)), (_port(before, link, node), None)):
             lines = [f"qdisc del dev {device} root"] if old else []
             lines += [f"qdisc add dev {device} root {new}"] if new else []
             if lines:
@@ -117,10 +112,7 @@ def _add_bridged(folder: Folder, options: Options, link: Link) -> None:
 
 def _set_addresses(folder: Folder, options: Options, link: Link) -> None:
     for node in options.all_nodes:
-        lines = [
-            f"addr add {options.address(link, node)}/24 dev {link.name}",
-            f"link set dev {link.name} up",
-        ]
+        lines = [f"addr add {options.address(link, node)}/24 dev {link.name}", f"link set dev {link.name} up"]
         _batch("ip", lines, folder.network_namespace(node))
 
 

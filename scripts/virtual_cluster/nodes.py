@@ -20,8 +20,6 @@ from .options import Node
 from .processes import Process, wait_until
 from .state import Folder
 
-__all__ = ["own_sys", "reap_for_ever", "start"]
-
 START_TIMEOUT_S = 300
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from .errors import BadInput
 
-__all__ = ["CONTROL", "LOGIN", "Link", "Node", "Options", "parse_delay_us", "parse_rate_bit_per_s"]
-
 CONTROL = "eth0"
 LOGIN = "login"
 MAX_NODES = 200  # one /24 per link; the login node has the address 254
@@ -32,9 +30,7 @@ def parse_rate_bit_per_s(text: str) -> int:
     """Return a rate such as ``100mbit`` or ``2.5gbit`` in bit/s; raises BadInput."""
     rate = _quantity(text, RATE_UNITS)
     if rate is None or not RATE_RANGE[0] <= rate <= RATE_RANGE[1]:
-        raise BadInput(
-            f"rate {text!r}: expected a number and a unit between 64kbit and 100gbit, such as 1gbit"
-        )
+        raise BadInput(f"rate {text!r}: expected a number and a unit between 64kbit and 100gbit, such as 1gbit")
     return round(rate)
 
 
@@ -42,9 +38,7 @@ def parse_delay_us(text: str) -> float:
     """Return a delay such as ``50us`` or ``1.5ms`` in microseconds; raises BadInput."""
     delay = _quantity(text, DELAY_UNITS_US)
     if delay is None or not DELAY_RANGE_US[0] <= delay <= DELAY_RANGE_US[1]:
-        raise BadInput(
-            f"delay {text!r}: expected a number and a unit between 1us and 1s, such as 50us"
-        )
+        raise BadInput(f"delay {text!r}: expected a number and a unit between 1us and 1s, such as 50us")
     return delay
 
 
@@ -137,8 +131,7 @@ class Options:
                 raise BadInput(f"{option} {value}: expected a whole number from {low} to {high}")
         if self.nodes + self.gpu_nodes > MAX_NODES:
             raise BadInput(
-                f"--nodes {self.nodes} and --gpu-nodes {self.gpu_nodes}: expected {MAX_NODES}"
-                " nodes at most in all"
+                f"--nodes {self.nodes} and --gpu-nodes {self.gpu_nodes}: expected {MAX_NODES} nodes at most in all"
             )
         names = [link.name for link in self.links]
         for name in names:
@@ -151,10 +144,7 @@ class Options:
     def all_nodes(self) -> tuple[Node, ...]:
         """CPU nodes n1, n2, ..., then GPU nodes g1, g2, ..."""
         cpu = [Node(name=f"n{i}", number=i) for i in range(1, self.nodes + 1)]
-        gpu = [
-            Node(name=f"g{i}", number=self.nodes + i, gpus=self.gpus_per_node)
-            for i in range(1, self.gpu_nodes + 1)
-        ]
+        gpu = [Node(name=f"g{i}", number=self.nodes + i, gpus=self.gpus_per_node) for i in range(1, self.gpu_nodes + 1)]
         return (*cpu, *gpu)
 
     @property
@@ -175,9 +165,7 @@ class Options:
         for link in self.all_links:
             if link.name == name:
                 return link
-        raise BadInput(
-            f"link {name!r}: expected one of {', '.join(link.name for link in self.all_links)}"
-        )
+        raise BadInput(f"link {name!r}: expected one of {', '.join(link.name for link in self.all_links)}")
 
     def with_link(self, changed: Link) -> Options:
         """Return these options with one link's shape changed."""

@@ -17,10 +17,6 @@ from typing import Any
 from .errors import BadInput, ClusterError, NotPossible
 from .kernel import ALL_BUT_PID, NEWPID, setns
 
-__all__ = [
-    "DAEMON_ENVIRONMENT", "Process", "call", "children_inside", "enter", "gone", "run", "wait_until",
-]  # fmt: skip
-
 # Daemons get no variable of whoever started the cluster: a SLURM_CONF or LD_LIBRARY_PATH of
 # theirs would reach every job.
 DAEMON_ENVIRONMENT = {
@@ -131,9 +127,7 @@ def enter(descriptor: int, folder: str = "/") -> None:
         os.chdir(folder)
 
 
-def run(
-    init: Process, argv: Sequence[str], timeout_s: float = 300
-) -> subprocess.CompletedProcess[str]:
+def run(init: Process, argv: Sequence[str], timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
     """Run a program in the namespaces of this init and return its output."""
     with children_inside(init) as descriptor:
         return subprocess.run(

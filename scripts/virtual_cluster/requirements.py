@@ -14,8 +14,6 @@ from .kernel import NEW_ALL, unshare
 from .options import Options
 from .processes import DAEMON_ENVIRONMENT
 
-__all__ = ["check", "missing"]
-
 PROGRAMS = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
@@ -43,11 +41,7 @@ def _lacking(programs: dict[str, str]) -> list[str]:
 
 def _namespaces_problem() -> str | None:
     try:
-        subprocess.run(
-            ["true"],
-            preexec_fn=functools.partial(unshare, NEW_ALL),
-            check=True,
-        )
+        subprocess.run(["true"], preexec_fn=functools.partial(unshare, NEW_ALL), check=True)
     except (OSError, subprocess.SubprocessError):
         return "private namespaces, which this kernel or container refuses to root"
     return None

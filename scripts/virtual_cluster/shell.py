@@ -13,11 +13,7 @@ from pathlib import Path
 from .kernel import die_with_parent
 from .processes import Process, children_inside, enter
 
-__all__ = ["shell"]
-
-FORWARDED = {
-    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-}  # fmt: skip
+FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 
 
 def shell(init: Process, argv: Sequence[str]) -> int:

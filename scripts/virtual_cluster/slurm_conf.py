@@ -5,16 +5,6 @@ from __future__ import annotations
 from .options import CONTROL, LOGIN, Link, Options
 from .state import Folder
 
-__all__ = [
-    "CLUSTER_NAME",
-    "cgroup_conf",
-    "gres_conf",
-    "hosts",
-    "slurm_conf",
-    "slurmdbd_conf",
-    "write",
-]
-
 CLUSTER_NAME = "transect"
 
 
@@ -23,8 +13,7 @@ def slurm_conf(folder: Folder, options: Options) -> str:
     login = options.address(options.control)
     nodes = "\n".join(
         f"NodeName={node.name} NodeAddr={options.address(options.control, node)}"
-        f" CPUs={options.cpus} RealMemory={options.memory_mb}"
-        + (f" Gres=gpu:fake:{node.gpus}" if node.gpus else "")
+        f" CPUs={options.cpus} RealMemory={options.memory_mb}" + (f" Gres=gpu:fake:{node.gpus}" if node.gpus else "")
         for node in options.all_nodes
     )
     cpu = ",".join(node.name for node in options.all_nodes if not node.gpus)
@@ -117,8 +106,7 @@ def gres_conf(folder: Folder, options: Options) -> str:
 def cgroup_conf() -> str:
     """Return cgroup.conf."""
     return (
-        "# No plug-in here uses cgroups, but slurmd ends when it cannot tell their version.\n"
-        "CgroupPlugin=cgroup/v1\n"
+        "# No plug-in here uses cgroups, but slurmd ends when it cannot tell their version.\nCgroupPlugin=cgroup/v1\n"
     )
 
 

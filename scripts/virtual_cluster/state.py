@@ -15,9 +15,6 @@ from .errors import BadInput, NotPossible
 from .options import Node, Options
 from .processes import Process
 
-__all__ = ["Folder", "clusters", "locked", "root"]
-
-# A Unix socket's path has 107 bytes; the longest here is "/run/munge.sock.lock".
 MAX_PATH = 85
 
 
@@ -39,9 +36,7 @@ class Folder:
     def of(cls, name: str) -> Folder:
         """Return the folder of a cluster by name; raises BadInput."""
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", name):
-            raise BadInput(
-                f"--name {name!r}: expected 1 to 32 of a-z, 0-9 and '-', not beginning with '-'"
-            )
+            raise BadInput(f"--name {name!r}: expected 1 to 32 of a-z, 0-9 and '-', not beginning with '-'")
         path = root() / name
         if len(os.fsencode(path)) > MAX_PATH:
             raise BadInput(

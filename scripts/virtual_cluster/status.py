@@ -11,8 +11,6 @@ from .options import Options
 from .processes import run
 from .state import Folder
 
-__all__ = ["Status", "status"]
-
 ANSWER_S = 120
 ILL = ("down", "fail", "drain", "unk", "inval", "err")
 

@@ -13,8 +13,6 @@ from .options import Link
 from .processes import DAEMON_ENVIRONMENT, Process, gone, wait_until
 from .state import Folder
 
-__all__ = ["build", "carries", "program", "reshape", "running", "start", "stop"]
-
 SOURCE = Path(__file__).with_name("switch.c")
 
 
@@ -28,9 +26,7 @@ def build(folder: Folder) -> None:
     target = program(folder)
     if target.exists():
         return
-    done = subprocess.run(
-        ["cc", "-O2", "-o", str(target), str(SOURCE)], capture_output=True, text=True
-    )
+    done = subprocess.run(["cc", "-O2", "-o", str(target), str(SOURCE)], capture_output=True, text=True)
     if done.returncode != 0:
         raise ClusterError(f"cc cannot compile {SOURCE}: {done.stderr.strip()}")
 
@@ -71,12 +67,7 @@ def start(folder: Folder, link: Link, namespaces: Sequence[Path]) -> None:
     log.unlink(missing_ok=True)
     with log.open("w") as output:
         process = subprocess.Popen(
-            [
-                str(program(folder)),
-                str(_shape_file(folder, link)),
-                link.name,
-                *map(str, namespaces),
-            ],
+            [str(program(folder)), str(_shape_file(folder, link)), link.name, *map(str, namespaces)],
             env=DAEMON_ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -86,9 +77,7 @@ def start(folder: Folder, link: Link, namespaces: Sequence[Path]) -> None:
         )
     ready = wait_until(lambda: "ready" in log.read_text() or process.poll() is not None, 300)
     if not ready or process.poll() is not None:
-        raise ClusterError(
-            f"link {link.name}: the software switch failed: {log.read_text().strip()}"
-        )
+        raise ClusterError(f"link {link.name}: the software switch failed: {log.read_text().strip()}")
 
 
 def _pid_inside(folder: Folder, link: Link) -> int:

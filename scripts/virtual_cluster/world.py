@@ -15,8 +15,6 @@ from .options import LOGIN, Options
 from .processes import Process, gone, wait_until
 from .state import Folder
 
-__all__ = ["make"]
-
 
 def make(folder: Folder) -> NoReturn:
     """Become a world: its first process stays until it is killed, and all in it dies with it."""

@@ -60,9 +60,7 @@ class _Sacct:
         from transect.domain.terminal import say
 
         cls.silent_until = time.monotonic() + _SACCT_AGAIN_S
-        text = (
-            "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is "
-        )
+        text = "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is "
         say(f"[transect] {text}asked again in {_SACCT_AGAIN_S} s")
 
 
@@ -175,7 +173,7 @@ class Executor(SlurmExecutor):
     """The Slurm executor, with nothing lost and nothing run twice."""
 
     def __post_init__(self, test_mode: bool = False) -> None:
-        from transect.engine import slurm_run
+        from transect.engine import scheduler
         from transect.engine.submissions import SUBMISSIONS
 
         self._ending = threading.Event()
@@ -183,7 +181,7 @@ class Executor(SlurmExecutor):
         self._lost: dict[str, float] = {}
         self._asked: list[Any] = []
         settings = self.workflow.executor_settings
-        if not slurm_run.accounting():
+        if not scheduler.accounting():
             # sacct may be installed without a database: asked in vain, the stock plug-in drops
             # its active jobs and waits for ever.
             # https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/38
@@ -210,9 +208,7 @@ class Executor(SlurmExecutor):
         # Slurm keeps their names in small letters.
         known = sorted((associations() if account else None) or ())
         if known and account.lower() not in known:
-            raise WorkflowError(
-                f"account {account} is none of yours, which are: {', '.join(known)}"
-            )
+            raise WorkflowError(f"account {account} is none of yours, which are: {', '.join(known)}")
         yield f" -A {shlex.quote(account)}" if account else ""
 
     def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
@@ -278,16 +274,14 @@ class Executor(SlurmExecutor):
             if not await self._forgotten(job):
                 yield job
         pause = self.workflow.executor_settings.slowest_poll
-        self.next_seconds_between_status_checks = min(
-            self.next_seconds_between_status_checks or pause, pause
-        )
+        self.next_seconds_between_status_checks = min(self.next_seconds_between_status_checks or pause, pause)
 
     async def _forgotten(self, job: Any) -> bool:
         """Fail a job that Slurm has not known for five minutes, though it answers."""
-        from transect.engine import slurm_run
+        from transect.engine import scheduler
 
         name = job.external_jobid
-        if name in _named or await asyncio.to_thread(slurm_run.known, name):
+        if name in _named or await asyncio.to_thread(scheduler.known, name):
             self._lost.pop(job.external_jobid, None)
             return False
         since = self._lost.setdefault(job.external_jobid, time.monotonic())

@@ -93,14 +93,11 @@ def batch_of(workload: str, ranks: int) -> int:
 def study_text(given: argparse.Namespace) -> str:
     """Return the study's text."""
     grids = [
-        GRID.format(workload=name, ranks=given.ranks, workers=given.ranks - 1,
-                    batch=batch_of(name, given.ranks))
+        GRID.format(workload=name, ranks=given.ranks, workers=given.ranks - 1, batch=batch_of(name, given.ranks))
         for name in given.workloads
-    ]  # fmt: skip
+    ]
     workloads = [f"  {name}: {{epochs: {given.epochs}}}" for name in given.workloads]
-    return STUDY.format(
-        repeats=given.repeats, grids="\n".join(grids), workloads="\n".join(workloads)
-    )
+    return STUDY.format(repeats=given.repeats, grids="\n".join(grids), workloads="\n".join(workloads))
 
 
 def name_of(cell: dict[str, Any], ranks: int) -> str:
@@ -134,8 +131,11 @@ def show(found: dict[Key, list[dict[str, float]]]) -> None:
     )
     for (workload, framework, way), runs in sorted(found.items()):
         times = [run["time_to_quality"] for run in runs if "time_to_quality" in run]
-        base = [run["time_to_quality"] for run in found.get((workload, framework, "all-reduce"), ())
-                if "time_to_quality" in run]  # fmt: skip
+        base = [
+            run["time_to_quality"]
+            for run in found.get((workload, framework, "all-reduce"), ())
+            if "time_to_quality" in run
+        ]
         took = f"{statistics.median(times):8.3f} s" if times else "         -"
         over = ""
         if times and base:
@@ -149,9 +149,7 @@ def show(found: dict[Key, list[dict[str, float]]]) -> None:
         late = [run["staleness_p95"] for run in runs if "staleness_p95" in run]
         told = f"{statistics.median(stale):g}" if stale else ""
         told += f" ({statistics.median(late):g})" if late else ""
-        print(
-            f"{workload:11s} {framework:15s} {way:28s} {took}  {over:24s} {accuracy:8.3f}  {told}"
-        )
+        print(f"{workload:11s} {framework:15s} {way:28s} {took}  {over:24s} {accuracy:8.3f}  {told}")
 
 
 def main() -> int:
@@ -172,12 +170,24 @@ def main() -> int:
         plugin = PLUGIN.replace("FACTOR - 1", f"{given.slow} - 1")
         (folder / "plugins" / "one_slow.py").write_text(plugin)
         (folder / "study.yaml").write_text(study_text(given))
-        command = [sys.executable, "-m", "snakemake", "--profile", "profiles/local", "--config",
-                   f"study={folder / 'study.yaml'}", f"results={folder / 'results'}"]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--profile",
+            "profiles/local",
+            "--config",
+            f"study={folder / 'study.yaml'}",
+            f"results={folder / 'results'}",
+        ]
         ran = subprocess.run(
-            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-            capture_output=True, text=True, timeout=6 * 3600,
-        )  # fmt: skip
+            command,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            timeout=6 * 3600,
+        )
         if ran.returncode:
             print(ran.stdout[-3000:], ran.stderr[-3000:])
             return 1

@@ -39,9 +39,7 @@ STUDY: dict[str, Any] = {
     "workloads": {"iris-mlp-ce": {"epochs": 1}},
     "train": {
         "repeats": MANY,
-        "grids": [
-            {"workloads": ["iris-mlp-ce"], "frameworks": ["numpy"], "strategies": ["single"]}
-        ],
+        "grids": [{"workloads": ["iris-mlp-ce"], "frameworks": ["numpy"], "strategies": ["single"]}],
     },
 }
 # Functions that the runner calls by these names, where they are looked up.
@@ -137,8 +135,10 @@ def block_run(file: Path, results: Path, variables: dict[str, str], *argv: str) 
     start = time.monotonic()
     subprocess.run(
         [sys.executable, *command, "--block", str(file), "--results", str(results)],
-        env=variables, stderr=subprocess.DEVNULL, check=True,
-    )  # fmt: skip
+        env=variables,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
     return time.monotonic() - start
 
 
@@ -158,11 +158,7 @@ def runner_share(runs: int, folder: Path, against: Path | None) -> None:
     added: dict[str, list[float]] = {name: [] for name in checkouts}
     payloads: dict[str, list[float]] = {name: [] for name in checkouts}
     variables = {
-        name: kept
-        | {
-            "PYTHONPATH": str(path / "src"),
-            "PYTHONPYCACHEPREFIX": str(folder / f"byte-code-{number}"),
-        }
+        name: kept | {"PYTHONPATH": str(path / "src"), "PYTHONPYCACHEPREFIX": str(folder / f"byte-code-{number}")}
         for number, (name, path) in enumerate(checkouts.items())
     }
     for turn in range(runs + 1):
@@ -176,9 +172,7 @@ def runner_share(runs: int, folder: Path, against: Path | None) -> None:
                 apart = {count: walls[count] - sum(seconds[count]) for count in files}
                 payloads[name].append(statistics.median(seconds[MANY]))
                 added[name].append((apart[MANY] - apart[FEW]) / (MANY - FEW))
-    print(
-        f"\none train cell, slope from {FEW} to {MANY} in a block, {runs} runs: median (quartiles)"
-    )
+    print(f"\none train cell, slope from {FEW} to {MANY} in a block, {runs} runs: median (quartiles)")
     for name in checkouts:
         print(f"  {'added by the runner, ' + name:40s} {spread(added[name])}")
         print(f"  {'payload_s':40s} {spread(payloads[name])}")
@@ -207,9 +201,7 @@ def snakemake_share(runs: int, folder: Path) -> None:
                 walls[jobs].append(seconds)
     few, many = JOBS
     slopes = [(b - a) / (many - few) for a, b in zip(walls[few], walls[many], strict=True)]
-    print(
-        f"\nSnakemake's own, bare `touch` jobs one after another, {runs} pairs of {few} and {many}:"
-    )
+    print(f"\nSnakemake's own, bare `touch` jobs one after another, {runs} pairs of {few} and {many}:")
     print(f"  {'per job':40s} {spread(slopes)}")
     start = [a - few * slope for a, slope in zip(walls[few], slopes, strict=True)]
     print(f"  {'once per call':40s} {spread(start)}")

@@ -45,7 +45,7 @@ MODELS: tuple[dict[str, int | str], ...] = (
     {"implementation": "numba"},
     {"implementation": "go"},
     {"implementation": "numpy"},
-)  # fmt: skip
+)
 LOGS = Path(tempfile.gettempdir()) / f"bench-docking-{os.getpid()}"
 
 
@@ -60,8 +60,7 @@ def python_of(environment: str) -> Path:
 def measure(options: dict[str, int | str], threads: int) -> Run:
     """Run one model once, in a process of its own."""
     benchmark = BENCHMARKS.get("docking-probe")
-    cell = Cell.of(stage="bench", benchmark="docking-probe", threads=threads,
-                   options=tuple(sorted(options.items())))  # fmt: skip
+    cell = Cell.of(stage="bench", benchmark="docking-probe", threads=threads, options=tuple(sorted(options.items())))
     python = python_of(str(benchmark.environment_of(cell)))
     argv = benchmark.command(cell, LOGS, str(python), [])
     log = LOGS / "run.log"
@@ -88,19 +87,17 @@ def minibude(deck: str, poses: int, threads: int) -> float | None:
     if program is None or not deck:
         return None
     argv = [program, "-i", "8", "-n", str(poses), "-p", "all", "--deck", deck]
-    kept = os.environ | {
-        "OMP_NUM_THREADS": str(threads),
-        "OMP_PROC_BIND": "close",
-        "OMP_PLACES": "cores",
-    }
+    kept = os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
     log = LOGS / "minibude.log"
     with log.open("w") as stream:
         subprocess.run(argv, env=kept, stdout=stream, stderr=subprocess.STDOUT, check=False)
     times = [
         metric.value * 1e6 / poses
-        for run in ingest([log], "minibude") if run.status is RunStatus.OK
-        for metric in run.metrics if metric.name == "minimum_time"
-    ]  # fmt: skip
+        for run in ingest([log], "minibude")
+        if run.status is RunStatus.OK
+        for metric in run.metrics
+        if metric.name == "minimum_time"
+    ]
     return min(times, default=None)
 
 
@@ -126,9 +123,7 @@ def main() -> int:
                 theirs.append(own)
             for options in MODELS:
                 name = " ".join(str(value) for value in options.values())
-                run = measure(
-                    options | {"poses": given.poses, "deck": given.deck or "medium"}, threads
-                )
+                run = measure(options | {"poses": given.poses, "deck": given.deck or "medium"}, threads)
                 found = {metric.name: metric.value for metric in run.metrics}
                 if run.status is RunStatus.OK:
                     times[name].append(found["pose-time_best"] * 1e9)
@@ -142,19 +137,17 @@ def main() -> int:
         first = min((statistics.median(values) for values in times.values()), default=1.0)
         for name, values in sorted(times.items(), key=lambda one: statistics.median(one[1])):
             time, rate = statistics.median(values), statistics.median(rates[name])
-            print(
-                f"{name:34s} {time / 1e3:9.3f} {time / first:10.2f} {rate:9.1f} {rate / top:8.2f}"
-            )
+            print(f"{name:34s} {time / 1e3:9.3f} {time / first:10.2f} {rate:9.1f} {rate / top:8.2f}")
         for name, why in missing.items():
             print(f"{name:34s} {why}")
         if theirs:
             best = min(statistics.median(v) for k, v in times.items() if k.startswith("openmp"))
-            print(f"miniBUDE's OpenMP build: {statistics.median(theirs) / 1e3:.3f} us/pose; "
-                  f"ours is {statistics.median(theirs) / best:.2f} of its speed")  # fmt: skip
-        else:
             print(
-                "miniBUDE's OpenMP build: skipped, omp-bude is not on PATH or no --deck was given"
+                f"miniBUDE's OpenMP build: {statistics.median(theirs) / 1e3:.3f} us/pose; "
+                f"ours is {statistics.median(theirs) / best:.2f} of its speed"
             )
+        else:
+            print("miniBUDE's OpenMP build: skipped, omp-bude is not on PATH or no --deck was given")
     shutil.rmtree(LOGS)
     return 1 if wrong else 0
 

@@ -26,8 +26,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from checkouts import Checkout
 
-_EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi-bcast-reduce", "mpi-overlap-bcast", "mpi-overlap",
-          "mpi-hierarchical", "mpi-pipeline")  # fmt: skip
+_EVERY = (
+    "mpi-allreduce",
+    "mpi-sendrecv",
+    "mpi-bcast-reduce",
+    "mpi-overlap-bcast",
+    "mpi-overlap",
+    "mpi-hierarchical",
+    "mpi-pipeline",
+)
 _OF_TORCH = ("ddp-gloo", "fsdp", "torch-pipeline")
 # Steps that are nearer than this have no order.
 _APART = 0.1
@@ -45,11 +52,18 @@ def study_text(given: argparse.Namespace) -> str:
         ]
     return "\n".join(
         [
-            "name: forecast", "limits: {seconds: 300, repeats_if_disturbed: 0}",
-            f"workloads: {{{given.workload}: {{epochs: {given.epochs}}}}}", "profile: {samples: 40}",
-            "forecast: {grids: [{}]}", "train:", f"  repeats: {given.repeats}", "  grids:", *grids, "",
+            "name: forecast",
+            "limits: {seconds: 300, repeats_if_disturbed: 0}",
+            f"workloads: {{{given.workload}: {{epochs: {given.epochs}}}}}",
+            "profile: {samples: 40}",
+            "forecast: {grids: [{}]}",
+            "train:",
+            f"  repeats: {given.repeats}",
+            "  grids:",
+            *grids,
+            "",
         ]
-    )  # fmt: skip
+    )
 
 
 def number(record: dict[str, Any], name: str) -> float:
@@ -64,9 +78,8 @@ def rows(checkout: Checkout) -> list[dict[str, Any]]:
     for told in checkout.records("forecast", "forecast").values():
         cell = {key: value for key, value in told["cell"].items() if key not in ("stage", "repeat")}
         same = [
-            one for one in trained
-            if {k: v for k, v in one["cell"].items() if k not in ("stage", "repeat")} == cell
-        ]  # fmt: skip
+            one for one in trained if {k: v for k, v in one["cell"].items() if k not in ("stage", "repeat")} == cell
+        ]
         ok = [one for one in same if one["status"] == "ok"]
         if told["status"] != "ok" or not ok:
             why = told["message"] or (same[0]["message"] if same else "no training")
@@ -74,13 +87,14 @@ def rows(checkout: Checkout) -> list[dict[str, Any]]:
             continue
         found.append(
             {
-                "framework": cell["framework"], "strategy": cell["strategy"],
+                "framework": cell["framework"],
+                "strategy": cell["strategy"],
                 "predicted": number(told, "predicted_step_time"),
                 "measured": statistics.median(number(one, "step_time") for one in ok),
                 "before": all(told["ended"] <= one["started"] for one in ok),
                 "disturbed": any(one["details"].get("disturbed") for one in ok),
             }
-        )  # fmt: skip
+        )
     return sorted(found, key=lambda row: (row["framework"], row["measured"]))
 
 

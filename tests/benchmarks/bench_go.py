@@ -72,11 +72,7 @@ while todo:
             files[path] = os.path.getsize(path)
 print(json.dumps([len(files), sum(files.values())]))
 """
-NEEDS = {
-    "numpy": ["numpy"],
-    "torch": ["torch", "numpy"],
-    "tensorflow": ["tensorflow-cpu", "tensorflow", "numpy"],
-}
+NEEDS = {"numpy": ["numpy"], "torch": ["torch", "numpy"], "tensorflow": ["tensorflow-cpu", "tensorflow", "numpy"]}
 # What the worker itself imports.
 WORKER = ["pydantic", "psutil"]
 
@@ -98,9 +94,7 @@ def begin(command: list[str], threads: int) -> tuple[subprocess.Popen[str], int]
     """Start a rank; return it with what it holds when it says that it is ready."""
     variables = {**os.environ, **thread_variables(threads), "PYTHONPATH": str(ROOT / "src")}
     variables |= {"TF_CPP_MIN_LOG_LEVEL": "2", "TRANSECT_STARTED_AT": str(time.time())}
-    process = subprocess.Popen(
-        command, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    process = subprocess.Popen(command, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None
     said = []
     for line in process.stdout:
@@ -114,16 +108,13 @@ def begin(command: list[str], threads: int) -> tuple[subprocess.Popen[str], int]
     raise RuntimeError(f"{command} never began to train:\n{''.join(said[-20:])}")
 
 
-def train(
-    name: str, case: tuple[str, int, int, int], folder: Path, programs: dict[str, str]
-) -> Run:
+def train(name: str, case: tuple[str, int, int, int], folder: Path, programs: dict[str, str]) -> Run:
     """Let one contender train one case."""
     workload, batch, threads, epochs = case
     rule = WORKLOADS.get(workload).defaults.model_copy(update={"batch": batch, "epochs": epochs})
     cell = Cell.of(
-        stage="train", workload=workload, framework=name, strategy="single", batch=batch,
-        threads=threads, repeat=0,
-    )  # fmt: skip
+        stage="train", workload=workload, framework=name, strategy="single", batch=batch, threads=threads, repeat=0
+    )
     data = folder / f"{workload}-{epochs}"
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         out = Path(temporary)
@@ -133,13 +124,19 @@ def train(
         if command is not None:
             plan = write_trainer_plan(cell, rule, data, files)
         else:
-            spec = {
-                "cell": cell.model_dump(mode="json"),
-                "parameters": rule.model_dump(mode="json"),
-            }
+            spec = {"cell": cell.model_dump(mode="json"), "parameters": rule.model_dump(mode="json")}
             (out / "spec.json").write_text(json.dumps(spec))
-            command = [programs[name], "-m", "transect.stages.train.worker", "--spec", str(out / "spec.json"),
-                       "--data", str(data), "--out", str(out)]  # fmt: skip
+            command = [
+                programs[name],
+                "-m",
+                "transect.stages.train.worker",
+                "--spec",
+                str(out / "spec.json"),
+                "--data",
+                str(data),
+                "--out",
+                str(out),
+            ]
         process, rest = begin(command, threads)
         said, _ = process.communicate()
         if process.returncode:
@@ -153,34 +150,25 @@ def train(
         told = facts["strategy"].get("input", {})
         return Run(
             step=float(np.median(series["step"][WARMUP:])),
-            start=facts["startup_s"] + float(series["step"][0]), rest=rest,
-            peak=facts["peak_memory_bytes"], losses=series["loss"][:HEAD],
+            start=facts["startup_s"] + float(series["step"][0]),
+            rest=rest,
+            peak=facts["peak_memory_bytes"],
+            losses=series["loss"][:HEAD],
             hidden=told["hidden_s"] / told["preparing_s"] if told.get("preparing_s") else float("nan"),
             libraries=facts["libraries"],
-        )  # fmt: skip
+        )
 
 
-def prepare(
-    python: str, folder: Path, cases: tuple[tuple[str, int, int, int], ...] = CASES
-) -> None:
+def prepare(python: str, folder: Path, cases: tuple[tuple[str, int, int, int], ...] = CASES) -> None:
     """Run the data stage once for each workload and number of epochs."""
     for workload, epochs in {(case[0], case[3]) for case in cases}:
         values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
         used = ("batch", "epochs", "test_fraction", "dataset_options")
-        spec = {"workload": workload, "seed": 20261120, "repeats": 1,
-                "parameters": {key: values[key] for key in used}}  # fmt: skip
+        spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
         out = folder / f"{workload}-{epochs}"
         out.mkdir()
         (out / "spec.json").write_text(json.dumps(spec))
-        command = [
-            python,
-            "-m",
-            "transect.stages.data.worker",
-            "--spec",
-            str(out / "spec.json"),
-            "--out",
-            str(out),
-        ]
+        command = [python, "-m", "transect.stages.data.worker", "--spec", str(out / "spec.json"), "--out", str(out)]
         subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
 
 
@@ -190,15 +178,9 @@ def installed(name: str, python: str) -> tuple[int, int]:
         program = Path(python).parent / FRAMEWORKS.get(name).program
         files = [program]
         if name == "go-openblas":
-            files += (
-                Path(python)
-                .parents[1]
-                .glob("lib/python*/site-packages/scipy_openblas32/lib/lib*.so")
-            )
+            files += Path(python).parents[1].glob("lib/python*/site-packages/scipy_openblas32/lib/lib*.so")
         return len(files), sum(file.stat().st_size for file in files)
-    done = subprocess.run(
-        [python, "-c", FILES, *NEEDS[name], *WORKER], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([python, "-c", FILES, *NEEDS[name], *WORKER], capture_output=True, text=True, check=True)
     own = list((ROOT / "src" / "transect").rglob("*.py"))
     count, size = json.loads(done.stdout)
     return count + len(own), size + sum(path.stat().st_size for path in own)

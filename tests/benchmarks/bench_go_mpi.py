@@ -47,30 +47,38 @@ def compile_both(folder: Path, programs: Path) -> tuple[str, str]:
         shutil.copy(one, work)
     # Go compiles no C outside of a module's folder.
     (work / "go.mod").write_text(
-        "module turns\n\ngo 1.26\n\nrequire transect-trainer-go v0.0.0\n\n"
-        f"replace transect-trainer-go => {module}\n"
+        f"module turns\n\ngo 1.26\n\nrequire transect-trainer-go v0.0.0\n\nreplace transect-trainer-go => {module}\n"
     )
     subprocess.run(
-        ["go", "build", "-tags", "mpi", "-o", go, "."], cwd=work, check=True, env=os.environ | {
-            "CC": mpicc, "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2", "GOCACHE": str(folder / "cache"),
+        ["go", "build", "-tags", "mpi", "-o", go, "."],
+        cwd=work,
+        check=True,
+        env=os.environ
+        | {
+            "CC": mpicc,
+            "CGO_ENABLED": "1",
+            "CGO_CFLAGS": "-O2",
+            "GOCACHE": str(folder / "cache"),
             "GOFLAGS": "-mod=mod",
         },
-    )  # fmt: skip
+    )
     return c, go
 
 
-def start(
-    command: list[str], where: str, given: argparse.Namespace, programs: Path, times: Times
-) -> None:
+def start(command: list[str], where: str, given: argparse.Namespace, programs: Path, times: Times) -> None:
     """Run the ranks; add what they print."""
     prefix = [*mpiexec_prefix(str(programs / "mpiexec")), "-n", str(given.ranks)]
     over = given.ranks > len(os.sched_getaffinity(0))
     prefix += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"] if over else ["--bind-to", "core"]
     numbers = [str(given.turns), str(given.seconds), *map(str, given.bytes)]
     run = subprocess.run(
-        [*prefix, *command, *numbers], text=True, check=True, stdout=subprocess.PIPE, timeout=900,
+        [*prefix, *command, *numbers],
+        text=True,
+        check=True,
+        stdout=subprocess.PIPE,
+        timeout=900,
         env=os.environ | {"GOMAXPROCS": str(given.threads)},
-    )  # fmt: skip
+    )
     for line in run.stdout.splitlines():
         told = json.loads(line)
         times[where, told["program"], told["kind"], told["bytes"]].append(told["seconds"])
@@ -78,20 +86,17 @@ def start(
 
 def show(times: Times, given: argparse.Namespace) -> None:
     """Print a table for each way to compare."""
-    empty = statistics.median(
-        one for key, several in times.items() if key[2] == "empty call" for one in several
-    )
+    empty = statistics.median(one for key, several in times.items() if key[2] == "empty call" for one in several)
     print(f"\nan empty call through cgo: {1e6 * empty:.3f} us")
     for where in ("one process", "own programs"):
         print(f"\n{where}, {given.ranks} ranks, median us")
-        print(
-            "     bytes  C allreduce Go allreduce  Go/C  C via root Go via root  Go/C  root/collective (Go)"
-        )
+        print("     bytes  C allreduce Go allreduce  Go/C  C via root Go via root  Go/C  root/collective (Go)")
         for size in given.bytes:
             c, go, c_root, go_root = (
                 statistics.median(times[where, program, kind, size])
-                for kind in ("allreduce", "through-root") for program in ("C", "Go")
-            )  # fmt: skip
+                for kind in ("allreduce", "through-root")
+                for program in ("C", "Go")
+            )
             print(
                 f"{size:10d} {1e6 * c:12.2f} {1e6 * go:12.2f} {go / c:5.3f} {1e6 * c_root:11.2f} "
                 f"{1e6 * go_root:11.2f} {go_root / c_root:5.3f} {go_root / go:10.3f}"
@@ -119,11 +124,7 @@ def main() -> None:
             start([c], "own programs", given, programs, times)
             start([go, "alone"], "own programs", given, programs, times)
         # Go leaves folders of its modules that may not be written.
-        subprocess.run(
-            ["go", "clean", "-cache"],
-            env=os.environ | {"GOCACHE": str(folder / "cache")},
-            check=True,
-        )
+        subprocess.run(["go", "clean", "-cache"], env=os.environ | {"GOCACHE": str(folder / "cache")}, check=True)
     show(times, given)
 
 

@@ -37,13 +37,18 @@ def table(case: tuple[str, int, int, int], runs: dict[str, list[Run]]) -> bool:
         peak = statistics.median(one.peak for one in own)
         off = float(np.abs(own[0].losses[head] - runs["numpy"][0].losses[head]).max())
         agree &= off < 1e-3
-        print(f"{workload:15s} batch {batch} threads {threads}  {name:11s} step {1e3 * step:9.2f} ms"
-              f"  peak {peak / 1e6:7.1f} MB  losses off {off:.1e}")  # fmt: skip
+        print(
+            f"{workload:15s} batch {batch} threads {threads}  {name:11s} step {1e3 * step:9.2f} ms"
+            f"  peak {peak / 1e6:7.1f} MB  losses off {off:.1e}"
+        )
     for other in CONTENDERS[1:]:
         pairs = zip(runs["go-gorgonia"], runs[other], strict=True)
         ratios = [own.step / its.step for own, its in pairs]
-        print(f"{workload:15s} batch {batch} threads {threads}  go-gorgonia / {other}:"
-              f" {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)  # fmt: skip
+        print(
+            f"{workload:15s} batch {batch} threads {threads}  go-gorgonia / {other}:"
+            f" {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+            flush=True,
+        )
     return agree
 
 

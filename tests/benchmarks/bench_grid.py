@@ -171,8 +171,12 @@ class Workflow:
             # Waited for by hand: what it used itself, and no other child.
             run = subprocess.Popen(
                 [*argv, *arguments, *self.arguments],
-                cwd=self.folder, env=self.environment, stdout=said, stderr=said, text=True,
-            )  # fmt: skip
+                cwd=self.folder,
+                env=self.environment,
+                stdout=said,
+                stderr=said,
+                text=True,
+            )
             _, status, used = os.wait4(run.pid, 0)
             wall = time.perf_counter() - start
             run.returncode = os.waitstatus_to_exitcode(status)
@@ -186,9 +190,7 @@ class Workflow:
         """Count the outputs that Snakemake would still make."""
         snakemake = str(Path(sys.executable).parent / "snakemake")
         argv = [snakemake, "--profile", "profiles/local", "--summary", *self.arguments]
-        run = subprocess.run(
-            argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True
-        )
+        run = subprocess.run(argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True)
         rows = [line.split("\t") for line in run.stdout.splitlines()[1:]]
         return sum(row[-1] != "no update" for row in rows if len(row) > 3)
 
@@ -246,11 +248,17 @@ def finish_transect(grid: Workflow) -> None:
         job = load_job(planned.spec, plan.paths)
         fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
         record = Record(
-            study="grid", stage=planned.cell.stage, cell=planned.cell, cell_id=planned.id,
-            status=Status.OK, fingerprint=fingerprint, inputs=inputs,
-            started="2026-01-01T00:00:00.000+00:00", ended="2026-01-01T00:00:01.000+00:00",
+            study="grid",
+            stage=planned.cell.stage,
+            cell=planned.cell,
+            cell_id=planned.id,
+            status=Status.OK,
+            fingerprint=fingerprint,
+            inputs=inputs,
+            started="2026-01-01T00:00:00.000+00:00",
+            ended="2026-01-01T00:00:01.000+00:00",
             parameters=planned.spec.get("parameters", {}),
-        )  # fmt: skip
+        )
         job.folder.mkdir(parents=True)
         job.spec_file.write_text(json.dumps(planned.spec))
         # Not synced to disk: there are thousands, and nobody pulls the plug.

@@ -72,9 +72,13 @@ def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
 
 
 EXCHANGEABLE: dict[str, Noise] = {
-    "lognormal": _lognormal, "shared by a run": _shared, "heavy tail": _heavy, "disturbed runs": _outliers,
-    "two states": _two_states, "missing results": _missing,
-}  # fmt: skip
+    "lognormal": _lognormal,
+    "shared by a run": _shared,
+    "heavy tail": _heavy,
+    "disturbed runs": _outliers,
+    "two states": _two_states,
+    "missing results": _missing,
+}
 OTHERS: dict[str, Noise] = {"autocorrelated": _autocorrelated, "drift": _drift}
 
 
@@ -86,9 +90,7 @@ def alarms(logs: np.ndarray) -> set[tuple[int, int]]:
     return {(one.series, one.at) for one in found}
 
 
-def row(
-    noise: Noise, cells: int, runs: int, studies: int, seed: int
-) -> tuple[float, float, float, float]:
+def row(noise: Noise, cells: int, runs: int, studies: int, seed: int) -> tuple[float, float, float, float]:
     """Return the shares of histories with a false alarm, with a step found in one cell, in its stage, and extra."""
     rng = np.random.default_rng(seed)
     at = runs // 2
@@ -118,19 +120,18 @@ def main() -> int:
     # Three standard errors above the level are no chance.
     most = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / given.studies)
     began = time.perf_counter()
-    print(
-        f"{'noise':18} {'cells':>6} {'runs':>5} {'false':>7} {'cell':>6} {'stage':>6} {'others':>7}"
-    )
+    print(f"{'noise':18} {'cells':>6} {'runs':>5} {'false':>7} {'cell':>6} {'stage':>6} {'others':>7}")
     for name, noise in (EXCHANGEABLE | OTHERS).items():
         for cells in given.cells:
             for runs in given.runs:
                 false, single, whole, extra = row(noise, cells, runs, given.studies, given.seed)
                 wrong += name in EXCHANGEABLE and false > most
-                print(f"{name:18} {cells:6} {runs:5} {false:7.1%} {single:6.0%} {whole:6.0%} {extra:7.1%}",
-                      flush=True)  # fmt: skip
-    print(f"false: histories without a change in which one is told (at most {LEVEL:.0%} where runs are exchangeable); "
-          "cell: a step of 20 % in one cell is found, within a run; stage: one of 10 % in all cells; others: with a step in one "
-          f"cell, one is told in another; {given.studies} histories a row, {time.perf_counter() - began:.0f} s")  # fmt: skip
+                print(f"{name:18} {cells:6} {runs:5} {false:7.1%} {single:6.0%} {whole:6.0%} {extra:7.1%}", flush=True)
+    print(
+        f"false: histories without a change in which one is told (at most {LEVEL:.0%} where runs are exchangeable); "
+        "cell: a step of 20 % in one cell is found, within a run; stage: one of 10 % in all cells; others: with a step in one "
+        f"cell, one is told in another; {given.studies} histories a row, {time.perf_counter() - began:.0f} s"
+    )
     return 1 if wrong else 0
 
 

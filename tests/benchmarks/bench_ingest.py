@@ -34,16 +34,14 @@ ROW = (
 
 def training_lines(rng: random.Random) -> str:
     return "".join(
-        f"[{rng.randrange(8)}] step {i} loss {rng.random():.6f} "
-        f"images/sec {rng.random() * 1e4:.1f} lr 0.1\n"
+        f"[{rng.randrange(8)}] step {i} loss {rng.random():.6f} images/sec {rng.random() * 1e4:.1f} lr 0.1\n"
         for i in range(10_000)
     )
 
 
 def progress_lines(rng: random.Random) -> str:
     return "".join(
-        f"Column={i:09d} Fraction={rng.random() * 100:4.1f}% Gflops={rng.random() * 1e4:.3e}\n"
-        for i in range(10_000)
+        f"Column={i:09d} Fraction={rng.random() * 100:4.1f}% Gflops={rng.random() * 1e4:.3e}\n" for i in range(10_000)
     )
 
 
@@ -74,10 +72,7 @@ def osu_tables(rng: random.Random) -> str:
     tables = []
     for _ in range(400):
         time = rng.random() + 1
-        rows = (
-            row.format(2**k, time * 2**k, time * 2**k - 0.5, time * 2**k + 0.5, 1000)
-            for k in range(20)
-        )
+        rows = (row.format(2**k, time * 2**k, time * 2**k - 0.5, time * 2**k + 0.5, 1000) for k in range(20))
         tables.append(OSU + "".join(rows))
     return "".join(tables)
 
@@ -136,9 +131,7 @@ def limits() -> None:
     for name, step in steps.items():
         start = time.process_time()
         step()
-        print(
-            f"{name:22s} {len(raw) / 1e6:7.0f} MB {len(raw) / 1e6 / (time.process_time() - start):8.0f} MB/s"
-        )
+        print(f"{name:22s} {len(raw) / 1e6:7.0f} MB {len(raw) / 1e6 / (time.process_time() - start):8.0f} MB/s")
 
 
 def main() -> None:

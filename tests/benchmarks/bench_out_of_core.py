@@ -33,9 +33,12 @@ from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.workloads import Parameters
 
 RIVALS = (
-    "save_on_cpu", "checkpoint_sequential:2", "checkpoint_sequential:8",
-    "activation_memory_budget:0.5", "activation_memory_budget:0.2",
-)  # fmt: skip
+    "save_on_cpu",
+    "checkpoint_sequential:2",
+    "checkpoint_sequential:8",
+    "activation_memory_budget:0.5",
+    "activation_memory_budget:0.2",
+)
 _STEPS = "out_of_core_steps"
 
 
@@ -47,20 +50,21 @@ class Bench:
 
     def run(self, contender: str, batch: int, *more: str) -> dict[str, Any]:
         """Return what a contender's process tells; under a budget it runs as a cell does."""
-        cache = (
-            ("-m", BLOCK_CACHE)
-            if {"--budget", "--apart"} & {*more} or contender == "costs"
-            else ("-m",)
-        )
+        cache = ("-m", BLOCK_CACHE) if {"--budget", "--apart"} & {*more} or contender == "costs" else ("-m",)
         done = subprocess.run(
             [self._python, *cache, _STEPS, contender, str(batch), "--threads", str(self._threads), *more],
-            capture_output=True, text=True, check=False, timeout=600,
-            env={"PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}", "PATH": "/usr/bin:/bin", "TMPDIR": str(self._folder)},
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+            env={
+                "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}",
+                "PATH": "/usr/bin:/bin",
+                "TMPDIR": str(self._folder),
+            },
+        )
         if done.returncode:
-            raise SystemExit(
-                f"{contender} {batch}: exit code {done.returncode}: {done.stderr[-800:]}"
-            )
+            raise SystemExit(f"{contender} {batch}: exit code {done.returncode}: {done.stderr[-800:]}")
         told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return told
 
@@ -97,15 +101,19 @@ def out_of_core(bench: Bench, batch: int, rounds: int) -> None:
     limit = ("--budget", str(budget))
     fits = "step_s" in bench.run("plain", batch, *limit)
     double = bench.run("plain", 2 * batch, *limit)
-    print(f"\nbudget {budget / 2**20:.0f} MiB: plain training of {batch} samples {'fits' if fits else 'does NOT fit'}, "
-          f"of {2 * batch} {'FITS' if 'step_s' in double else 'does not'}")  # fmt: skip
+    print(
+        f"\nbudget {budget / 2**20:.0f} MiB: plain training of {batch} samples {'fits' if fits else 'does NOT fit'}, "
+        f"of {2 * batch} {'FITS' if 'step_s' in double else 'does not'}"
+    )
     large = str(8 * batch)
     costs = bench.run("costs", 8 * batch)
     runs = {
-        "plain": ("plain", str(batch)), "plain, held": ("plain", str(batch), *limit),
-        "offload-file": ("offload-file", large, *limit), "naive": ("naive", large, *limit),
+        "plain": ("plain", str(batch)),
+        "plain, held": ("plain", str(batch), *limit),
+        "offload-file": ("offload-file", large, *limit),
+        "naive": ("naive", large, *limit),
         "recompute": ("recompute", large, *limit),
-    }  # fmt: skip
+    }
     path = bench.plan(costs, budget, "out-of-core")
     if isinstance(path, Path):
         runs["planned"] = ("planned", large, *limit, "--plan", str(path))
@@ -118,19 +126,21 @@ def out_of_core(bench: Bench, batch: int, rounds: int) -> None:
     }
     print("contender        ms a sample   over plain   over plain, held   (8 times the batch)")
     for name, seconds in per_sample.items():
-        print(f"{name:16s} {1e3 * seconds:11.3f} {seconds / per_sample['plain']:12.2f} "
-              f"{seconds / per_sample['plain, held']:18.2f}")  # fmt: skip
+        print(
+            f"{name:16s} {1e3 * seconds:11.3f} {seconds / per_sample['plain']:12.2f} "
+            f"{seconds / per_sample['plain, held']:18.2f}"
+        )
     best = min(per_sample["offload-file"], per_sample.get("planned", float("inf")))
-    print(f"goal 1.30 of plain: {best / per_sample['plain']:.2f} ({best / per_sample['plain, held']:.2f} of plain, held); "
-          f"goal 1.9 over naive: {per_sample['naive'] / best:.2f}")  # fmt: skip
+    print(
+        f"goal 1.30 of plain: {best / per_sample['plain']:.2f} ({best / per_sample['plain, held']:.2f} of plain, held); "
+        f"goal 1.9 over naive: {per_sample['naive'] / best:.2f}"
+    )
 
 
 def at_equal_memory(bench: Bench, batch: int, rounds: int) -> None:
     """Print the second part."""
     costs = bench.run("costs", batch)
-    print(
-        f"\nrival at {batch} samples           holds, MiB   planned holds   planned over rival (goal 1.00)"
-    )
+    print(f"\nrival at {batch} samples           holds, MiB   planned holds   planned over rival (goal 1.00)")
     for rival in RIVALS:
         needs = bench.run(rival, batch, "--apart", "--steps", "1")["bytes"]
         path = bench.plan(costs, needs, rival)
@@ -140,7 +150,7 @@ def at_equal_memory(bench: Bench, batch: int, rounds: int) -> None:
         mine = ("planned", str(batch), "--plan", str(path))
         held = bench.run(*mine[:1], batch, *mine[2:], "--apart", "--steps", "1")["bytes"]
         found = bench.turns(rounds, {"planned": mine, "rival": (rival, str(batch))})
-        print(f"{rival:30s} {needs / 2**20:11.0f} {held / 2**20:15.0f} {found['planned'] / found['rival']:12.2f}")  # fmt: skip
+        print(f"{rival:30s} {needs / 2**20:11.0f} {held / 2**20:15.0f} {found['planned'] / found['rival']:12.2f}")
 
 
 def main() -> None:

@@ -46,23 +46,31 @@ def shape(rate: str) -> None:
     """Bring the loopback of this namespace up, shaped; its packets are 64 KiB at most."""
     for command in (
         ["ip", "link", "set", "lo", "up"],
-        ["tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", rate, "burst", "256kb",
-         "latency", "50ms"],
-    ):  # fmt: skip
+        ["tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"],
+    ):
         subprocess.run(command, check=True)
 
 
 def start(python: str, told: dict[str, Any], shaped: bool, seconds: float) -> dict[str, Any]:
     """Run two ranks; return what rank 0 printed."""
-    prefix = [str(Path(python).parent / "mpiexec"), "--allow-run-as-root", "-n", str(told["ranks"]),
-              "--map-by", ":OVERSUBSCRIBE"]  # fmt: skip
+    prefix = [
+        str(Path(python).parent / "mpiexec"),
+        "--allow-run-as-root",
+        "-n",
+        str(told["ranks"]),
+        "--map-by",
+        ":OVERSUBSCRIBE",
+    ]
     if shaped:
-        prefix += ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1"]  # fmt: skip
+        prefix += ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1"]
     ranks = str(Path(__file__).with_name("overlap_ranks.py"))
     run = subprocess.run(
-        [*prefix, python, ranks, json.dumps(told)], capture_output=True, text=True, timeout=seconds,
+        [*prefix, python, ranks, json.dumps(told)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
         env=os.environ | FEW_ROUNDS | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    )
     lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
     if run.returncode or not lines:
         raise SystemExit(f"the ranks failed: {run.stderr[-3000:]}")
@@ -74,14 +82,14 @@ def show(batch: int, found: dict[str, Any]) -> None:
     middle = {label: statistics.median(times) for label, times in found["times"].items()}
     most = max(middle["compute"], middle["communication"])
     sent = found["bytes"] / 1e6
-    print(f"\nbatch {batch} of each rank, {sent:.0f} MB of weights, {sent:.0f} MB of gradients; weights apart {found['apart']:.1e}")  # fmt: skip
     print(
-        "                       step, ms   waited, ms   over SC-B   over max(compute, communication)"
+        f"\nbatch {batch} of each rank, {sent:.0f} MB of weights, {sent:.0f} MB of gradients; weights apart {found['apart']:.1e}"
     )
+    print("                       step, ms   waited, ms   over SC-B   over max(compute, communication)")
     for label, seconds in middle.items():
         waited = found["waited"].get(label)
         text = f"{1e3 * statistics.median(waited):10.1f}" if waited else " " * 10
-        print(f"{label:20s} {1e3 * seconds:10.1f}   {text}   {seconds / middle['SC-B']:9.2f}   {seconds / most:9.2f}")  # fmt: skip
+        print(f"{label:20s} {1e3 * seconds:10.1f}   {text}   {seconds / middle['SC-B']:9.2f}   {seconds / most:9.2f}")
 
 
 def main() -> None:
@@ -109,8 +117,15 @@ def main() -> None:
     if shaped:
         shape(given.rate)
     for batch in given.batches:
-        told = {"batch": batch, "layers": given.layers, "width": given.width, "steps": given.steps,
-                "framework": given.framework, "ranks": given.ranks, "contenders": CONTENDERS}  # fmt: skip
+        told = {
+            "batch": batch,
+            "layers": given.layers,
+            "width": given.width,
+            "steps": given.steps,
+            "framework": given.framework,
+            "ranks": given.ranks,
+            "contenders": CONTENDERS,
+        }
         show(batch, start(given.inside, told, shaped, given.seconds))
 
 

@@ -52,8 +52,10 @@ def torchgpipe(folder: Path) -> Path | None:
     """Fetch torchgpipe without what it needs; return its block partition, or None where pip cannot."""
     run = subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), TORCHGPIPE],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     file = folder / "torchgpipe" / "balance" / "blockpartition.py"
     if run.returncode or not file.is_file():
         print(f"# {TORCHGPIPE} cannot be fetched: {run.stderr.strip()[-300:]}")
@@ -68,9 +70,8 @@ def bench_equal(given: argparse.Namespace) -> None:
     worst, taken = 0.0, dict.fromkeys((*SOLVERS, "dynamic"), 0.0)
     for number in range(given.cases):
         problem = random_problem(
-            generator, int(generator.integers(2, 13)), int(generator.integers(1, 5)),
-            spread=number % 4 >= 2,
-        )  # fmt: skip
+            generator, int(generator.integers(2, 13)), int(generator.integers(1, 5)), spread=number % 4 >= 2
+        )
         begin = time.process_time()
         exact = dynamic.partition(problem)
         middle = time.process_time()
@@ -100,14 +101,12 @@ def _cpu() -> float:
 
 def bench_large(given: argparse.Namespace) -> None:
     """Print how long large problems take, and whether dynamic programming agrees where it is quick."""
-    print(
-        "\nlayers x devices   spread  memory  solver  CPU s (three problems)       gap to dynamic"
-    )
-    for layers, devices, spread in ((50, 8, False), (200, 8, False), (200, 16, False), (60, 16, True)):  # fmt: skip
+    print("\nlayers x devices   spread  memory  solver  CPU s (three problems)       gap to dynamic")
+    for layers, devices, spread in ((50, 8, False), (200, 8, False), (200, 16, False), (60, 16, True)):
         for solver in SOLVERS:
             taken, gaps = [], []
             for seed in range(3):
-                problem = random_problem(np.random.default_rng([layers, devices, seed]), layers, devices, spread=spread)  # fmt: skip
+                problem = random_problem(np.random.default_rng([layers, devices, seed]), layers, devices, spread=spread)
                 free = replace(problem, memory_bytes=None)
                 problem = replace(problem, memory_bytes=int(1.15 * least_memory(free)))
                 begin = _cpu()
@@ -120,8 +119,9 @@ def bench_large(given: argparse.Namespace) -> None:
             told = ", ".join(f"{one:.1e}" for one in gaps) or "-"
             print(
                 f"{layers:6d} x {devices:<9d} {spread!s:7s} yes     {solver:7s} "
-                f"{', '.join(f'{one:.2f}' for one in taken):28s} {told}", flush=True
-            )  # fmt: skip
+                f"{', '.join(f'{one:.2f}' for one in taken):28s} {told}",
+                flush=True,
+            )
 
 
 def _rivals(problem: Problem, file: Path | None) -> dict[str, tuple[int, ...]]:
@@ -130,7 +130,7 @@ def _rivals(problem: Problem, file: Path | None) -> dict[str, tuple[int, ...]]:
     found = {
         "least bottleneck": even_cuts(compute, problem.devices),
         "equal parameters": even_cuts([one.weight_bytes for one in problem.layers], problem.devices),
-    }  # fmt: skip
+    }
     if file is not None:
         spec = importlib.util.spec_from_file_location("blockpartition", file)
         assert spec is not None and spec.loader is not None
@@ -148,7 +148,7 @@ def bench_chains(given: argparse.Namespace, file: Path | None) -> None:
     chains = 0
     for seed in range(given.chains):
         generator = np.random.default_rng([4, seed])
-        problem = random_problem(generator, int(generator.integers(10, 41)), int(generator.integers(2, 9)))  # fmt: skip
+        problem = random_problem(generator, int(generator.integers(10, 41)), int(generator.integers(2, 9)))
         free = replace(problem, memory_bytes=None)
         problem = replace(problem, memory_bytes=int(1.2 * least_memory(free)))
         best = partition(problem)
@@ -162,9 +162,7 @@ def bench_chains(given: argparse.Namespace, file: Path | None) -> None:
             over[name] = over.get(name, 0) + any(
                 size > most for size, most in zip(known.memory_bytes, problem.memories, strict=True)
             )
-    print(
-        f"\n{chains} random chains, predicted step over the optimum within 1.2 of the least memory"
-    )
+    print(f"\n{chains} random chains, predicted step over the optimum within 1.2 of the least memory")
     print("partition           median   worst   over memory")
     for name, values in ratios.items():
         print(f"{name:18s} {statistics.median(values):7.2f} {max(values):7.2f} {over[name]:7d}")
@@ -180,8 +178,9 @@ def _say_network(case: dict[str, Any], base: str) -> float:
         print(
             f"{case['network']:13s} {case['layers']:6d}  {name:11s} {way['cut']:8s} "
             f"{1e3 * statistics.median(way['times']):9.2f}  {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-            f"  {way['predicted'] / rival['predicted']:9.2f}  {way['memory']:6.2f}", flush=True
-        )  # fmt: skip
+            f"  {way['predicted'] / rival['predicted']:9.2f}  {way['memory']:6.2f}",
+            flush=True,
+        )
     return found
 
 
@@ -189,22 +188,28 @@ def bench_steps(given: argparse.Namespace, file: Path | None, folder: Path) -> N
     """Train each network with each cut and print ratios to torchgpipe's."""
     python = environment_python("torch", folder)
     command = [
-        *mpiexec_prefix(str(Path(python).parent / "mpiexec")), "-n", "2", "--map-by", ":OVERSUBSCRIBE",
-        python, str(Path(__file__).with_name("partition_ranks.py")),
-        "--rounds", str(given.rounds), "--steps", str(given.steps), "--seeds", str(given.seeds),
+        *mpiexec_prefix(str(Path(python).parent / "mpiexec")),
+        "-n",
+        "2",
+        "--map-by",
+        ":OVERSUBSCRIBE",
+        python,
+        str(Path(__file__).with_name("partition_ranks.py")),
+        "--rounds",
+        str(given.rounds),
+        "--steps",
+        str(given.steps),
+        "--seeds",
+        str(given.seeds),
         *(["--torchgpipe", str(file)] if file else []),
-    ]  # fmt: skip
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     base = "torchgpipe" if file else "compute"
     print(f"\nmeasured step over {base}'s, two stages of one thread, 8 micro-batches: goal 0.9")
-    print(
-        "network       layers  partition   cut       step, ms  ratio (range)      predicted  memory over the least"
-    )
+    print("network       layers  partition   cut       step, ms  ratio (range)      predicted  memory over the least")
     middles: list[float] = []
     with (folder / "errors").open("w+") as errors:
-        run = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        )
+        run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert run.stdout is not None
         for line in run.stdout:
             middles.append(_say_network(json.loads(line), base))
@@ -221,16 +226,12 @@ def bench_steps(given: argparse.Namespace, file: Path | None, folder: Path) -> N
 
 def main() -> None:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = ("equal", "large", "chains", "steps")
-    parser.add_argument(
-        "parts", nargs="*", default=list(parts), help=f"of {', '.join(parts)} [default: all]"
-    )
+    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of {', '.join(parts)} [default: all]")
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--chains", type=int, default=60)
-    parser.add_argument("--proof", action="store_true", help="dynamic programming of the large ones too: minutes")  # fmt: skip
+    parser.add_argument("--proof", action="store_true", help="dynamic programming of the large ones too: minutes")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=4, help="of one cut in a round")
     parser.add_argument("--seeds", type=int, default=4, help="random networks")

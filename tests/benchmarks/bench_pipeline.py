@@ -58,9 +58,11 @@ CASES = ("digits-cnn", "digits-mlp", "digits-wide-mlp", "images-resnet20", "digi
 RIVALS = "ddp-gloo, horovod-gloo, horovod-mpi"
 # Fewer micro-batches read the weights less often, more of them keep more stages busy.
 OWN = (
-    "{stages: 2, micro_batches: 1}", "{stages: 2, micro_batches: 2}", "{stages: 4, micro_batches: 2}",
+    "{stages: 2, micro_batches: 1}",
+    "{stages: 2, micro_batches: 2}",
+    "{stages: 4, micro_batches: 2}",
     "{stages: 4, micro_batches: 4}",
-)  # fmt: skip
+)
 
 
 def bench_stages(given: argparse.Namespace, folder: Path) -> None:
@@ -68,25 +70,32 @@ def bench_stages(given: argparse.Namespace, folder: Path) -> None:
     python = environment_python("torch", folder)
     program = str(Path(python).parent / "mpiexec")
     command = [
-        *mpiexec_prefix(program), "-n", "2", "--map-by", ":OVERSUBSCRIBE", python,
-        str(Path(__file__).with_name("pipeline_contenders.py")), "--store", str(folder / "store"),
-        "--rounds", str(given.rounds), "--cases", *given.cases, "--ours", *given.ours,
-    ]  # fmt: skip
+        *mpiexec_prefix(program),
+        "-n",
+        "2",
+        "--map-by",
+        ":OVERSUBSCRIBE",
+        python,
+        str(Path(__file__).with_name("pipeline_contenders.py")),
+        "--store",
+        str(folder / "store"),
+        "--rounds",
+        str(given.rounds),
+        "--cases",
+        *given.cases,
+        "--ours",
+        *given.ours,
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     print("\nmpi-pipeline over torch.distributed.pipelining, 2 stages of 1 thread: goal 0.95")
-    print(
-        "workload          batch  micro  schedule  options     torch, ms  ratio (range)      of CPU time"
-    )
+    print("workload          batch  micro  schedule  options     torch, ms  ratio (range)      of CPU time")
     for line in run.stdout.splitlines():
         case = json.loads(line)
         base = case["times"].pop("torch")
         for name, times in case["times"].items():
             ratios = [a / b for a, b in zip(times, base, strict=True)]
-            same = max(
-                abs(a - b)
-                for a, b in zip(case["losses"][name], case["losses"]["torch"], strict=True)
-            )
+            same = max(abs(a - b) for a, b in zip(case["losses"][name], case["losses"]["torch"], strict=True))
             print(
                 f"{case['workload']:17s} {case['batch']:5d}  {case['micro_batches']:5d}  {case['schedule']:8s}"
                 f"  {name:10s} {1e3 * statistics.median(base):10.2f}  "
@@ -125,8 +134,7 @@ def bench_hybrid(given: argparse.Namespace, folder: Path) -> None:
     for workload in given.networks:
         repeats = given.repeats if workload == "digits-wide-mlp" else 1
         both = ((RIVALS, "{}"), ("mpi-pipeline", ", ".join(OWN)))
-        grids += [GRID.format(workload=workload, strategies=a, options=b, repeats=repeats)
-                  for a, b in both]  # fmt: skip
+        grids += [GRID.format(workload=workload, strategies=a, options=b, repeats=repeats) for a, b in both]
     with VirtualCluster("bench", nodes=4, gpu_nodes=0, link=["net1g=1gbit"]) as cluster:
         checkout = ClusterCheckout(folder / "transect", cluster)
         checkout.study(STUDY.format(grids="\n".join(grids)))
@@ -135,9 +143,7 @@ def bench_hybrid(given: argparse.Namespace, folder: Path) -> None:
         found = step_times(checkout.records("hybrid"))
     if not found:
         print(said)
-    print(
-        "\nfour nodes at 1 Gbit/s, one rank each, batch of the workload: goal 0.6 of the best rival"
-    )
+    print("\nfour nodes at 1 Gbit/s, one rank each, batch of the workload: goal 0.6 of the best rival")
     print("workload           way                                  step, ms  over the best rival")
     for workload, ways in found.items():
         rivals = [times for way, times in ways.items() if not way.startswith("mpi-pipeline")]
@@ -154,9 +160,7 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=["stages", "hybrid"], help="stages, hybrid")
     parser.add_argument("--rounds", type=int, default=9, help="of stages: turns of each contender")
     parser.add_argument("--cases", nargs="+", default=CASES)
-    parser.add_argument(
-        "--ours", nargs="+", default=["wait=sleep"], help="options of mpi-pipeline: name=value,…"
-    )
+    parser.add_argument("--ours", nargs="+", default=["wait=sleep"], help="options of mpi-pipeline: name=value,…")
     parser.add_argument("--repeats", type=int, default=2, help="of hybrid: cells of each way")
     parser.add_argument("--networks", nargs="+", default=["digits-wide-mlp", "digits-resnet1001"])
     given = parser.parse_args()

@@ -38,12 +38,7 @@ from transect.runtimes.options import thread_variables
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE / "step_contenders.py"
-ENVIRONMENTS = {
-    "portable": "torch",
-    "eager": "torch",
-    "compile": "torch",
-    "ort-training": "ort-training",
-}
+ENVIRONMENTS = {"portable": "torch", "eager": "torch", "compile": "torch", "ort-training": "ort-training"}
 COUNT_FLOPS = """
 import sys
 from torch.nn.functional import cross_entropy
@@ -77,9 +72,13 @@ class Contender:
         # Closed with the process.
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            [python, SCRIPT, name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._said, text=True, env=variables,
-        )  # fmt: skip
+            [python, SCRIPT, name, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            env=variables,
+        )
         self.wall: list[float] = []
         self.cpu: list[float] = []
         self.memory = 0
@@ -226,9 +225,7 @@ def main() -> None:
     def numbers(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
 
-    parser.add_argument(
-        "--networks", type=names, default=["mlp", "digits-cnn", "resnet20", "transformer"]
-    )
+    parser.add_argument("--networks", type=names, default=["mlp", "digits-cnn", "resnet20", "transformer"])
     parser.add_argument("--optimisers", type=names, default=["momentum"])
     parser.add_argument("--batches", type=numbers, default=[1, 8, 32, 128])
     parser.add_argument("--threads", type=numbers, default=[1])

@@ -53,11 +53,14 @@ def start(python: str, library: str, ranks: int, given: argparse.Namespace) -> l
     sizes = [str(one) for one in given.kibibytes]
     run = subprocess.Popen(
         [*prefix, python, str(Path(__file__).with_name("reduce_ranks.py")), *sizes],
-        env=os.environ | LIBRARIES[library] | {
-            "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "OMPI_MCA_osc": "^ucx",
-        },
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        env=os.environ
+        | LIBRARIES[library]
+        | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "OMPI_MCA_osc": "^ucx"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
         said, complaint = run.communicate(timeout=given.seconds)
         if run.returncode:
@@ -73,25 +76,15 @@ def start(python: str, library: str, ranks: int, given: argparse.Namespace) -> l
 def show(times: Times, ranks: list[int], kibibytes: list[int]) -> None:
     """Print a row for each number of ranks and size: medians in ms, ratios to the best library."""
     names = [*LIBRARIES, *OURS]
-    print(
-        "\nranks      KiB" + "".join(f"{name:>10s}" for name in names) + "   over the best library"
-    )
+    print("\nranks      KiB" + "".join(f"{name:>10s}" for name in names) + "   over the best library")
     for count in ranks:
         for size in kibibytes:
             found = {
-                name: statistics.median(times[count, size, name])
-                for name in names
-                if times.get((count, size, name))
+                name: statistics.median(times[count, size, name]) for name in names if times.get((count, size, name))
             }
             rivals = [found[name] for name in LIBRARIES if name in found]
-            cells = "".join(
-                f"{1e3 * found[name]:10.3f}" if name in found else f"{'-':>10s}" for name in names
-            )
-            ratios = [
-                f"{name} {found[name] / min(rivals):.2f}"
-                for name in OURS
-                if rivals and name in found
-            ]
+            cells = "".join(f"{1e3 * found[name]:10.3f}" if name in found else f"{'-':>10s}" for name in names)
+            ratios = [f"{name} {found[name] / min(rivals):.2f}" for name in OURS if rivals and name in found]
             print(f"{count:5d} {size:8d}{cells}   {', '.join(ratios)}")
 
 

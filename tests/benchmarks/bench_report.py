@@ -44,8 +44,11 @@ def limits(results: Path) -> dict[str, float]:
         return time.perf_counter() - started
 
     timed(Path.read_bytes)
-    found = {"bytes": timed(Path.read_bytes), "JSON": timed(lambda path: json.loads(path.read_bytes())),
-             "records": timed(raw_record)}  # fmt: skip
+    found = {
+        "bytes": timed(Path.read_bytes),
+        "JSON": timed(lambda path: json.loads(path.read_bytes())),
+        "records": timed(raw_record),
+    }
     size = sum(path.stat().st_size for path in files)
     told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in found.items())
     print(f"  limits of one process: {told}; {size / 1e6:.0f} MB", flush=True)
@@ -70,8 +73,11 @@ def report(study: Path, results: Path, least: dict[str, float]) -> float:
     seconds, peak, counts, problems = ours.recv()
     process.join()
     ratios = ", ".join(f"{seconds / value:.2f} of {name}" for name, value in least.items())
-    print(f"  {seconds:7.1f} s  {peak / 1e6:6.0f} MB  ratios: {ratios}  {counts}"
-          f"  {len(problems)} problems {problems[:3]}", flush=True)  # fmt: skip
+    print(
+        f"  {seconds:7.1f} s  {peak / 1e6:6.0f} MB  ratios: {ratios}  {counts}"
+        f"  {len(problems)} problems {problems[:3]}",
+        flush=True,
+    )
     return seconds
 
 

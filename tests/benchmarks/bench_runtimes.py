@@ -65,15 +65,21 @@ def environments(names: list[str], folder: Path) -> dict[str, str]:
     return found
 
 
-def run(
-    name: str, python: str, model: Path, inputs: Path, out: Path, **more: Any
-) -> dict[str, Any]:
+def run(name: str, python: str, model: Path, inputs: Path, out: Path, **more: Any) -> dict[str, Any]:
     """Run a runner once; return its record and `wall_s`."""
     out.mkdir(parents=True, exist_ok=True)
     options, record = out / "options.json", out / "record.json"
     options.write_text(json.dumps(session_options("equal", 1, "cpu", {})))
-    given = {"model": model, "inputs": inputs, "outputs": out / "o", "options": options,
-             "record": record, "min-runs": 1000, "max-seconds": 0.3, **more}  # fmt: skip
+    given = {
+        "model": model,
+        "inputs": inputs,
+        "outputs": out / "o",
+        "options": options,
+        "record": record,
+        "min-runs": 1000,
+        "max-seconds": 0.3,
+        **more,
+    }
     arguments = [part for key, value in given.items() for part in (f"--{key}", str(value))]
     begin = time.monotonic()
     subprocess.run(RUNTIMES.get(name).command(python, arguments), check=False, capture_output=True)
@@ -101,8 +107,10 @@ def call_costs(pythons: dict[str, str], folder: Path, rounds: int) -> None:
             if "c" in whole:
                 apart = [a - b for a, b in zip(whole[name], whole["c"], strict=True)]
                 beside = f"{statistics.median(apart):+.0f} ({min(apart):+.0f} to {max(apart):+.0f})"
-            print(f"| {size:,} | {name} | {statistics.median(runs[name]):.0f} | "
-                  f"{statistics.median(whole[name]):.0f} | {beside} |")  # fmt: skip
+            print(
+                f"| {size:,} | {name} | {statistics.median(runs[name]):.0f} | "
+                f"{statistics.median(whole[name]):.0f} | {beside} |"
+            )
 
 
 def clocks(pythons: dict[str, str], folder: Path) -> None:
@@ -129,9 +137,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runtimes", help="names, separated by commas; all of ONNX without it")
     given = parser.parse_args()
-    names = given.runtimes.split(",") if given.runtimes else [
-        name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter
-    ]  # fmt: skip
+    names = (
+        given.runtimes.split(",") if given.runtimes else [name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter]
+    )
     print(about())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -48,18 +48,19 @@ def processor_s(work: Callable[[], object], repeats: int) -> float:
 def model(layers: int, gigabytes: float) -> Work:
     """Return a model of equal layers."""
     return Work(
-        forward_s=np.full(layers, 0.1 / layers), backward_s=np.full(layers, 0.2 / layers),
-        update_s=np.full(layers, 0.01 / layers), out_bytes=np.full(layers, 1e6),
+        forward_s=np.full(layers, 0.1 / layers),
+        backward_s=np.full(layers, 0.2 / layers),
+        update_s=np.full(layers, 0.01 / layers),
+        out_bytes=np.full(layers, 1e6),
         gradient_bytes=np.full(layers, gigabytes * 1e9 / layers),
-    )  # fmt: skip
+    )
 
 
 def steps(ranks: int) -> dict[str, Callable[[], object]]:
     """Return what is simulated, by name."""
     machine = Machine(
-        ranks, Network(5e-7, 2e-12, 1e-11), Network(2e-6, 8e-11, 1e-11), ranks_per_node=8,
-        links_per_node=4,
-    )  # fmt: skip
+        ranks, Network(5e-7, 2e-12, 1e-11), Network(2e-6, 8e-11, 1e-11), ranks_per_node=8, links_per_node=4
+    )
     pace = stragglers(ranks, 0.02)
     bucketed = model(48, 0.2)
     ready: dict[str, Callable[[], object]] = {
@@ -71,17 +72,25 @@ def steps(ranks: int) -> dict[str, Callable[[], object]]:
     for name in ("allreduce", "fully-sharded", "bcast-reduce"):
         told = Messages(allreduce=ALLREDUCES["rabenseifner"], slower=pace)
         ready[name] = partial(PATTERNS[name], bucketed, machine, told)
-    ready["8 layers by SC-OBR"] = partial(
-        PATTERNS["overlap"], model(8, 0.2), machine, Messages(slower=pace)
-    )
+    ready["8 layers by SC-OBR"] = partial(PATTERNS["overlap"], model(8, 0.2), machine, Messages(slower=pace))
     ready["hierarchical, groups of 8, 32 chunks"] = partial(
-        hierarchical, model(8, 0.2), machine, Messages(slower=pace), root_updates=False,
+        hierarchical,
+        model(8, 0.2),
+        machine,
+        Messages(slower=pace),
+        root_updates=False,
         hierarchy=Hierarchy(group=8, chunk_bytes=0.2e9 / 32),
-    )  # fmt: skip
+    )
     ready["1F1B, 8 stages, 16 micro-batches, replicas"] = partial(
-        pipelined, model(48, 1.0), machine, Messages(allreduce=ALLREDUCES["rabenseifner"], slower=pace),
-        cuts=tuple(range(6, 48, 6)), micro_batches=16, schedule="1f1b", behind=True,
-    )  # fmt: skip
+        pipelined,
+        model(48, 1.0),
+        machine,
+        Messages(allreduce=ALLREDUCES["rabenseifner"], slower=pace),
+        cuts=tuple(range(6, 48, 6)),
+        micro_batches=16,
+        schedule="1f1b",
+        behind=True,
+    )
     return ready
 
 

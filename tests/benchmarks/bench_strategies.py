@@ -101,20 +101,26 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--frameworks", nargs="+", choices=ROWS, default=[*ROWS])
     given = parser.parse_args()
-    grids = [
-        GRID.format(framework=name, strategies=ROWS[name], ranks=given.ranks)
-        for name in given.frameworks
-    ]
+    grids = [GRID.format(framework=name, strategies=ROWS[name], ranks=given.ranks) for name in given.frameworks]
     print(about())
     with tempfile.TemporaryDirectory() as temporary:
         study = Path(temporary) / "strategies.yaml"
         study.write_text(STUDY.format(repeats=given.repeats, grids="\n".join(grids)))
         snakemake = Path(sys.executable).parent / "snakemake"
         subprocess.run(
-            [str(snakemake), "--profile", "profiles/local", "--config", f"study={study}",
-             f"results={temporary}/results"],
-            cwd=ROOT, env=os.environ, check=True, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                str(snakemake),
+                "--profile",
+                "profiles/local",
+                "--config",
+                f"study={study}",
+                f"results={temporary}/results",
+            ],
+            cwd=ROOT,
+            env=os.environ,
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
         show(step_times(Path(temporary) / "results"))
     show_builds()
 

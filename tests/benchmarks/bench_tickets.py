@@ -58,17 +58,17 @@ def spend(command: list[str], log: Path, **variables: str) -> Spent:
     begin = time.monotonic()
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command, stdout=stream, stderr=stream if log.suffix == ".log" else None,
+            command,
+            stdout=stream,
+            stderr=stream if log.suffix == ".log" else None,
             env=os.environ | {"PYTHONPATH": str(ROOT / "src")} | variables,
-        )  # fmt: skip
+        )
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"{' '.join(command)}: exit code {process.returncode}: {log.read_text()[-2000:]}")
     # Linux counts in KiB.
-    return Spent(
-        time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-    )  # fmt: skip
+    return Spent(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def rows_of(path: Path) -> Iterator[list[str]]:
@@ -105,28 +105,25 @@ class Stages:
         self._stage("corpus", {"rule": corpus, "seed": SEED}, (), {})
         self._stage("dialogue", {"redacted": True}, ("corpus",), {})
         self._stage("tokens", {}, ("dialogue",), {})
+        self._stage("partition", {"rule": PARTITION.model_dump(), "seed": SEED}, ("corpus",), {"partition": "p"})
         self._stage(
-            "partition", {"rule": PARTITION.model_dump(), "seed": SEED}, ("corpus",),
-            {"partition": "p"},
-        )  # fmt: skip
+            "vectors", {"rule": vectors, "seed": SEED}, ("tokens", "partition"), {"partition": "p", "vectors": "v"}
+        )
         self._stage(
-            "vectors", {"rule": vectors, "seed": SEED}, ("tokens", "partition"),
-            {"partition": "p", "vectors": "v"},
-        )  # fmt: skip
-        self._stage(
-            "encode", {"rule": LengthRule().model_dump()},
+            "encode",
+            {"rule": LengthRule().model_dump()},
             ("corpus", "tokens", "partition", "vectors"),
             {"partition": "p", "vectors": "v", "words": "w"},
-        )  # fmt: skip
+        )
         tokens, encoded = self._details("tokens"), self._details("encode")
         return {
-            "tickets": tokens["tickets"], "words": tokens["tokens"],
-            "vocabulary": encoded["vocabulary"], "length": encoded["length"],
-        }  # fmt: skip
+            "tickets": tokens["tickets"],
+            "words": tokens["tokens"],
+            "vocabulary": encoded["vocabulary"],
+            "length": encoded["length"],
+        }
 
-    def _stage(
-        self, stage: str, spec: dict[str, Any], roles: tuple[str, ...], axes: dict[str, str]
-    ) -> None:
+    def _stage(self, stage: str, spec: dict[str, Any], roles: tuple[str, ...], axes: dict[str, str]) -> None:
         out = self.folder / stage
         out.mkdir()
         cell = Cell.of(stage=stage, corpus="c", **axes)
@@ -141,10 +138,17 @@ class Stages:
         write_record(
             out / "record.json",
             Record(
-                study="bench", stage=stage, cell=cell, cell_id=cell.id, status=Status.OK,
-                fingerprint="", started="", ended="", details=self._details(stage),
+                study="bench",
+                stage=stage,
+                cell=cell,
+                cell_id=cell.id,
+                status=Status.OK,
+                fingerprint="",
+                started="",
+                ended="",
+                details=self._details(stage),
             ),
-        )  # fmt: skip
+        )
 
     def _details(self, stage: str) -> dict[str, Any]:
         told: dict[str, Any] = json.loads((self.folder / stage / "result.json").read_text())
@@ -172,10 +176,7 @@ def one_turn(name: str, pythons: dict[str, str], file: Path, folder: Path) -> di
         more = {"stages": {stage: each._asdict() for stage, each in stages.spent.items()}}
     else:
         command = [pythons["others"], str(HERE / "ticket_contenders.py"), name, str(file)]
-        spent = spend(
-            [*command, str(folder)], folder / "found.json",
-            HF_HOME=str(folder / "home"), HF_HUB_OFFLINE="1",
-        )  # fmt: skip
+        spent = spend([*command, str(folder)], folder / "found.json", HF_HOME=str(folder / "home"), HF_HUB_OFFLINE="1")
         found, more = json.loads((folder / "found.json").read_text()), {}
     told = {"contender": name, **spent._asdict(), "found": found, **more}
     told["tickets_per_s"] = found["tickets"] / spent.wall_s

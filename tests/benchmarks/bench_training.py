@@ -81,9 +81,14 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
     rule = chosen.defaults.model_copy(update={"epochs": epochs})
     data, weights = load_data(folder, 0, np.float32), load_weights(folder, 0)
     plan = ModelPlan(
-        model=model_of(chosen), parameters=rule, weights=weights,
-        batch=rule.batch, precision="fp32", device="cpu", threads=1,
-    )  # fmt: skip
+        model=model_of(chosen),
+        parameters=rule,
+        weights=weights,
+        batch=rule.batch,
+        precision="fp32",
+        device="cpu",
+        threads=1,
+    )
     trainer, strategy = FRAMEWORKS.get(framework).trainer(plan), STRATEGIES.get("single")
     place = strategy.join()
     strategy.start(trainer)
@@ -98,9 +103,13 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
         return Outcome(seconds, list(series["loss"]), int(series["score_sum"][-1]))
 
     task = Task(
-        workload=workload, weights=weights, batch=rule.batch,
-        learning_rate=rule.learning_rate, momentum=rule.momentum, **data,
-    )  # fmt: skip
+        workload=workload,
+        weights=weights,
+        batch=rule.batch,
+        learning_rate=rule.learning_rate,
+        momentum=rule.momentum,
+        **data,
+    )
     return run, task
 
 
@@ -171,10 +180,7 @@ def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[st
     framework, workload = case
     values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": CASES[case]}
     used = ("batch", "epochs", "test_fraction", "dataset_options")
-    spec = {
-        "workload": workload, "seed": 20261120, "repeats": 1,
-        "parameters": {key: values[key] for key in used},
-    }  # fmt: skip
+    spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
     file = folder / f"{framework}-{workload}.json"
     file.write_text(json.dumps(spec))
     command = [python, "-m", "transect.stages.data.worker", "--spec", str(file)]

@@ -20,16 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from transect.analysis.groups import group_records
 from transect.analysis.load import load_records
-from verdict_studies import (
-    SHAPES,
-    Noise,
-    Tally,
-    adaptive_study,
-    fixed_study,
-    moved_study,
-    of_residuals,
-    watched_study,
-)
+from verdict_studies import SHAPES, Noise, Tally, adaptive_study, fixed_study, moved_study, of_residuals, watched_study
 
 _METRICS = {"train": "step_time", "infer": "latency", "retrain": "step_time"}
 _REPEATS = (3, 4, 5, 6, 8, 10)
@@ -54,14 +45,12 @@ def main() -> int:
     given = parser.parse_args()
     shapes = recorded(given.results) if given.results else SHAPES
     worst = 0
-    print(f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
-          f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'2.5 x':>6} {'runs':>6}")  # fmt: skip
+    print(
+        f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
+        f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'2.5 x':>6} {'runs':>6}"
+    )
     special = {"slower in a week": moved_study, "disturbed runs are seen": watched_study}
-    studies = {
-        f"{name}, {how}": (noise, study)
-        for how, study in special.items()
-        for name, noise in shapes.items()
-    }
+    studies = {f"{name}, {how}": (noise, study) for how, study in special.items() for name, noise in shapes.items()}
     every = {name: (noise, None) for name, noise in shapes.items()} | studies
     for name, (noise, study) in every.items():
         for paired in (False, True):
@@ -80,11 +69,16 @@ def main() -> int:
                 worst += tally.wrong_share > most
                 told = str(runs) if runs else f"3 to {_CAP}"
                 powers = " ".join(f"{tally.power(kind):6.0%}" for kind in tally.chances)
-                print(f"{name:32} {told:>9} {'yes' if paired else 'no':>6} {firm:6} "
-                      f"{tally.wrong_share:7.2%} {tally.studies_wrong / tally.studies:8.1%} {powers} "
-                      f"{tally.repeats / tally.studies / 8:6.1f}", flush=True)  # fmt: skip
-    print("wrong: share of firm verdicts; studies: with any wrong verdict; equal to 2.5 x: share of "
-          "comparisons of that truth that end firm and right; runs: of each cell")  # fmt: skip
+                print(
+                    f"{name:32} {told:>9} {'yes' if paired else 'no':>6} {firm:6} "
+                    f"{tally.wrong_share:7.2%} {tally.studies_wrong / tally.studies:8.1%} {powers} "
+                    f"{tally.repeats / tally.studies / 8:6.1f}",
+                    flush=True,
+                )
+    print(
+        "wrong: share of firm verdicts; studies: with any wrong verdict; equal to 2.5 x: share of "
+        "comparisons of that truth that end firm and right; runs: of each cell"
+    )
     return 1 if worst else 0
 
 

@@ -17,9 +17,6 @@ from make_records import make_record
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Samples, Status, checksum_of
 
-__all__ = ["write_study"]
-
-# Of ten records: train, infer, bench, ingest.
 SHARES = {"train": 5, "infer": 2, "bench": 2, "ingest": 1}
 REPEATS = 3
 STUDY = "name: many\ntitle: Many records\nquestions: ['Which is fastest?']\n"
@@ -37,11 +34,15 @@ def ended(seed: random.Random, record: Record) -> Record:
     for cause, share in BAD.items():
         at -= share
         if at < 0:
-            return record.model_copy(update={
-                "status": Status.SKIPPED if cause is Cause.UNSUPPORTED else Status.FAILED,
-                "cause": cause, "metrics": [], "message": f"rank {seed.randrange(8)} ended: {cause}",
-                "log_tail": "" if cause is Cause.UNSUPPORTED else "line of a log\n" * 80,
-            })  # fmt: skip
+            return record.model_copy(
+                update={
+                    "status": Status.SKIPPED if cause is Cause.UNSUPPORTED else Status.FAILED,
+                    "cause": cause,
+                    "metrics": [],
+                    "message": f"rank {seed.randrange(8)} ended: {cause}",
+                    "log_tail": "" if cause is Cause.UNSUPPORTED else "line of a log\n" * 80,
+                }
+            )
     return record
 
 
@@ -53,10 +54,19 @@ def trained(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
             SPEEDS, ("single", *STRATEGIES), (1, 2, 4, 8), range(REPEATS), workloads
         ):
             if strategy != "single" or ranks == 1:
-                yield ended(seed, train_record(
-                    framework, strategy, ranks, repeat, workload=workload, noise=noise(seed),
-                    over=ranks > 4, batch=32 * step,
-                ))  # fmt: skip
+                yield ended(
+                    seed,
+                    train_record(
+                        framework,
+                        strategy,
+                        ranks,
+                        repeat,
+                        workload=workload,
+                        noise=noise(seed),
+                        over=ranks > 4,
+                        batch=32 * step,
+                    ),
+                )
 
 
 def served(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
@@ -64,18 +74,39 @@ def served(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
         for runtime, batch, repeat, workload in itertools.product(
             ("python", "c", "cpp", "rust"), (1, 2, 4, 8, 16, 32, 64), range(REPEATS), workloads
         ):
-            cell = Cell.of(stage="infer", workload=workload, provider="cpu",
-                        exporter="torch-dynamo", runtime=runtime, batch=batch, threads=threads,
-                        repeat=repeat)  # fmt: skip
+            cell = Cell.of(
+                stage="infer",
+                workload=workload,
+                provider="cpu",
+                exporter="torch-dynamo",
+                runtime=runtime,
+                batch=batch,
+                threads=threads,
+                repeat=repeat,
+            )
             latency = 1e-5 * (1 + batch / 8) * noise(seed)
             samples = [latency * noise(seed) for _ in range(40)]
-            yield ended(seed, make_record(
-                cell, {"latency": latency, "throughput": batch / latency, "top1_agreement": 1.0,
-                       "max_abs_difference": 1e-7, "session_time": 0.01},
-                samples={"latency": Samples(unit="s", values=samples, count=len(samples))},
-                details={"flops_per_run": 4e5 * batch, "bytes_per_run": 8e4, "runtime_version": "1",
-                         "session_options": {"inter": 1}, "stop_reason": "interval"},
-            ))  # fmt: skip
+            yield ended(
+                seed,
+                make_record(
+                    cell,
+                    {
+                        "latency": latency,
+                        "throughput": batch / latency,
+                        "top1_agreement": 1.0,
+                        "max_abs_difference": 1e-7,
+                        "session_time": 0.01,
+                    },
+                    samples={"latency": Samples(unit="s", values=samples, count=len(samples))},
+                    details={
+                        "flops_per_run": 4e5 * batch,
+                        "bytes_per_run": 8e4,
+                        "runtime_version": "1",
+                        "session_options": {"inter": 1},
+                        "stop_reason": "interval",
+                    },
+                ),
+            )
 
 
 def probed(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
@@ -85,8 +116,9 @@ def probed(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
                 ("memory-bandwidth-probe", "memory_bandwidth", 1e10, "triad_best"),
                 ("matrix-multiply-probe", "flops", 5e10, "sgemm_best"),
             ):
-                cell = Cell.of(stage="bench", benchmark=benchmark, threads=threads, repeat=repeat,
-                            options=(("size", 1000 * size),))  # fmt: skip
+                cell = Cell.of(
+                    stage="bench", benchmark=benchmark, threads=threads, repeat=repeat, options=(("size", 1000 * size),)
+                )
                 value = rate * threads**0.8 * noise(seed)
                 yield make_record(cell, [MetricValue.of(metric, value, label)])
 
@@ -94,21 +126,36 @@ def probed(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
 def ingested(seed: random.Random, workloads: Sequence[str]) -> Iterator[Record]:
     for number in itertools.count():
         rate = 1e11 * noise(seed)
-        runs = [{
-            "file": f"/logs/system-{number}/hpl.out", "line": 3, "benchmark": "hpl",
-            "status": "ok" if number % 50 else "invalid", "reason": "", "variant": "",
-            "parameters": {"N": 1000}, "metrics": [{
-                "name": "gflops", "value": rate, "printed": f"{rate / 1e9:.1f}", "unit": "GFLOP/s",
-                "direction": "higher",
-                "normalised": {"name": "flops", "value": rate, "unit": "FLOP/s"},
-            }],
-        }]  # fmt: skip
+        runs = [
+            {
+                "file": f"/logs/system-{number}/hpl.out",
+                "line": 3,
+                "benchmark": "hpl",
+                "status": "ok" if number % 50 else "invalid",
+                "reason": "",
+                "variant": "",
+                "parameters": {"N": 1000},
+                "metrics": [
+                    {
+                        "name": "gflops",
+                        "value": rate,
+                        "printed": f"{rate / 1e9:.1f}",
+                        "unit": "GFLOP/s",
+                        "direction": "higher",
+                        "normalised": {"name": "flops", "value": rate, "unit": "FLOP/s"},
+                    }
+                ],
+            }
+        ]
         yield make_record(Cell.of(stage="ingest", source=f"logs-{number}"), details={"runs": runs})
 
 
 _MAKERS: dict[str, Callable[[random.Random, Sequence[str]], Iterator[Record]]] = {
-    "train": trained, "infer": served, "bench": probed, "ingest": ingested,
-}  # fmt: skip
+    "train": trained,
+    "infer": served,
+    "bench": probed,
+    "ingest": ingested,
+}
 
 
 def write_study(root: Path, amount: int, workloads: int = 2) -> Path:

@@ -33,12 +33,9 @@ from transect.training.workloads import Parameters
 
 _BLOCK = (Conv2d(32, 32, 3, 1, bias=False), BatchNorm2d(32), ReLU())
 MODEL = LayeredModel(
-    (
-        Conv2d(3, 32, 3, 1, bias=False), BatchNorm2d(32), ReLU(), *_BLOCK * 39, GlobalAveragePool(),
-        Linear(32, 10),
-    ),
+    (Conv2d(3, 32, 3, 1, bias=False), BatchNorm2d(32), ReLU(), *_BLOCK * 39, GlobalAveragePool(), Linear(32, 10)),
     (3, 16, 16),
-)  # fmt: skip
+)
 OWN = ("plain", "recompute", "offload-file", "planned")
 
 
@@ -92,17 +89,21 @@ class Surrounded:
 def make(given: argparse.Namespace) -> TorchTrainer:
     """Return the contender's trainer."""
     name, _, argument = given.contender.partition(":")
-    rule = Parameters(
-        batch=given.batch, epochs=1, learning_rate=0.01, momentum=0.9, quality_target=0.5
-    )
+    rule = Parameters(batch=given.batch, epochs=1, learning_rate=0.01, momentum=0.9, quality_target=0.5)
     made = TorchTrainer(
         ModelPlan(
-            model=MODEL, parameters=rule, weights=MODEL.initial_weights(0), batch=given.batch,
-            precision="fp32", device="cpu", threads=given.threads,
-            memory=name if name in OWN else "plain", memory_budget=given.budget,
+            model=MODEL,
+            parameters=rule,
+            weights=MODEL.initial_weights(0),
+            batch=given.batch,
+            precision="fp32",
+            device="cpu",
+            threads=given.threads,
+            memory=name if name in OWN else "plain",
+            memory_budget=given.budget,
             memory_plan=json.loads(given.plan.read_text()) if given.plan else None,
         )
-    )  # fmt: skip
+    )
     if name == "naive":
         made.activations = Surrounded(naive)
     elif name == "save_on_cpu":
@@ -133,9 +134,7 @@ def main() -> None:
     parser.add_argument("--plan", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument(
-        "--apart", action="store_true", help="give freed blocks back, to see the peak"
-    )
+    parser.add_argument("--apart", action="store_true", help="give freed blocks back, to see the peak")
     given = parser.parse_args()
     generator = np.random.default_rng(0)
     x = generator.standard_normal((given.batch, *MODEL.sample)).astype(np.float32)
@@ -172,11 +171,15 @@ def main() -> None:
     print(
         json.dumps(
             {
-                "step_s": statistics.median(times), "cpu_s": cpu, "main_cpu_s": main_s, "bytes": made.limit.most,
-                "losses": losses, "told": dict(made.activations.facts()),
+                "step_s": statistics.median(times),
+                "cpu_s": cpu,
+                "main_cpu_s": main_s,
+                "bytes": made.limit.most,
+                "losses": losses,
+                "told": dict(made.activations.facts()),
             }
         )
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

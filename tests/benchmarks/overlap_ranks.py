@@ -32,16 +32,25 @@ def make_plan(told: dict[str, Any]) -> ModelPlan:
         layers += [Linear(width, width), ReLU()]
     layers.append(Linear(width, CLASSES))
     rule = Parameters(
-        batch=told["batch"] * told["ranks"], epochs=1, learning_rate=0.01, momentum=0.9,
-        quality_target=0.5, loss="cross-entropy",
-    )  # fmt: skip
+        batch=told["batch"] * told["ranks"],
+        epochs=1,
+        learning_rate=0.01,
+        momentum=0.9,
+        quality_target=0.5,
+        loss="cross-entropy",
+    )
     return ModelPlan(
-        model=LayeredModel(tuple(layers), (width,)), parameters=rule, batch=told["batch"],
-        weights=initial_weights(tuple(layers), 1), precision="fp32", device="cpu", threads=1,
-    )  # fmt: skip
+        model=LayeredModel(tuple(layers), (width,)),
+        parameters=rule,
+        batch=told["batch"],
+        weights=initial_weights(tuple(layers), 1),
+        precision="fp32",
+        device="cpu",
+        threads=1,
+    )
 
 
-def alone(plan: ModelPlan, told: dict[str, Any], batch: tuple[np.ndarray, np.ndarray]) -> Callable[[], Any]:  # fmt: skip
+def alone(plan: ModelPlan, told: dict[str, Any], batch: tuple[np.ndarray, np.ndarray]) -> Callable[[], Any]:
     """Return a step without messages: what a rank of SC-OBR computes."""
     from transect.training.strategies._layerwise import LayerwiseTrainer, weighty_parts
 
@@ -60,8 +69,7 @@ def messages(comm: Any, plan: ModelPlan) -> Callable[[], Any]:
     """Return a step's messages alone: every layer's weights from rank 0, its gradient to it."""
     from mpi4py import MPI
 
-    sizes = [plan.weights[f"{i}.weight"].size + plan.weights[f"{i}.bias"].size
-             for i in range(0, len(plan.layers), 2)]  # fmt: skip
+    sizes = [plan.weights[f"{i}.weight"].size + plan.weights[f"{i}.bias"].size for i in range(0, len(plan.layers), 2)]
     buffers = [np.zeros(size, np.float32) for size in sizes]
 
     def step() -> None:
@@ -75,16 +83,24 @@ def messages(comm: Any, plan: ModelPlan) -> Callable[[], Any]:
 
 
 def contender(
-    comm: Any, plan: ModelPlan, told: dict[str, Any], name: str, options: dict[str, Any],
+    comm: Any,
+    plan: ModelPlan,
+    told: dict[str, Any],
+    name: str,
+    options: dict[str, Any],
     batch: tuple[np.ndarray, np.ndarray],
-) -> tuple[Any, Any, Callable[[], Any]]:  # fmt: skip
+) -> tuple[Any, Any, Callable[[], Any]]:
     """Return strategy, trainer and step."""
     strategy = STRATEGIES.get(name)
     cell = Cell.of(
-        stage="train", workload="digits-mlp", framework=told["framework"], strategy=name,
-        batch=told["batch"] * comm.size, ranks_per_node=comm.size,
+        stage="train",
+        workload="digits-mlp",
+        framework=told["framework"],
+        strategy=name,
+        batch=told["batch"] * comm.size,
+        ranks_per_node=comm.size,
         options=strategy_options(name, options, "bench"),
-    )  # fmt: skip
+    )
     strategy.framework = told["framework"]
     strategy.join()
     trainer = strategy.trainer(FRAMEWORKS.get(told["framework"]), plan, cell)
@@ -131,7 +147,7 @@ def main(told: dict[str, Any]) -> None:
         apart = max(apart, *(float(np.abs(first[name] - own[name]).max()) for name in first))
     if comm.rank == 0:
         sent = sum(array.nbytes // 2 for array in plan.weights.values())
-        print(json.dumps({"times": times, "waited": waited, "apart": apart, "bytes": sent}), flush=True)  # fmt: skip
+        print(json.dumps({"times": times, "waited": waited, "apart": apart, "bytes": sent}), flush=True)
     comm.Barrier()
     for strategy, _, _ in made.values():
         if hasattr(strategy, "_progress"):

@@ -50,7 +50,7 @@ def convolutions() -> LayeredModel:
     layers: list[Layer] = []
     before = 3
     for channels in (24, 32, 48, 64):
-        layers += [Conv2d(before, channels, 3, 1), ReLU(), Conv2d(channels, channels, 3, 1), ReLU(), MaxPool2d(2)]  # fmt: skip
+        layers += [Conv2d(before, channels, 3, 1), ReLU(), Conv2d(channels, channels, 3, 1), ReLU(), MaxPool2d(2)]
         before = channels
     layers += [Flatten(), Linear(before * 4, 512), ReLU(), Linear(512, 10)]
     return LayeredModel(tuple(layers), (3, 32, 32))
@@ -107,9 +107,8 @@ def cuts_of(
 ) -> tuple[dict[str, tuple[int, ...]], Problem]:
     """Return every cut by who made it."""
     problem = Problem(
-        layers=costs, devices=STAGES, micro_batches=MICRO_BATCHES, link=link,
-        copies=weight_copies(PARAMETERS),
-    )  # fmt: skip
+        layers=costs, devices=STAGES, micro_batches=MICRO_BATCHES, link=link, copies=weight_copies(PARAMETERS)
+    )
     found = dynamic.partition(problem)
     assert isinstance(found, Solution)
     cuts = {"plan": found.cuts}
@@ -118,13 +117,20 @@ def cuts_of(
     return cuts | {name: stage_cuts(model, name, STAGES) for name in CUTS}, problem
 
 
-def stepper(plan: ModelPlan, cut: tuple[int, ...], x: np.ndarray, y: np.ndarray) -> tuple[MpiPipeline, Callable[[], None]]:  # fmt: skip
+def stepper(
+    plan: ModelPlan, cut: tuple[int, ...], x: np.ndarray, y: np.ndarray
+) -> tuple[MpiPipeline, Callable[[], None]]:
     """Return a strategy and a function that does one step of it."""
     options = {"stages": STAGES, "micro_batches": MICRO_BATCHES, "cut": cut_text(cut)}
     cell = Cell.of(
-        stage="train", workload="digits-mlp", framework="torch", strategy="mpi-pipeline", batch=BATCH,
-        ranks_per_node=STAGES, options=strategy_options("mpi-pipeline", options, "bench"),
-    )  # fmt: skip
+        stage="train",
+        workload="digits-mlp",
+        framework="torch",
+        strategy="mpi-pipeline",
+        batch=BATCH,
+        ranks_per_node=STAGES,
+        options=strategy_options("mpi-pipeline", options, "bench"),
+    )
     strategy = MpiPipeline()
     strategy.join()
     trainer = strategy.trainer(FRAMEWORKS.get("torch"), plan, cell)
@@ -174,14 +180,19 @@ def main() -> None:
     link = world.bcast(message_link(world))
     for name, model in networks(given.seeds).items():
         plan = ModelPlan(
-            model=model, parameters=PARAMETERS, weights=model.initial_weights(0), batch=BATCH,
-            precision="fp32", device="cpu", threads=1,
-        )  # fmt: skip
+            model=model,
+            parameters=PARAMETERS,
+            weights=model.initial_weights(0),
+            batch=BATCH,
+            precision="fp32",
+            device="cpu",
+            threads=1,
+        )
         size = BATCH // MICRO_BATCHES
         generator = np.random.default_rng(2)
         x = generator.standard_normal((size, *model.sample), np.float32)
         # Both at once: as in training, each has a neighbour that computes.
-        rows, whole, _ = layer_rows(FRAMEWORKS.get("torch"), plan, x, generator.integers(0, 10, size), 15)  # type: ignore[arg-type]  # fmt: skip
+        rows, whole, _ = layer_rows(FRAMEWORKS.get("torch"), plan, x, generator.integers(0, 10, size), 15)  # type: ignore[arg-type]
         costs = world.bcast(measured_costs([{"batch": size, "layers": rows, "whole": whole}], size))
         cuts, problem = cuts_of(model, costs, link, given.torchgpipe)
         times = compare(world, plan, cuts, given)
@@ -193,9 +204,11 @@ def main() -> None:
             ends = (0, *cut, problem.count)
             known = problem.solution([(a, b, 1) for a, b in itertools.pairwise(ends)], who)
             ways[who] = {
-                "cut": cut_text(cut), "times": times[cut], "predicted": known.step_s,
+                "cut": cut_text(cut),
+                "times": times[cut],
+                "predicted": known.step_s,
                 "memory": max(known.memory_bytes) / least,
-            }  # fmt: skip
+            }
         print(json.dumps({"network": name, "layers": problem.count, "ways": ways}), flush=True)
 
 

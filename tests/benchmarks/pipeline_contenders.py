@@ -37,9 +37,12 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("digits-cnn", 64, 4), Case("digits-mlp", 64, 4), Case("digits-wide-mlp", 64, 4),
-    Case("images-resnet20", 32, 4), Case("digits-resnet1001", 16, 2),
-)  # fmt: skip
+    Case("digits-cnn", 64, 4),
+    Case("digits-mlp", 64, 4),
+    Case("digits-wide-mlp", 64, 4),
+    Case("images-resnet20", 32, 4),
+    Case("digits-resnet1001", 16, 2),
+)
 TORCH_SCHEDULES = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B"}
 RATE = 1e-3
 
@@ -49,14 +52,17 @@ def make_plan(workload: str, batch: int) -> ModelPlan:
     found = WORKLOADS.get(workload)
     model = model_of(found)
     return ModelPlan(
-        model=model, parameters=found.defaults, weights=model.initial_weights(0), batch=batch,
-        precision="fp32", device="cpu", threads=1,
-    )  # fmt: skip
+        model=model,
+        parameters=found.defaults,
+        weights=model.initial_weights(0),
+        batch=batch,
+        precision="fp32",
+        device="cpu",
+        threads=1,
+    )
 
 
-def our_step(
-    plan: ModelPlan, cell: Cell, x: np.ndarray, y: np.ndarray
-) -> tuple[MpiPipeline, Callable[[], float]]:
+def our_step(plan: ModelPlan, cell: Cell, x: np.ndarray, y: np.ndarray) -> tuple[MpiPipeline, Callable[[], float]]:
     """Return the strategy and a function that does one step and returns the loss (NaN but at the end)."""
     strategy = MpiPipeline()
     strategy.join()
@@ -67,9 +73,8 @@ def our_step(
 
 
 def torch_step(
-    plan: ModelPlan, cuts: tuple[int, ...], stage: int, micro_batches: int, schedule: str,
-    x: np.ndarray, y: np.ndarray,
-) -> Callable[[], float]:  # fmt: skip
+    plan: ModelPlan, cuts: tuple[int, ...], stage: int, micro_batches: int, schedule: str, x: np.ndarray, y: np.ndarray
+) -> Callable[[], float]:
     """Return a function that does one step by torch.distributed.pipelining and returns the loss."""
     import torch
     from torch.distributed import pipelining
@@ -84,14 +89,10 @@ def torch_step(
     shapes = boundary_shapes(plan.model)
     size = len(x) // micro_batches
     # Shapes are told, or the first step would run one forward pass more.
-    examples = [
-        torch.empty(size, *shapes[layer], requires_grad=layer > 0)
-        for layer in (part.first, part.last)
-    ]
+    examples = [torch.empty(size, *shapes[layer], requires_grad=layer > 0) for layer in (part.first, part.last)]
     made = pipelining.PipelineStage(
-        module, stage, count, torch.device("cpu"), input_args=(examples[0],),
-        output_args=(examples[1],),
-    )  # fmt: skip
+        module, stage, count, torch.device("cpu"), input_args=(examples[0],), output_args=(examples[1],)
+    )
     loss_fn = torch.nn.functional.cross_entropy
     run = getattr(pipelining, TORCH_SCHEDULES[schedule])(made, micro_batches, loss_fn=loss_fn)
     inputs = (torch.from_numpy(x),) if part.begins else ()
@@ -164,10 +165,14 @@ def run_case(world: Any, given: argparse.Namespace, case: Case, schedule: str) -
         for name, _, value in (word.partition("=") for word in words.split(",") if word):
             knobs[name] = int(value) if value.isdecimal() else value
         cell = Cell.of(
-            stage="train", workload=case.workload, framework="torch", strategy="mpi-pipeline",
-            batch=case.batch, ranks_per_node=world.size,
+            stage="train",
+            workload=case.workload,
+            framework="torch",
+            strategy="mpi-pipeline",
+            batch=case.batch,
+            ranks_per_node=world.size,
             options=strategy_options("mpi-pipeline", knobs, "--ours"),
-        )  # fmt: skip
+        )
         strategy, steps[words] = our_step(plan, cell, x, y)
         strategies.append(strategy)
         facts = strategy.details()
@@ -181,9 +186,14 @@ def run_case(world: Any, given: argparse.Namespace, case: Case, schedule: str) -
     number, times, cpu = take_turns(world, steps, given.rounds, given.seconds)
     if world.rank == world.size - 1:
         found = {
-            **case._asdict(), "schedule": schedule, "cut": facts["cut"], "times": times,
-            "cpu": cpu, "losses": losses, "steps": number,
-        }  # fmt: skip
+            **case._asdict(),
+            "schedule": schedule,
+            "cut": facts["cut"],
+            "times": times,
+            "cpu": cpu,
+            "losses": losses,
+            "steps": number,
+        }
         print(json.dumps(found), flush=True)
     for one in strategies:
         one.close()
@@ -198,18 +208,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="of one contender in a turn")
     parser.add_argument("--cases", nargs="*", default=[case.workload for case in CASES])
     parser.add_argument("--schedules", nargs="*", default=list(TORCH_SCHEDULES))
-    parser.add_argument(
-        "--ours", nargs="*", default=["wait=sleep"], help="options: name=value,name=value"
-    )
+    parser.add_argument("--ours", nargs="*", default=["wait=sleep"], help="options: name=value,name=value")
     given = parser.parse_args()
     import torch
     import torch.distributed as dist
 
     world = MPI.COMM_WORLD
     torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{given.store}", rank=world.rank, world_size=world.size
-    )
+    dist.init_process_group("gloo", init_method=f"file://{given.store}", rank=world.rank, world_size=world.size)
     for case in CASES:
         for schedule in given.schedules if case.workload in given.cases else ():
             run_case(world, given, case, schedule)

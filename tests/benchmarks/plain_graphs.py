@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from plain_loops import Build, Outcome, Run, Task, loop
 
-__all__ = ["BUILDERS"]
-
 
 def tensorflow_loop(task: Task, fed: bool = False) -> Run:
     """One compiled function for a step. `fed`: it is given the batch, as from a data set that is
@@ -18,16 +16,18 @@ def tensorflow_loop(task: Task, fed: bool = False) -> Run:
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    x_train, x_test = (
-        tf.constant(x.transpose(0, 2, 3, 1), tf.float32) for x in (task.x_train, task.x_test)
-    )
+    x_train, x_test = (tf.constant(x.transpose(0, 2, 3, 1), tf.float32) for x in (task.x_train, task.x_test))
     y_train, y_test = tf.constant(task.y_train), tf.constant(task.y_test)
     w = {name: array.astype(np.float32) for name, array in task.weights.items()}
     dense = w["7.weight"].reshape(10, 32, 2, 2).transpose(2, 3, 1, 0).reshape(128, 10)
     first = [
-        w["0.weight"].transpose(2, 3, 1, 0), w["0.bias"],
-        w["3.weight"].transpose(2, 3, 1, 0), w["3.bias"], dense, w["7.bias"],
-    ]  # fmt: skip
+        w["0.weight"].transpose(2, 3, 1, 0),
+        w["0.bias"],
+        w["3.weight"].transpose(2, 3, 1, 0),
+        w["3.bias"],
+        dense,
+        w["7.bias"],
+    ]
     variables = [tf.Variable(array) for array in first]
     velocities = [tf.Variable(tf.zeros_like(one), trainable=False) for one in variables]
 
@@ -47,9 +47,8 @@ def tensorflow_loop(task: Task, fed: bool = False) -> Run:
         found = tape.gradient(loss, variables)
         for variable, velocity, gradient in zip(variables, velocities, found, strict=True):
             tf.raw_ops.ResourceApplyMomentum(
-                var=variable.handle, accum=velocity.handle, lr=task.learning_rate,
-                grad=gradient, momentum=task.momentum,
-            )  # fmt: skip
+                var=variable.handle, accum=velocity.handle, lr=task.learning_rate, grad=gradient, momentum=task.momentum
+            )
         return loss
 
     @tf.function  # type: ignore[untyped-decorator]
@@ -85,10 +84,13 @@ def mxnet_loop(task: Task) -> Run:
 
     net = nn.HybridSequential()
     net.add(
-        nn.Conv2D(16, 3, padding=1, in_channels=1, activation="relu"), nn.MaxPool2D(2),
-        nn.Conv2D(32, 3, padding=1, in_channels=16, activation="relu"), nn.MaxPool2D(2),
-        nn.Flatten(), nn.Dense(10, in_units=128),
-    )  # fmt: skip
+        nn.Conv2D(16, 3, padding=1, in_channels=1, activation="relu"),
+        nn.MaxPool2D(2),
+        nn.Conv2D(32, 3, padding=1, in_channels=16, activation="relu"),
+        nn.MaxPool2D(2),
+        nn.Flatten(),
+        nn.Dense(10, in_units=128),
+    )
     net.initialize(ctx=mx.cpu())
     net.hybridize()
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
@@ -121,9 +123,6 @@ def mxnet_loop(task: Task) -> Run:
 
 
 BUILDERS: dict[tuple[str, str], dict[str, Build]] = {
-    ("tensorflow", "digits-cnn"): {
-        "plain": tensorflow_loop,
-        "fed": lambda task: tensorflow_loop(task, fed=True),
-    },
+    ("tensorflow", "digits-cnn"): {"plain": tensorflow_loop, "fed": lambda task: tensorflow_loop(task, fed=True)},
     ("mxnet", "digits-cnn"): {"plain": mxnet_loop},
 }

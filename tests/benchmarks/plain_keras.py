@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from plain_loops import Build, Outcome, Run, Task, loop
 
-__all__ = ["BUILDERS"]
-
 
 class _Cnn:
     """The model with its data, in the layout that is faster on the back end."""
@@ -27,15 +25,17 @@ class _Cnn:
         first = self.backend == "torch"
         form = "channels_first" if first else "channels_last"
         # Flatten leaves the axes in their order, in both layouts.
-        self.model = keras.Sequential([
-            layers.Input((1, 8, 8) if first else (8, 8, 1)),
-            layers.Conv2D(16, 3, padding="same", activation="relu", data_format=form),
-            layers.MaxPooling2D(2, data_format=form),
-            layers.Conv2D(32, 3, padding="same", activation="relu", data_format=form),
-            layers.MaxPooling2D(2, data_format=form),
-            layers.Flatten(data_format="channels_last"),
-            layers.Dense(10),
-        ])  # fmt: skip
+        self.model = keras.Sequential(
+            [
+                layers.Input((1, 8, 8) if first else (8, 8, 1)),
+                layers.Conv2D(16, 3, padding="same", activation="relu", data_format=form),
+                layers.MaxPooling2D(2, data_format=form),
+                layers.Conv2D(32, 3, padding="same", activation="relu", data_format=form),
+                layers.MaxPooling2D(2, data_format=form),
+                layers.Flatten(data_format="channels_last"),
+                layers.Dense(10),
+            ]
+        )
         self.optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum)
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         w = {name: array.astype(np.float32) for name, array in task.weights.items()}
@@ -43,9 +43,13 @@ class _Cnn:
         if not first:
             dense = dense.reshape(10, 32, 2, 2).transpose(0, 2, 3, 1).reshape(10, 128)
         self.weights = [
-            w["0.weight"].transpose(2, 3, 1, 0), w["0.bias"],
-            w["3.weight"].transpose(2, 3, 1, 0), w["3.bias"], dense.T, w["7.bias"],
-        ]  # fmt: skip
+            w["0.weight"].transpose(2, 3, 1, 0),
+            w["0.bias"],
+            w["3.weight"].transpose(2, 3, 1, 0),
+            w["3.bias"],
+            dense.T,
+            w["7.bias"],
+        ]
         axes = (0, 1, 2, 3) if first else (0, 2, 3, 1)
         self.x_train, self.x_test = (
             np.ascontiguousarray(x.transpose(axes), np.float32) for x in (task.x_train, task.x_test)
@@ -75,9 +79,7 @@ def _train_on_batch(task: Task) -> Run:
 def _guide(task: Task) -> Run:
     cnn = _Cnn(task)
     cnn.optimiser.build(cnn.model.trainable_variables)
-    return {"tensorflow": _on_tensorflow, "torch": _on_torch, "jax": _on_jax}[cnn.backend](
-        cnn, task
-    )
+    return {"tensorflow": _on_tensorflow, "torch": _on_torch, "jax": _on_jax}[cnn.backend](cnn, task)
 
 
 def _on_tensorflow(cnn: _Cnn, task: Task) -> Run:
@@ -129,9 +131,7 @@ def _on_torch(cnn: _Cnn, task: Task) -> Run:
     return _from_start(cnn, step, right, task)
 
 
-def _from_start(
-    cnn: _Cnn, step: Callable[[Any], float], right: Callable[[], int], task: Task
-) -> Run:
+def _from_start(cnn: _Cnn, step: Callable[[Any], float], right: Callable[[], int], task: Task) -> Run:
     def run() -> Outcome:
         cnn.model.set_weights(cnn.weights)
         return loop(step, right, task)
@@ -165,10 +165,8 @@ def _on_jax(cnn: _Cnn, task: Task) -> Run:
 
     held = [
         [variable.value for variable in some]
-        for some in (
-            model.trainable_variables, model.non_trainable_variables, cnn.optimiser.variables
-        )
-    ]  # fmt: skip
+        for some in (model.trainable_variables, model.non_trainable_variables, cnn.optimiser.variables)
+    ]
     state: Any = tuple(held)
 
     def step(indices: np.ndarray) -> float:
@@ -186,6 +184,5 @@ def _on_jax(cnn: _Cnn, task: Task) -> Run:
 
 _BOTH: dict[str, Build] = {"plain": _train_on_batch, "guide": _guide}
 BUILDERS: dict[tuple[str, str], dict[str, Build]] = {
-    (name, "digits-cnn"): _BOTH
-    for name in ("keras-tensorflow", "keras-torch", "keras-jax", "keras-2")
+    (name, "digits-cnn"): _BOTH for name in ("keras-tensorflow", "keras-torch", "keras-jax", "keras-2")
 }

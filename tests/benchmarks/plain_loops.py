@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BUILDERS", "Build", "Outcome", "Run", "Task", "loop"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
@@ -85,9 +83,7 @@ def numpy_mlp(task: Task) -> Run:
         p /= batch
         g2 = (p @ w3) * (h2 > 0)
         g1 = (g2 @ w2) * (h1 > 0)
-        gradients = (
-            g1.T @ x, g1.sum(axis=0), g2.T @ h1, g2.sum(axis=0), p.T @ h2, p.sum(axis=0),
-        )  # fmt: skip
+        gradients = (g1.T @ x, g1.sum(axis=0), g2.T @ h1, g2.sum(axis=0), p.T @ h2, p.sum(axis=0))
         for parameter, velocity, gradient in zip(parameters, velocities, gradients, strict=True):
             velocity *= momentum
             velocity += gradient
@@ -115,10 +111,7 @@ def numpy_cnn(task: Task) -> Run:
     x_train, x_test = task.x_train.astype(np.float32), task.x_test.astype(np.float32)
     parameters = {name: array.astype(np.float32) for name, array in task.weights.items()}
     velocities = {name: np.zeros_like(array) for name, array in parameters.items()}
-    names = [
-        [f"{i}.{part}" for part in ("weight", "bias") if f"{i}.{part}" in parameters]
-        for i in range(len(layers))
-    ]
+    names = [[f"{i}.{part}" for part in ("weight", "bias") if f"{i}.{part}" in parameters] for i in range(len(layers))]
     weights = [[parameters[name] for name in own] for own in names]
 
     def step(indices: np.ndarray) -> float:
@@ -160,15 +153,18 @@ def torch_loop(task: Task, read: bool = True) -> Run:
 
     torch.set_num_threads(1)
     if task.workload == "iris-mlp-ce":
-        model = nn.Sequential(
-            nn.Linear(4, 30), nn.ReLU(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 3)
-        )
+        model = nn.Sequential(nn.Linear(4, 30), nn.ReLU(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 3))
     else:
         model = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(128, 10),
-        )  # fmt: skip
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(128, 10),
+        )
     optimiser = torch.optim.SGD(model.parameters(), lr=task.learning_rate, momentum=task.momentum)
     criterion = nn.CrossEntropyLoss()
     x_train = torch.tensor(task.x_train, dtype=torch.float32)
@@ -188,9 +184,7 @@ def torch_loop(task: Task, read: bool = True) -> Run:
             return int((model(x_test).argmax(1) == y_test).sum())
 
     def run() -> Outcome:
-        model.load_state_dict(
-            {name: torch.tensor(w, dtype=torch.float32) for name, w in task.weights.items()}
-        )
+        model.load_state_dict({name: torch.tensor(w, dtype=torch.float32) for name, w in task.weights.items()})
         return loop(step, right, task)
 
     return run

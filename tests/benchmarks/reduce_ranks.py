@@ -28,9 +28,14 @@ def main(kibibytes: list[int]) -> None:
 
     comm = MPI.COMM_WORLD
     # MPICH is a rival only: what ranks that never yield do to ours is not the question.
-    ours = {} if "MPICH" in MPI.Get_library_version() else {
-        name: Hierarchy(comm.Dup(), **given) for name, given in OURS.items()  # type: ignore[arg-type]
-    }  # fmt: skip
+    ours = (
+        {}
+        if "MPICH" in MPI.Get_library_version()
+        else {
+            name: Hierarchy(comm.Dup(), **given)
+            for name, given in OURS.items()  # type: ignore[arg-type]
+        }
+    )
     for size in kibibytes:
         flat = np.empty(size * 256, np.float32)
 

@@ -15,8 +15,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from conftest import ARGUMENTS, CHROMIUM
 
-__all__ = ["opened"]
-
 _IDLE = """() => new Promise((done) => {
   const painted = () => performance.getEntriesByName('first-contentful-paint').length;
   const look = () => painted() ? requestIdleCallback(() => done(performance.now())) : setTimeout(look, 5);

@@ -120,22 +120,10 @@ def ort_training(given: argparse.Namespace, batch: dict[str, np.ndarray]) -> Ste
     source, folder = given.folder / "inference-dynamo.onnx", given.folder / f"ort-{os.getpid()}"
     folder.mkdir()
     manifest = json.loads((given.folder / "step" / "manifest.json").read_text())
-    names = {
-        entry["name"].removeprefix("model.")
-        for entry in manifest["state"]
-        if entry["role"] == "parameter"
-    }
+    names = {entry["name"].removeprefix("model.") for entry in manifest["state"] if entry["role"] == "parameter"}
     model = onnx.load(source)
-    weights = {
-        one.name: onnx.numpy_helper.to_array(one)
-        for one in model.graph.initializer
-        if one.name in names
-    }
-    rule = (
-        Rule("adamw", weight_decay=ADAMW["weight_decay"])
-        if given.optimiser == "adamw"
-        else Rule("sgd")
-    )
+    weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer if one.name in names}
+    rule = Rule("adamw", weight_decay=ADAMW["weight_decay"]) if given.optimiser == "adamw" else Rule("sgd")
     generate(source, folder, rule, weights, {})
     from onnxruntime.training.api import CheckpointState, Module, Optimizer
 
@@ -157,12 +145,7 @@ def ort_training(given: argparse.Namespace, batch: dict[str, np.ndarray]) -> Ste
     return run
 
 
-CONTENDERS = {
-    "portable": portable,
-    "eager": of_torch,
-    "compile": of_torch,
-    "ort-training": ort_training,
-}
+CONTENDERS = {"portable": portable, "eager": of_torch, "compile": of_torch, "ort-training": ort_training}
 
 
 def _memory() -> dict[str, int]:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["NETWORKS", "network", "rows"]
-
 CLASSES, TOKENS, WIDTH, LENGTH = 10, 256, 64, 32
 # One sample of the input by network.
-NETWORKS = {
-    "mlp": (64,), "digits-cnn": (1, 8, 8), "resnet20": (3, 32, 32), "transformer": (LENGTH,),
-}  # fmt: skip
+NETWORKS = {"mlp": (64,), "digits-cnn": (1, 8, 8), "resnet20": (3, 32, 32), "transformer": (LENGTH,)}
 
 
 def network(name: str) -> nn.Module:
@@ -73,13 +69,8 @@ class _Encoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        layer = nn.TransformerEncoderLayer(
-            WIDTH, 4, 2 * WIDTH, 0.0, "gelu", batch_first=True, norm_first=True
-        )
-        self.embed, self.place = (
-            nn.Embedding(TOKENS, WIDTH),
-            nn.Parameter(torch.zeros(LENGTH, WIDTH)),
-        )
+        layer = nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, 0.0, "gelu", batch_first=True, norm_first=True)
+        self.embed, self.place = (nn.Embedding(TOKENS, WIDTH), nn.Parameter(torch.zeros(LENGTH, WIDTH)))
         self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(WIDTH, CLASSES)
 

@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 import stopwordsiso
 
-STOP_WORDS = {
-    word for entry in stopwordsiso.stopwords("en") for word in re.findall(r"[^\W\d_]+", entry)
-}
+STOP_WORDS = {word for entry in stopwordsiso.stopwords("en") for word in re.findall(r"[^\W\d_]+", entry)}
 TRAIN, SHARE, MINIMUM, MOST, LONGEST = 0.4, 0.95, 2, 20_000, 40
 FIRST, UNKNOWN = 2, 1
 
@@ -59,9 +57,7 @@ def with_datasets(file: Path, out: Path) -> dict[str, Any]:
     import datasets
 
     datasets.disable_progress_bars()
-    table = datasets.load_dataset(
-        "csv", data_files=str(file), split="train", cache_dir=str(out / "cache")
-    )
+    table = datasets.load_dataset("csv", data_files=str(file), split="train", cache_dir=str(out / "cache"))
     letters = re.compile(r"[^\W\d_]+")
 
     def words_of(batch: dict[str, Any]) -> dict[str, Any]:
@@ -88,10 +84,11 @@ def with_datasets(file: Path, out: Path) -> dict[str, Any]:
 
     features = datasets.Features(
         {
-            "Topic_group": datasets.Value("string"), "count": datasets.Value("int64"),
+            "Topic_group": datasets.Value("string"),
+            "count": datasets.Value("int64"),
             "x": datasets.List(datasets.Value("int32"), length=length),
         }
-    )  # fmt: skip
+    )
     rows = parts.map(rows_of, batched=True, remove_columns=["words"], features=features)
     rows.save_to_disk(str(out / "rows"))
     total = sum(int(np.sum(part.with_format("numpy")["count"][:])) for part in parts.values())

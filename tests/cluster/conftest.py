@@ -36,9 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     One of them may wait for all that runs beside it, environments that are built first included.
     """
-    places = [
-        place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent
-    ]
+    places = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
     ours = [items[place] for place in places]
     ours.sort(key=lambda item: item.path.stem in _LAST and _LAST.index(item.path.stem) + 1)
     for place, item in zip(places, ours, strict=True):
@@ -52,9 +50,7 @@ def cluster() -> Iterator[VirtualCluster]:
     reason = why_not(accounting=True)
     if reason:
         pytest.skip(reason)
-    with VirtualCluster(
-        "study", nodes=_NODES, gpu_nodes=1, accounting=True, link="slow=100mbit"
-    ) as up:
+    with VirtualCluster("study", nodes=_NODES, gpu_nodes=1, accounting=True, link="slow=100mbit") as up:
         yield up
 
 
@@ -77,9 +73,7 @@ def make_checkout(
 
 
 @pytest.fixture(scope="session")
-def side_by_side(
-    request: pytest.FixtureRequest, make_checkout: Callable[[], ClusterCheckout]
-) -> Iterator[SideBySide]:
+def side_by_side(request: pytest.FixtureRequest, make_checkout: Callable[[], ClusterCheckout]) -> Iterator[SideBySide]:
     """What the selected tests need to have run, begun together and ended before the cluster is."""
     made = SideBySide(request.session.items, make_checkout)
     made.begin("beside")

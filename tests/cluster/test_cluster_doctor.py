@@ -81,10 +81,7 @@ WRONG = {
     "mpi_type: pmi9": ("mpi_type pmi9", "pmix"),
     "networks: {ib: {interface: ib0}}": ("network ib", "'ib0'"),
     "scratch: /nowhere": ("scratch", "/nowhere"),
-    "environments: {runner-c: {modules: [gcc/99]}}": (
-        "environment runner-c",
-        "module: command not found",
-    ),
+    "environments: {runner-c: {modules: [gcc/99]}}": ("environment runner-c", "module: command not found"),
 }
 
 

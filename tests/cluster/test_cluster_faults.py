@@ -34,10 +34,10 @@ accounting/QOS policy (job submit limit, user's size and/or time limits)" >&2; e
 def rank_of(checkout, folder: Path) -> int:
     """Return the one rank of the cell in `folder`, as the login node numbers it."""
     (rank,) = (
-        pid for pid, argv in checkout.cluster.processes(below=folder).items()
-        if "transect.stages.train.worker" in argv
-        and not argv.startswith("srun") and "rank.py" not in argv
-    )  # fmt: skip
+        pid
+        for pid, argv in checkout.cluster.processes(below=folder).items()
+        if "transect.stages.train.worker" in argv and not argv.startswith("srun") and "rank.py" not in argv
+    )
     return rank
 
 
@@ -100,9 +100,7 @@ class Faults:
     def lose_slurmd(self, folder: Path) -> str:
         """A node's daemon dies and comes back: the job is declared dead, its runner lives on."""
         node, job = self.node(folder), job_of(folder)
-        daemon = [
-            p for p, argv in self.cluster.processes(node).items() if argv.split()[0] == "slurmd"
-        ]
+        daemon = [p for p, argv in self.cluster.processes(node).items() if argv.split()[0] == "slurmd"]
         self.cluster.node_run(node, "kill", "-9", *map(str, daemon))
         self.cluster.run("scontrol", "update", f"node={node}", "state=down", "reason=test")
         (folder / "release").touch()
@@ -151,10 +149,17 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     expected: dict[str, str] = {}
     folder = None
     for fault in (
-        faults.kill_rank, faults.restart_slurmd, faults.restart_slurmctld, faults.silent_sacct,
-        faults.drain, faults.lose_stepd, faults.scancel, faults.lose_slurmd, faults.time_limit,
+        faults.kill_rank,
+        faults.restart_slurmd,
+        faults.restart_slurmctld,
+        faults.silent_sacct,
+        faults.drain,
+        faults.lose_stepd,
+        faults.scancel,
+        faults.lose_slurmd,
+        faults.time_limit,
         faults.power_cut,
-    ):  # fmt: skip
+    ):
         folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
     text = run.ends()

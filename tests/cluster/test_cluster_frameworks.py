@@ -19,7 +19,7 @@ WRAPPERS = ("charliecloud", "podman", "enroot")
 MPI_ONCE = [
     *((name, "mpi-allreduce") for name in ("numpy", "torch", "tensorflow", "keras-jax", "keras-2", "mxnet")),
     ("numpy", "mpi-sendrecv"),
-]  # fmt: skip
+]
 FEW_ROWS = [row for row in ON_NODES if row in MPI_ONCE or not row[1].startswith("mpi-")]
 REST = [row for row in ROWS if row not in FEW_ROWS]
 HEAD = """
@@ -104,10 +104,7 @@ FEW = pytest.mark.beside.with_args(few)
     "row",
     [
         *(pytest.param(row, marks=FEW) for row in FEW_ROWS),
-        *(
-            pytest.param(row, marks=[pytest.mark.exhaustive, pytest.mark.beside.with_args(rest)])
-            for row in REST
-        ),
+        *(pytest.param(row, marks=[pytest.mark.exhaustive, pytest.mark.beside.with_args(rest)]) for row in REST),
     ],
     ids="-".join,
 )

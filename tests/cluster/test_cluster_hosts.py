@@ -16,10 +16,15 @@ from clusters import VirtualCluster
 # The last two nodes, which other tests ask Slurm for rarely; nothing here asks Slurm.
 HOSTS = ("n11", "n12")
 SYSTEM = {
-    "name": "two-hosts", "launcher": "mpiexec", "mpi_launcher": "mpiexec", "nodes": 2,
-    "cores_per_node": 2, "physical_cores": 2, "networks": {"direct": {"interface": "eth0"}},
+    "name": "two-hosts",
+    "launcher": "mpiexec",
+    "mpi_launcher": "mpiexec",
+    "nodes": 2,
+    "cores_per_node": 2,
+    "physical_cores": 2,
+    "networks": {"direct": {"interface": "eth0"}},
     "network": "direct",
-}  # fmt: skip
+}
 STUDY = """
 name: onhosts
 limits: {seconds: 300, memory_mb: 1500, repeats_if_disturbed: 0}
@@ -51,10 +56,7 @@ def reachable(cluster: VirtualCluster, folder: Path) -> dict[str, str]:
     Path("/run/sshd").mkdir(exist_ok=True)
     for host in HOSTS:
         cluster.node_run(host, daemon, "-f", str(folder / "config"))
-    options = (
-        f"-p 2222 -i {folder}/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
-        "-o LogLevel=ERROR"
-    )
+    options = f"-p 2222 -i {folder}/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
     return {"OMPI_MCA_plm_rsh_args": options, "PRTE_MCA_plm_ssh_args": options}
 
 
@@ -71,13 +73,30 @@ def on_hosts(make):
     told = checkout.environment() | ssh | {"PBS_NODEFILE": str(nodefile)}
     launch = [sys.executable, "-m", "transect", "launch"]
     who = cluster.run(
-        *launch, "--framework", "torch", "--strategy", "ddp", "--", sys.executable, "-c", WHO,
-        node=HOSTS[0], env=told | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+        *launch,
+        "--framework",
+        "torch",
+        "--strategy",
+        "ddp",
+        "--",
+        sys.executable,
+        "-c",
+        WHO,
+        node=HOSTS[0],
+        env=told | {"PYTHONPATH": str(ROOT / "src")},
+    )
     made = cluster.run(
-        str(Path(sys.executable).with_name("snakemake")), "--profile", "profiles/local", "--config", "study=study.yaml", "system=hosts.yaml",
-        node=HOSTS[0], cwd=checkout.folder, env=told, check=False,
-    )  # fmt: skip
+        str(Path(sys.executable).with_name("snakemake")),
+        "--profile",
+        "profiles/local",
+        "--config",
+        "study=study.yaml",
+        "system=hosts.yaml",
+        node=HOSTS[0],
+        cwd=checkout.folder,
+        env=told,
+        check=False,
+    )
     return checkout, who, made
 
 
@@ -87,9 +106,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.beside.with_args(on_hosts)]
 def test_what_a_job_has_decides_how_many_ranks_start_where(ran):
     _, who, _ = ran
     lines = sorted(line.split() for line in who.stdout.splitlines())
-    assert lines == [
-        ["[0]", "0", "3", "0", "n12"], ["[1]", "1", "3", "0", "n11"], ["[2]", "2", "3", "1", "n11"],
-    ]  # fmt: skip
+    assert lines == [["[0]", "0", "3", "0", "n12"], ["[1]", "1", "3", "0", "n11"], ["[2]", "2", "3", "1", "n11"]]
 
 
 def test_a_whole_study_runs_on_the_hosts_of_one_allocation(ran):

@@ -51,8 +51,16 @@ def job(cluster, tmp_path):
             f"#!/bin/bash\nexport PYTHONPATH={ROOT / 'src'}\n"
             f"exec {sys.executable} -m transect launch {options} -- {python} {tmp_path}/train.py\n"
         )
-        command = ("sbatch", "--parsable", "-N2", "--ntasks-per-node=2", "--mem=1500", "--no-requeue",
-                   f"--output={log}", str(tmp_path / "job.sh"))  # fmt: skip
+        command = (
+            "sbatch",
+            "--parsable",
+            "-N2",
+            "--ntasks-per-node=2",
+            "--mem=1500",
+            "--no-requeue",
+            f"--output={log}",
+            str(tmp_path / "job.sh"),
+        )
         submitted.append(cluster.run(*command).stdout.strip())
         return submitted[-1], log
 
@@ -70,15 +78,11 @@ def ends(cluster, job: str) -> str:
 
 def test_ddp_on_two_nodes_finds_its_ranks(cluster, job, torch_python):
     number, log = job(
-        "--framework torch --strategy ddp --nodes 2 --ranks-per-node 2 --network-interface eth0",
-        torch_python,
-        SUM,
+        "--framework torch --strategy ddp --nodes 2 --ranks-per-node 2 --network-interface eth0", torch_python, SUM
     )
     assert ends(cluster, number) == "0:0", log.read_text()
     lines = sorted(line for line in log.read_text().splitlines() if " rank " in line)
-    assert [line.split(" at ")[0] for line in lines] == [
-        f"[{r}] rank {r} of 4 local {r % 2}" for r in range(4)
-    ]
+    assert [line.split(" at ")[0] for line in lines] == [f"[{r}] rank {r} of 4 local {r % 2}" for r in range(4)]
     assert {line.split(" sum ")[1] for line in lines} == {"6"}
     assert len({line.split(" at ")[1] for line in lines}) == 1
 
@@ -91,9 +95,7 @@ def test_an_mpi_rank_that_is_late_in_a_fence_is_waited_for(cluster, job, base_py
     found = list(Path(base_python).parents[1].glob("lib/**/libpmix.so.2"))
     assert found, "the environment's Open MPI brings its PMIx"
     late = f"env LD_PRELOAD={library} TEST_PMIX={found[0]} {base_python}"
-    number, log = job(
-        "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 2", late, ADD
-    )
+    number, log = job("--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 2", late, ADD)
     assert ends(cluster, number) == "0:0", log.read_text()
     lines = [line for line in log.read_text().splitlines() if "sum" in line]
     assert len(lines) == 4 and all(line.endswith("sum 6") for line in lines), lines
@@ -111,8 +113,11 @@ def test_a_killed_rank_ends_the_others_and_gives_its_code(cluster, job, base_pyt
     options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
     number, log = job(options, base_python, WAIT)
     eventually(lambda: waiting(log) == 2, what="two ranks")
-    ranks = [p for p, argv in cluster.processes().items()
-             if argv.endswith(f"{tmp_path}/train.py") and "launch" not in argv and "rank.py" not in argv]  # fmt: skip
+    ranks = [
+        p
+        for p, argv in cluster.processes().items()
+        if argv.endswith(f"{tmp_path}/train.py") and "launch" not in argv and "rank.py" not in argv
+    ]
     cluster.run("kill", "-9", str(ranks[0]))
     assert ends(cluster, number) == "137:0", log.read_text()
     eventually(lambda: no_rank(cluster, tmp_path), what="no rank left")
@@ -129,10 +134,31 @@ def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python, tmp_path):
 
 def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
     """What `srun -l` and `salloc --ntasks-per-gpu` leave in the environment shapes no step of ours."""
-    launch = ("env", f"PYTHONPATH={ROOT / 'src'}", sys.executable, "-m", "transect", "launch",
-              "--framework", "numpy", "--strategy", "mpi-allreduce")  # fmt: skip
-    outer = ("salloc", "-N2", "-n2", "--mem=1500", "srun", "-n1", "-N1", "--label", "--overlap",
-             "env", "SLURM_NTASKS_PER_GPU=1")  # fmt: skip
+    launch = (
+        "env",
+        f"PYTHONPATH={ROOT / 'src'}",
+        sys.executable,
+        "-m",
+        "transect",
+        "launch",
+        "--framework",
+        "numpy",
+        "--strategy",
+        "mpi-allreduce",
+    )
+    outer = (
+        "salloc",
+        "-N2",
+        "-n2",
+        "--mem=1500",
+        "srun",
+        "-n1",
+        "-N1",
+        "--label",
+        "--overlap",
+        "env",
+        "SLURM_NTASKS_PER_GPU=1",
+    )
     code = "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, os.uname().nodename)"
 
     def said(*options: str) -> tuple[list[str], int]:
@@ -157,12 +183,20 @@ train:
 """
 
 
-def test_a_study_for_one_machine_in_an_allocation_is_guarded_where_it_runs(
-    cluster, tmp_path, base_python
-):
+def test_a_study_for_one_machine_in_an_allocation_is_guarded_where_it_runs(cluster, tmp_path, base_python):
     (tmp_path / "study.yaml").write_text(STUDY)
-    run = ("env", f"PYTHONPATH={ROOT / 'src'}", sys.executable, "-m", "transect", "run",
-           str(tmp_path / "study.yaml"), "train", "--results", str(tmp_path))  # fmt: skip
+    run = (
+        "env",
+        f"PYTHONPATH={ROOT / 'src'}",
+        sys.executable,
+        "-m",
+        "transect",
+        "run",
+        str(tmp_path / "study.yaml"),
+        "train",
+        "--results",
+        str(tmp_path),
+    )
     # salloc runs the command on the login node.
     cluster.run("salloc", "-N2", "-n2", "--mem=1500", *run)
     (path,) = tmp_path.glob("inside/train/*/record.json")

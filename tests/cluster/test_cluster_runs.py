@@ -13,17 +13,7 @@ import time
 
 import pytest
 
-from clustered import (
-    PLUGINS,
-    WAITING,
-    causes,
-    config,
-    job_of,
-    nothing_left,
-    start,
-    tells,
-    waits_made,
-)  # fmt: skip
+from clustered import PLUGINS, WAITING, causes, config, job_of, nothing_left, start, tells, waits_made
 from clusters import VirtualCluster, eventually
 from side_by_side import beside
 
@@ -50,10 +40,7 @@ def test_the_failing_study_has_the_causes_that_it_has_on_one_machine(make):
     shutil.copytree(PLUGINS / "failing", checkout.folder / "plugins")
     checkout.study(FAILING, "failing.yaml")
     checkout.start(*config("failing")).ends()
-    found = {
-        re.sub(r"^iris-mlp-ce\.|\.b16.*", "", cell): cause
-        for cell, cause in causes(checkout, "failing").items()
-    }
+    found = {re.sub(r"^iris-mlp-ce\.|\.b16.*", "", cell): cause for cell, cause in causes(checkout, "failing").items()}
     assert found == {
         "numpy.single.n1x1": "ok",
         "test-raises.single.n1x1": "crash",
@@ -161,9 +148,7 @@ def test_a_job_that_is_refused_for_good_ends_in_a_report(make):
     text = checkout.start(*arguments).ends(code=1)
     records = checkout.records(name)
     assert {r["cause"] for c, r in records.items() if not c.startswith("train")} == {"scheduler"}
-    assert {r["cause"] for c, r in records.items() if c.startswith("train")} == {
-        "missing-dependency"
-    }
+    assert {r["cause"] for c, r in records.items() if c.startswith("train")} == {"missing-dependency"}
     message = records["data/iris-mlp-ce"]["message"]
     assert "nobody" in message, message
     assert (checkout.folder / "results" / name / "report.html").exists()

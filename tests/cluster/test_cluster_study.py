@@ -34,9 +34,7 @@ COMMON = (
     "-t {minutes} --mem 4000 --nodes={nodes} --no-requeue"
 )
 GOLDEN = {
-    "prepare_wildcards_n1": COMMON.format(
-        rule="prepare_wildcards_n1", partition="cpu", minutes=18, nodes=1
-    )
+    "prepare_wildcards_n1": COMMON.format(rule="prepare_wildcards_n1", partition="cpu", minutes=18, nodes=1)
     + " --ntasks=1 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
     "train_wildcards_iris-mlp-ce.n1": COMMON.format(
         rule="train_wildcards_iris-mlp-ce.n1", partition="cpu", minutes=43, nodes=1
@@ -50,9 +48,7 @@ GOLDEN = {
         rule="train_gpu_wildcards_iris-mlp-ce.n1.g2", partition="gpu", minutes=13, nodes=1
     )
     + " --cpus-per-task=2 --ntasks-per-node=1 -D FILE --gres=gpu:fake:2",
-    "bench_wildcards_n2": COMMON.format(
-        rule="bench_wildcards_n2", partition="cpu", minutes=8, nodes=2
-    )
+    "bench_wildcards_n2": COMMON.format(rule="bench_wildcards_n2", partition="cpu", minutes=8, nodes=2)
     + " --ntasks=2 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
 }
 
@@ -76,9 +72,7 @@ def submissions(checkout) -> dict[str, str]:
             words[words.index(flag) + 1] = "FILE"
         rule = words[words.index("--comment") + 1].removeprefix("rule_")
         name = words.index("--job-name") + 1
-        assert re.fullmatch(
-            rf"{rule.partition('_wildcards')[0]}\.onslurm\.[0-9a-f]{{8}}", words[name]
-        )
+        assert re.fullmatch(rf"{rule.partition('_wildcards')[0]}\.onslurm\.[0-9a-f]{{8}}", words[name])
         words[name] = "NAME"
         found[rule] = shlex.join(words)
     return found

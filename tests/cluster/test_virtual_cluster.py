@@ -11,15 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters import (
-    BOUND_S,
-    SCRIPT,
-    SYSTEM_PYTHON,
-    VirtualCluster,
-    eventually,
-    virtual_cluster,
-    why_not,
-)
+from clusters import BOUND_S, SCRIPT, SYSTEM_PYTHON, VirtualCluster, eventually, virtual_cluster, why_not
 from links import answers, reaches
 
 NO_CLUSTER = why_not()
@@ -60,9 +52,7 @@ def test_every_node_runs_tasks_under_its_own_name_and_address(cluster: VirtualCl
 
 
 @needs_cluster
-def test_a_node_sees_only_its_own_processes_interfaces_and_shared_memory(
-    cluster: VirtualCluster,
-) -> None:
+def test_a_node_sees_only_its_own_processes_interfaces_and_shared_memory(cluster: VirtualCluster) -> None:
     cluster.node_run("n1", "touch", "/dev/shm/of-n1")
     assert cluster.node_run("n2", "ls", "/dev/shm").stdout == ""
     assert not Path("/dev/shm/of-n1").exists()
@@ -136,20 +126,22 @@ def test_status_tells_nodes_links_and_jobs(cluster: VirtualCluster) -> None:
     assert told["healthy"] and told["problems"] == []
     assert sorted(node["name"] for node in told["nodes"]) == NODES
     links = {link["name"]: (link["rate"], link["delay"]) for link in told["links"]}
-    assert links == {
-        "eth0": ("", ""), "slow": ("100mbit", ""), "far": ("1gbit", "2ms"), "free": ("", ""),
-    }  # fmt: skip
+    assert links == {"eth0": ("", ""), "slow": ("100mbit", ""), "far": ("1gbit", "2ms"), "free": ("", "")}
     assert told["accounting"] is False
 
 
 @needs_cluster
-def test_shell_keeps_folder_environment_input_and_exit_code(
-    cluster: VirtualCluster, tmp_path: Path
-) -> None:
+def test_shell_keeps_folder_environment_input_and_exit_code(cluster: VirtualCluster, tmp_path: Path) -> None:
     done = cluster.run(
-        "sh", "-c", "pwd; echo $COLOUR; cat; exit 7",
-        cwd=tmp_path, env=os.environ | {"COLOUR": "green"}, input="said", stdin=None, check=False,
-    )  # fmt: skip
+        "sh",
+        "-c",
+        "pwd; echo $COLOUR; cat; exit 7",
+        cwd=tmp_path,
+        env=os.environ | {"COLOUR": "green"},
+        input="said",
+        stdin=None,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (7, f"{tmp_path}\ngreen\nsaid")
     assert cluster.run("no-such-program", check=False).returncode == 127
     assert cluster.run("sh", "-c", "kill -9 $$", check=False).returncode == 137
@@ -159,10 +151,7 @@ def test_shell_keeps_folder_environment_input_and_exit_code(
 @pytest.mark.parametrize("how", ["one process", "its group"])
 def test_shell_forwards_a_signal_once(cluster: VirtualCluster, how: str) -> None:
     # A second one would come at once; the first may take its time.
-    count = (
-        "n=0; trap 'n=$((n+1))' TERM; echo ready;"
-        " until [ $n -gt 0 ]; do sleep 0.1; done; sleep 1; echo $n; exit 5"
-    )
+    count = "n=0; trap 'n=$((n+1))' TERM; echo ready; until [ $n -gt 0 ]; do sleep 0.1; done; sleep 1; echo $n; exit 5"
     running = cluster.popen("sh", "-c", count, start_new_session=True)
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
@@ -190,18 +179,14 @@ def test_gpu_jobs_see_their_devices(cluster: VirtualCluster) -> None:
     assert both == "0,1\n"
     each = cluster.run("srun", "-p", "gpu", "-n2", "--gpus-per-task=1", "sh", "-c", say).stdout
     assert sorted(each.split()) == ["0", "1"]
-    bound = cluster.run(
-        "srun", "-p", "gpu", "-n2", "--gres=gpu:2", "--gpu-bind=single:1", "sh", "-c", say
-    ).stdout
+    bound = cluster.run("srun", "-p", "gpu", "-n2", "--gres=gpu:2", "--gpu-bind=single:1", "sh", "-c", say).stdout
     assert sorted(bound.split()) == ["0", "1"]
     refused = cluster.run("srun", "-p", "gpu", "--gres=gpu:3", "true", check=False)
     assert refused.returncode != 0
 
 
 @needs_cluster
-def test_a_running_job_outlives_restarts_of_the_daemons(
-    cluster: VirtualCluster, tmp_path: Path
-) -> None:
+def test_a_running_job_outlives_restarts_of_the_daemons(cluster: VirtualCluster, tmp_path: Path) -> None:
     go = tmp_path / "go"
     job = submit(cluster, "-w", "n1", "--wrap", f"until [ -e {go} ]; do sleep 0.1; done")
     eventually(lambda: cluster.job_state(job) == "RUNNING", what="the job runs")
@@ -242,9 +227,7 @@ def test_a_power_cut_shows_and_power_back_serves_again(cluster: VirtualCluster) 
 
 
 @needs_cluster
-@pytest.mark.skipif(
-    bool(why_not(accounting=True)), reason=f"no accounting: {why_not(accounting=True)}"
-)
+@pytest.mark.skipif(bool(why_not(accounting=True)), reason=f"no accounting: {why_not(accounting=True)}")
 def test_a_second_cluster_with_accounting_stands_beside_the_first(cluster: VirtualCluster) -> None:
     with VirtualCluster("books", nodes=1, gpu_nodes=0, accounting=True) as other:
         job = submit(other, "-A", "transect", "--comment", "mine", "--wrap", "true")
@@ -319,9 +302,7 @@ def test_down_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 @needs_cluster
-def test_a_broken_cluster_is_unhealthy_and_started_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_broken_cluster_is_unhealthy_and_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRANSECT_CLUSTERS", str(tmp_path / "c"))
     with VirtualCluster("mend", nodes=1, gpu_nodes=0) as made:
         made.kill_node("n1")

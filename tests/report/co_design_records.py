@@ -20,16 +20,25 @@ from typing import Any
 
 from transect.domain.record import MetricValue, Record, read_record, write_record
 
-__all__ = ["STAGES", "changed", "measured", "write_measured"]
-
 FILE = Path(__file__).parent.parent / "data" / "co-design" / "records.json"
 # Whose records sections on sharing a training read.
 STAGES = ("bench", "profile", "forecast", "memory", "train")
 _DETAILS = (
-    "global_batch", "over_subscribed", "layout", "ranks", "quality", "reference_steps", "tolerance",
-    "not_checkable_from", "restarts", "restarts_not_checkable", "for", "network", "pattern",
+    "global_batch",
+    "over_subscribed",
+    "layout",
+    "ranks",
+    "quality",
+    "reference_steps",
+    "tolerance",
+    "not_checkable_from",
+    "restarts",
+    "restarts_not_checkable",
+    "for",
+    "network",
+    "pattern",
     "memory",
-)  # fmt: skip
+)
 
 
 @cache
@@ -43,8 +52,7 @@ def measured(stage: str | None = None, **axes: Any) -> list[Record]:
     return [
         record
         for record in found
-        if stage in (None, record.stage)
-        and all(record.cell.get(name) == value for name, value in axes.items())
+        if stage in (None, record.stage) and all(record.cell.get(name) == value for name, value in axes.items())
     ]
 
 
@@ -53,19 +61,26 @@ def _metrics(values: list[list[Any]]) -> list[MetricValue]:
 
 
 def changed(
-    record: Record, values: dict[str, float] | None = None, *, details: dict[str, Any] | None = None,
-    axes: dict[str, Any] | None = None, **fields: Any,
-) -> Record:  # fmt: skip
+    record: Record,
+    values: dict[str, float] | None = None,
+    *,
+    details: dict[str, Any] | None = None,
+    axes: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Record:
     """Return a record with other metrics, details, axes or fields."""
     cell = record.cell.changed(**(axes or {}))
     given = {number.name: number.value for number in record.metrics} | (values or {})
     plain = [MetricValue.of(name, value) for name, value in given.items()]
     return record.model_copy(
         update={
-            "cell": cell, "cell_id": cell.id, "metrics": plain,
-            "details": record.details | (details or {}), **fields,
+            "cell": cell,
+            "cell_id": cell.id,
+            "metrics": plain,
+            "details": record.details | (details or {}),
+            **fields,
         }
-    )  # fmt: skip
+    )
 
 
 def write_measured(study: Path, records: Iterable[Record] | None = None) -> Path:
@@ -84,10 +99,19 @@ def _kept(record: Record) -> dict[str, Any]:
     details = {key: value for key, value in record.details.items() if key in _DETAILS}
     kept = record.model_copy(
         update={
-            "study": "co-design", "fingerprint": "measured", "log_tail": "", "samples": {}, "files": {}, "checksum": "",
-            "details": details, "parameters": {}, "provenance": {}, "limits": {}, "inputs": [],
+            "study": "co-design",
+            "fingerprint": "measured",
+            "log_tail": "",
+            "samples": {},
+            "files": {},
+            "checksum": "",
+            "details": details,
+            "parameters": {},
+            "provenance": {},
+            "limits": {},
+            "inputs": [],
         }
-    )  # fmt: skip
+    )
     row = kept.model_dump(mode="json", exclude_defaults=True)
     row["cell"]["stage"] = record.cell.stage
     row["metrics"] = [[number.name, number.value, number.label] for number in record.metrics]
@@ -103,9 +127,7 @@ def main(folders: Sequence[str]) -> None:
         for stage in STAGES:
             for path in sorted(folder.glob(f"{stage}/*/record.json")):
                 record = read_record(path)
-                own.setdefault(f"{stage}/{record.cell.without_repeat().id}", []).append(
-                    _kept(record)
-                )
+                own.setdefault(f"{stage}/{record.cell.without_repeat().id}", []).append(_kept(record))
         points |= own
         for path in folder.glob("profile/*/profile.json"):
             (FILE.parent / f"{path.parent.name}.json").write_bytes(path.read_bytes())

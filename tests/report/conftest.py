@@ -44,9 +44,10 @@ def _begin_drawing() -> None:
     if drawing._asked.cache_info().currsize:
         return
     point = {
-        "data": {"values": [{"x": 1}]}, "mark": {"type": "point"},
+        "data": {"values": [{"x": 1}]},
+        "mark": {"type": "point"},
         "encoding": {"x": {"field": "x", "type": "quantitative"}},
-    }  # fmt: skip
+    }
     drawing.begin(point, alt_text="one", name="one").result(timeout=300)
 
 
@@ -70,14 +71,26 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 GIVEN: dict[str, Any] = {
-    "title": "Synthetic <study>", "questions": ["Which is <i>first</i>?"],
+    "title": "Synthetic <study>",
+    "questions": ["Which is <i>first</i>?"],
     "published": [
-        {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "note": "other <machine>",
-         "measured": {"stage": "train", "metric": "samples_per_second", "workload": "iris-mlp",
-                      "framework": "torch", "strategy": "ddp-gloo", "ranks_per_node": 4,
-                      "over": {"strategy": "single", "ranks_per_node": 1}}},
+        {
+            "study": "A 2020",
+            "what": "speed-up on 4 ranks",
+            "published": 3.1,
+            "note": "other <machine>",
+            "measured": {
+                "stage": "train",
+                "metric": "samples_per_second",
+                "workload": "iris-mlp",
+                "framework": "torch",
+                "strategy": "ddp-gloo",
+                "ranks_per_node": 4,
+                "over": {"strategy": "single", "ranks_per_node": 1},
+            },
+        }
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="session")
@@ -112,12 +125,7 @@ def ranks_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
     with unsynced():
         study = write_rank_study(folder)
-    build_report(
-        study,
-        folder / "report.html",
-        title="Ranks",
-        questions=[Question(ask="?", answered_by=["rank.*"])],
-    )
+    build_report(study, folder / "report.html", title="Ranks", questions=[Question(ask="?", answered_by=["rank.*"])])
     return folder / "report.html"
 
 

@@ -14,8 +14,6 @@ from transect.domain.record import Cause, Record, Status
 from transect.report.made import Made as Report
 from transect.report.made import make_all
 
-__all__ = ["Made", "elsewhere", "lacking", "targets", "unequal", "ways"]
-
 OTHER = provenance(host="other", cpu_model="Another CPU", cores=64)
 
 
@@ -30,17 +28,29 @@ class Made:
         return 1 + self._random.gauss(0, size)
 
     def train(
-        self, workload: str, framework: str = "numpy", strategy: str = "single", *, time: float | None = 1.0,
-        rate: float = 100.0, ranks: int = 1, repeats: int = 5, batch: int = 64, target: float = 0.9,
-        accuracy: float = 0.95, checked: bool = True, over: bool = False, cause: Cause | None = None,
-        first: int = 0, **more: Any,
-    ) -> None:  # fmt: skip
+        self,
+        workload: str,
+        framework: str = "numpy",
+        strategy: str = "single",
+        *,
+        time: float | None = 1.0,
+        rate: float = 100.0,
+        ranks: int = 1,
+        repeats: int = 5,
+        batch: int = 64,
+        target: float = 0.9,
+        accuracy: float = 0.95,
+        checked: bool = True,
+        over: bool = False,
+        cause: Cause | None = None,
+        first: int = 0,
+        **more: Any,
+    ) -> None:
         axes = more.pop("axes", {})
         for repeat in range(first, repeats):
             cell = train_cell(
-                framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks,
-                batch=batch, **axes,
-            )  # fmt: skip
+                framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks, batch=batch, **axes
+            )
             if cause is not None:
                 self.records.append(make_record(cell, status=Status.FAILED, cause=cause))
                 continue
@@ -52,25 +62,28 @@ class Made:
             self.records.append(make_record(cell, metrics, details=details, **more))
 
     def infer(
-        self, workload: str, runtime: str, latency: float, *, batch: int = 1, threads: int = 1,
-        cause: Cause | None = None, repeats: int = 5, first: int = 0, axes: dict[str, Any] | None = None,
+        self,
+        workload: str,
+        runtime: str,
+        latency: float,
+        *,
+        batch: int = 1,
+        threads: int = 1,
+        cause: Cause | None = None,
+        repeats: int = 5,
+        first: int = 0,
+        axes: dict[str, Any] | None = None,
         **more: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         for repeat in range(first, repeats):
             cell = infer_cell(
-                runtime, repeat, workload=workload, exporter="dynamo", batch=batch, threads=threads,
-                **(axes or {}),
-            )  # fmt: skip
+                runtime, repeat, workload=workload, exporter="dynamo", batch=batch, threads=threads, **(axes or {})
+            )
             if cause is not None:
                 self.records.append(make_record(cell, status=Status.FAILED, cause=cause))
                 continue
             time = latency * self.noise()
-            metrics = {
-                "latency": time,
-                "throughput": batch / time,
-                "max_abs_difference": 1e-7,
-                "top1_agreement": 1.0,
-            }
+            metrics = {"latency": time, "throughput": batch / time, "max_abs_difference": 1e-7, "top1_agreement": 1.0}
             self.records.append(make_record(cell, metrics, **more))
 
     def report(self, **more: Any) -> Report:
@@ -87,9 +100,7 @@ def ways() -> Made:
         made.train("tie", framework, time=4.0)
         made.train("tie", framework, strategy, ranks=4, time=1.2, rate=rate)
         made.train("won", framework, time=4.0)
-        made.train(
-            "won", framework, strategy, ranks=4, time=None, rate=rate + 200 * (framework == "torch")
-        )
+        made.train("won", framework, strategy, ranks=4, time=None, rate=rate + 200 * (framework == "torch"))
         made.train("slow", framework, time=4.0)
     made.train("slow", "torch", "ddp-gloo", ranks=4, time=9.0, rate=40)
     # More samples a second with a larger batch are another training.
@@ -126,11 +137,7 @@ def unequal() -> Made:
 def targets() -> Made:
     """Races with other targets, other trainings, and what ends below its target."""
     made = Made()
-    for framework, target, time in (
-        ("numpy", 0.99, 3.0),
-        ("torch", 0.99, 2.0),
-        ("keras", 0.5, 0.1),
-    ):
+    for framework, target, time in (("numpy", 0.99, 3.0), ("torch", 0.99, 2.0), ("keras", 0.5, 0.1)):
         made.train("iris", framework, time=time, target=target, accuracy=target + 0.001)
     made.train("iris", "numpy", time=0.01, axes={"precision": "fp64"})
     made.train("below", "numpy", time=1.0, accuracy=0.3)

@@ -15,9 +15,6 @@ from factories import bench_cell, infer_cell, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
-__all__ = ["IMPOSSIBLE", "MEMORY", "PEAK", "write_benchmark_study"]
-
-# Threads: B/s and FLOP/s of the machine here.
 MEMORY = {1: 10e9, 2: 16e9, 4: 20e9}
 PEAK = {1: 50e9, 2: 100e9, 4: 190e9}
 # GFLOP/s of a run that its own log contradicts.
@@ -26,33 +23,53 @@ IMPOSSIBLE = 98765.0
 _HERE = provenance(system={"name": "riverbed", "description": "", "interconnect": ""})
 
 
-def _metric(name: str, value: float, unit: str, registered: str, factor: float,
-            **more: Any) -> dict[str, Any]:  # fmt: skip
-    bases = {"storage_bandwidth": "B/s", "memory_bandwidth": "B/s", "metadata_rate": "1/s",
-             "flops": "FLOP/s", "kernel_flops": "FLOP/s", "io500_score": "1",
-             "benchmark_time": "s"}  # fmt: skip
+def _metric(name: str, value: float, unit: str, registered: str, factor: float, **more: Any) -> dict[str, Any]:
+    bases = {
+        "storage_bandwidth": "B/s",
+        "memory_bandwidth": "B/s",
+        "metadata_rate": "1/s",
+        "flops": "FLOP/s",
+        "kernel_flops": "FLOP/s",
+        "io500_score": "1",
+        "benchmark_time": "s",
+    }
     return {
-        "name": name, "value": value, "printed": f"{value:.3f}", "unit": unit,
+        "name": name,
+        "value": value,
+        "printed": f"{value:.3f}",
+        "unit": unit,
         "direction": "lower" if unit == "s" else "higher",
         "normalised": {"name": registered, "value": value * factor, "unit": bases[registered]},
         **more,
-    }  # fmt: skip
+    }
 
 
-def _run(file: str, benchmark: str, metrics: list[dict[str, Any]], *, line: int = 3,
-         status: str = "ok", reason: str = "", **parameters: Any) -> dict[str, Any]:  # fmt: skip
+def _run(
+    file: str,
+    benchmark: str,
+    metrics: list[dict[str, Any]],
+    *,
+    line: int = 3,
+    status: str = "ok",
+    reason: str = "",
+    **parameters: Any,
+) -> dict[str, Any]:
     return {
-        "file": f"/somewhere/logs/{file}", "line": line, "benchmark": benchmark,
-        "variant": parameters.pop("variant", ""), "version": "1.0", "status": status,
-        "reason": reason, "parameters": parameters, "metrics": metrics, "warnings": [],
-    }  # fmt: skip
+        "file": f"/somewhere/logs/{file}",
+        "line": line,
+        "benchmark": benchmark,
+        "variant": parameters.pop("variant", ""),
+        "version": "1.0",
+        "status": status,
+        "reason": reason,
+        "parameters": parameters,
+        "metrics": metrics,
+        "warnings": [],
+    }
 
 
 def _hpl(file: str, gflops: float, **more: Any) -> dict[str, Any]:
-    metrics = [
-        _metric("gflops", gflops, "GFLOP/s", "flops", 1e9),
-        _metric("time", 12.5, "s", "benchmark_time", 1),
-    ]
+    metrics = [_metric("gflops", gflops, "GFLOP/s", "flops", 1e9), _metric("time", 12.5, "s", "benchmark_time", 1)]
     return _run(file, "hpl", metrics, variant="netlib", N=40000, NB=192, P=2, Q=4, **more)
 
 
@@ -72,14 +89,22 @@ def _bude(file: str, gflops: float, **parameters: int) -> dict[str, Any]:
 def _io500(file: str, scale: float, score: float) -> dict[str, Any]:
     metrics = [
         _metric(phase, value * scale, "GiB/s", "storage_bandwidth", 2**30, phase=phase)
-        for phase, value in (("ior-easy-write", 3.25), ("ior-hard-write", 0.5),
-                             ("ior-easy-read", 8.75), ("ior-hard-read", 4.5))
+        for phase, value in (
+            ("ior-easy-write", 3.25),
+            ("ior-hard-write", 0.5),
+            ("ior-easy-read", 8.75),
+            ("ior-hard-read", 4.5),
+        )
     ] + [
         _metric(phase, value * scale, "kIOPS", "metadata_rate", 1e3, phase=phase)
-        for phase, value in (("mdtest-easy-write", 52.5), ("mdtest-hard-write", 12.0),
-                             ("find", 640.0), ("mdtest-easy-stat", 310.0),
-                             ("mdtest-hard-delete", 13.0))
-    ]  # fmt: skip
+        for phase, value in (
+            ("mdtest-easy-write", 52.5),
+            ("mdtest-hard-write", 12.0),
+            ("find", 640.0),
+            ("mdtest-easy-stat", 310.0),
+            ("mdtest-hard-delete", 13.0),
+        )
+    ]
     metrics.append(_metric("score", score, "1", "io500_score", 1))
     return _run(file, "io500", metrics, nodes=10, variant="standard")
 
@@ -89,34 +114,32 @@ def _logs() -> Record:
         _hpl("aster/hpl.out", 151.0),
         _hpl("birch/hpl.out", 402.5),
         _hpl("birch/hpl.out", 380.0, line=40),
-        _hpl("birch/late.out", IMPOSSIBLE, status="invalid",
-             reason=f"the log prints {IMPOSSIBLE} GFLOP/s, but its work over its time of 12.5 s is "
-             "412 GFLOP/s"),
-        _run("birch/cut.out", "hpl", [], status="truncated", reason="no result " + HOSTILE,
-             variant="netlib"),
+        _hpl(
+            "birch/late.out",
+            IMPOSSIBLE,
+            status="invalid",
+            reason=f"the log prints {IMPOSSIBLE} GFLOP/s, but its work over its time of 12.5 s is 412 GFLOP/s",
+        ),
+        _run("birch/cut.out", "hpl", [], status="truncated", reason="no result " + HOSTILE, variant="netlib"),
         _hpl("<b>cedar<i>.out", 90.0, status="invalid", reason="residual " + HOSTILE),
         _bude("aster/bude.out", 33.0, ppwi=1, wgsize=64),
         _bude("birch/bude.out", 71.0, ppwi=8, wgsize=1),
-        *(_stream(f"birch/stream-{threads}.out", threads, 12_000.0 * threads**0.5)
-          for threads in (1, 2, 8)),
+        *(_stream(f"birch/stream-{threads}.out", threads, 12_000.0 * threads**0.5) for threads in (1, 2, 8)),
         _io500("aster/io500.txt", 1.0, 11.5),
         _io500("birch/io500.txt", 2.0, 23.0),
         _io500("birch/io500-worse.txt", 1.5, 17.0),
-    ]  # fmt: skip
+    ]
     counts = {"ok": 10, "invalid": 2, "truncated": 1}
-    return make_record(
-        Cell.of(stage="ingest", source="logs"), details={"runs": runs, "status_counts": counts}
-    )
+    return make_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs, "status_counts": counts})
 
 
 def _bench(cell: Cell, name: str, values: dict[str, float]) -> Record:
     metrics = [
         MetricValue.of(
-            name, value, label,
-            LogPoint(series=label, precision="fp32" if label.startswith("sgemm") else None),
+            name, value, label, LogPoint(series=label, precision="fp32" if label.startswith("sgemm") else None)
         )
         for label, value in values.items()
-    ]  # fmt: skip
+    ]
     return make_record(cell, metrics, provenance=_HERE)
 
 
@@ -126,17 +149,30 @@ def _cells() -> list[Record]:
     found = []
     for threads, over in ((1, False), (2, False), (3, False), (4, True)):
         cell = train_cell(workload="digits-cnn", batch=64, threads=threads)
-        found.append(make_record(
-            cell, {"step_time": 0.01, "samples_per_second": 6400.0, "equality_ratio": 0.1,
-                   "accuracy": 0.97, "time_to_quality": 3.0},
-            details={**counts, "over_subscribed": over}, provenance=_HERE,
-        ))  # fmt: skip
+        found.append(
+            make_record(
+                cell,
+                {
+                    "step_time": 0.01,
+                    "samples_per_second": 6400.0,
+                    "equality_ratio": 0.1,
+                    "accuracy": 0.97,
+                    "time_to_quality": 3.0,
+                },
+                details={**counts, "over_subscribed": over},
+                provenance=_HERE,
+            )
+        )
     # Intensity 1 FLOP/B: 10 GFLOP/s are allowed with one thread, 4.1 are reached.
     cell = infer_cell(workload="digits-cnn", exporter="torch-dynamo", batch=8)
-    found.append(make_record(
-        cell, {"latency": 1e6 / 4.1e9, "throughput": 8 * 4.1e9 / 1e6, "top1_agreement": 1.0},
-        details={"flops_per_run": 1e6, "bytes_per_run": 1e6}, provenance=_HERE,
-    ))  # fmt: skip
+    found.append(
+        make_record(
+            cell,
+            {"latency": 1e6 / 4.1e9, "throughput": 8 * 4.1e9 / 1e6, "top1_agreement": 1.0},
+            details={"flops_per_run": 1e6, "bytes_per_run": 1e6},
+            provenance=_HERE,
+        )
+    )
     return found
 
 
@@ -147,14 +183,15 @@ def write_benchmark_study(root: Path) -> Path:
     for threads in MEMORY:
         for repeat in range(2):
             where: dict[str, Any] = {"stage": "bench", "threads": threads, "repeat": repeat}
-            memory = {"copy_best": MEMORY[threads] * (1 - repeat / 50),
-                      "copy_median": MEMORY[threads] * 0.9}  # fmt: skip
+            memory = {"copy_best": MEMORY[threads] * (1 - repeat / 50), "copy_median": MEMORY[threads] * 0.9}
             records += [
-                _bench(Cell.of(benchmark="memory-bandwidth-probe", **where), "memory_bandwidth",
-                       memory),
-                _bench(Cell.of(benchmark="matrix-multiply-probe", **where), "flops",
-                       {"sgemm_best": PEAK[threads] * (1 - repeat / 50)}),
-            ]  # fmt: skip
+                _bench(Cell.of(benchmark="memory-bandwidth-probe", **where), "memory_bandwidth", memory),
+                _bench(
+                    Cell.of(benchmark="matrix-multiply-probe", **where),
+                    "flops",
+                    {"sgemm_best": PEAK[threads] * (1 - repeat / 50)},
+                ),
+            ]
     for nodes in (1, 2):
         cell = bench_cell("hpl", nodes=nodes, ranks_per_node=2)
         records.append(_bench(cell, "flops", {"gflops": 80e9 * nodes**0.9}))

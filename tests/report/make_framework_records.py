@@ -15,19 +15,28 @@ from make_records import make_record, provenance, write_records
 from factories import train_cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 
-__all__ = ["STRATEGIES", "train_record", "write_framework_study"]
-
-# Framework: speed on one rank, beside numpy's.
 SPEEDS = {
-    "numpy": 1.0, "torch": 2.0, "tensorflow": 1.6, "keras-tensorflow": 1.2, "keras-torch": 0.8,
-    "keras-jax": 1.9, "keras-2": 1.1, "mxnet": 1.97,
-}  # fmt: skip
+    "numpy": 1.0,
+    "torch": 2.0,
+    "tensorflow": 1.6,
+    "keras-tensorflow": 1.2,
+    "keras-torch": 0.8,
+    "keras-jax": 1.9,
+    "keras-2": 1.1,
+    "mxnet": 1.97,
+}
 # Strategy: communication under way in ms on 2 ranks, and the share that hides (None: not told).
 STRATEGIES: dict[str, tuple[float, float | None]] = {
-    "mpi-allreduce": (1.0, 0.0), "mpi-sendrecv": (3.0, 0.0), "ddp-gloo": (2.0, 0.4),
-    "ddp-mpi": (2.2, 0.3), "fsdp": (4.0, None), "horovod-gloo": (2.5, None),
-    "horovod-mpi": (1.5, 0.2), "multiworker-ring": (2.8, None), "kvstore-dist-sync": (3.5, None),
-}  # fmt: skip
+    "mpi-allreduce": (1.0, 0.0),
+    "mpi-sendrecv": (3.0, 0.0),
+    "ddp-gloo": (2.0, 0.4),
+    "ddp-mpi": (2.2, 0.3),
+    "fsdp": (4.0, None),
+    "horovod-gloo": (2.5, None),
+    "horovod-mpi": (1.5, 0.2),
+    "multiworker-ring": (2.8, None),
+    "kvstore-dist-sync": (3.5, None),
+}
 OWN = {
     "torch": ("ddp-gloo", "ddp-mpi", "fsdp", "horovod-gloo", "horovod-mpi"),
     "tensorflow": ("multiworker-ring", "horovod-gloo", "horovod-mpi"),
@@ -38,15 +47,22 @@ BATCH, COMPUTE = 64, 0.008
 
 
 def train_record(
-    framework: str, strategy: str, ranks: int = 1, repeat: int = 0, *, workload: str = "digits-cnn",
-    noise: float = 1.0, drop: tuple[str, ...] = (), over: bool = False, changes: dict[str, float]
-    | None = None, **axes: Any,
-) -> Record:  # fmt: skip
+    framework: str,
+    strategy: str,
+    ranks: int = 1,
+    repeat: int = 0,
+    *,
+    workload: str = "digits-cnn",
+    noise: float = 1.0,
+    drop: tuple[str, ...] = (),
+    over: bool = False,
+    changes: dict[str, float] | None = None,
+    **axes: Any,
+) -> Record:
     """Make one synthetic run; `changes` replaces metrics, `drop` leaves some out."""
     cell = train_cell(
-        framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks,
-        **{"batch": BATCH, **axes},
-    )  # fmt: skip
+        framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks, **{"batch": BATCH, **axes}
+    )
     under_way, hidden = STRATEGIES.get(strategy, (0.0, 0.0))
     total = under_way * 1e-3 * (ranks - 1) ** 0.5 * noise
     waited = total * (1 - (hidden or 0.0))
@@ -57,32 +73,56 @@ def train_record(
     strength = ranks if cell.reduce == "sum" else 1
     loss = 0.4 / strength
     metrics = {
-        "samples_per_second": (cell.batch or 1) / step, "step_time": step, "input_time": feed,
-        "startup_time": 1.5, "first_step_time": 8 * step, "train_time": 500 * step,
-        "final_loss": loss, "peak_memory": 3e8, "cpu_utilisation": 0.93, "gradient_bytes": 24_000,
-        "equality_ratio": 0.02, "loss_deviation": 1e-7, "weights_deviation": 2e-7,
+        "samples_per_second": (cell.batch or 1) / step,
+        "step_time": step,
+        "input_time": feed,
+        "startup_time": 1.5,
+        "first_step_time": 8 * step,
+        "train_time": 500 * step,
+        "final_loss": loss,
+        "peak_memory": 3e8,
+        "cpu_utilisation": 0.93,
+        "gradient_bytes": 24_000,
+        "equality_ratio": 0.02,
+        "loss_deviation": 1e-7,
+        "weights_deviation": 2e-7,
         "weights_equality_ratio": 0.03,
-    }  # fmt: skip
+    }
     if hidden is not None:
-        metrics |= {"compute_time": compute, "communication_time": waited,
-                    "communication_share": waited / step, "communication_total_time": total}  # fmt: skip
+        metrics |= {
+            "compute_time": compute,
+            "communication_time": waited,
+            "communication_share": waited / step,
+            "communication_total_time": total,
+        }
         if total:
             metrics["overlap"] = 1 - waited / total
     synthetic = cell.input == "synthetic"
     if not synthetic:
-        metrics |= {"accuracy": 0.96, "accuracy_ci_low": 0.94, "accuracy_ci_high": 0.98,
-                    "steps_to_quality": 400 / strength, "time_to_quality": 400 * step / strength}  # fmt: skip
+        metrics |= {
+            "accuracy": 0.96,
+            "accuracy_ci_low": 0.94,
+            "accuracy_ci_high": 0.98,
+            "steps_to_quality": 400 / strength,
+            "time_to_quality": 400 * step / strength,
+        }
     metrics |= changes or {}
     values = [MetricValue.of(name, value) for name, value in metrics.items() if name not in drop]
     values.append(MetricValue.of("energy", 40 * step * 500, "rapl:package"))
     quality = {"metric": "accuracy", "target": 0.95, "reached": "time_to_quality" not in drop}
     return make_record(
-        cell, values, parameters={"batch": BATCH, "learning_rate": 0.1},
-        details={"over_subscribed": over, "global_batch": cell.batch, "reference_steps": 100,
-                 "quality": None if synthetic else quality,
-                 "tolerance": {"precision": cell.precision, "rule": "as measured"}},
+        cell,
+        values,
+        parameters={"batch": BATCH, "learning_rate": 0.1},
+        details={
+            "over_subscribed": over,
+            "global_batch": cell.batch,
+            "reference_steps": 100,
+            "quality": None if synthetic else quality,
+            "tolerance": {"precision": cell.precision, "rule": "as measured"},
+        },
         provenance=provenance(framework),
-    )  # fmt: skip
+    )
 
 
 def _series() -> list[tuple[str, str]]:
@@ -95,9 +135,7 @@ def _series() -> list[tuple[str, str]]:
 
 
 def _fail(framework: str, strategy: str, ranks: int, cause: Cause, message: str) -> Record:
-    cell = train_cell(
-        framework, workload="digits-cnn", strategy=strategy, ranks_per_node=ranks, batch=BATCH
-    )
+    cell = train_cell(framework, workload="digits-cnn", strategy=strategy, ranks_per_node=ranks, batch=BATCH)
     status = Status.SKIPPED if cause is Cause.UNSUPPORTED else Status.FAILED
     return make_record(cell, status=status, cause=cause, message=message)
 
@@ -124,19 +162,26 @@ def write_framework_study(root: Path, *, seed: int = 3) -> Path:
         ]
         for ranks in (1, 2):
             rules: tuple[dict[str, Any], ...] = (
-                {"reduce": "sum"}, {"batch": BATCH * ranks, "learning_rate_rule": "linear"},
+                {"reduce": "sum"},
+                {"batch": BATCH * ranks, "learning_rate_rule": "linear"},
                 *([{"batch": BATCH * ranks}] if ranks > 1 else []),
-            )  # fmt: skip
-            records += [
-                train_record("numpy", "mpi-allreduce", ranks, repeat, noise=noise(), **rule)
-                for rule in rules
-            ]
+            )
+            records += [train_record("numpy", "mpi-allreduce", ranks, repeat, noise=noise(), **rule) for rule in rules]
     records += [
         _fail("torch", "ddp-nccl", 2, Cause.UNSUPPORTED, "NCCL needs a GPU on every rank"),
         _fail("mxnet", "kvstore-dist-async", 2, Cause.CRASH, "Segmentation fault in rank 1"),
-        train_record("keras-2", "mpi-allreduce", 2, changes={"weights_equality_ratio": 7.0,
-                     "time_to_quality": 1e-6, "step_time": 1e-9, "samples_per_second": 9e9}),
-    ]  # fmt: skip
+        train_record(
+            "keras-2",
+            "mpi-allreduce",
+            2,
+            changes={
+                "weights_equality_ratio": 7.0,
+                "time_to_quality": 1e-6,
+                "step_time": 1e-9,
+                "samples_per_second": 9e9,
+            },
+        ),
+    ]
     return write_records(study, *records)
 
 

@@ -15,18 +15,8 @@ from make_records import make_record
 
 from factories import bench_cell, train_cell, write_records
 from transect.domain.cell import Cell
-from transect.domain.record import (
-    Cause,
-    LogPoint,
-    MetricValue,
-    Record,
-    Samples,
-    Status,
-)
+from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status
 
-__all__ = ["PAYLOADS", "QUESTIONS", "TITLE", "payload", "write_hostile_study"]
-
-# Each sets `HACKED` to where it ran: markup, attributes, links, templates, Vega expressions, CSS, data URLs.
 PAYLOADS = (
     "<script>HACKED='{}'</script>",
     "</script><script>HACKED='{}'</script>",
@@ -45,9 +35,14 @@ PAYLOADS = (
 
 def payload(number: int, where: str) -> str:
     """Return one of the texts, which names where it stands."""
-    return PAYLOADS[number % len(PAYLOADS)].replace("{{", "\0").replace("}}", "\1").replace(
-        "{}", where
-    ).replace("\0", "{{").replace("\1", "}}")  # fmt: skip
+    return (
+        PAYLOADS[number % len(PAYLOADS)]
+        .replace("{{", "\0")
+        .replace("}}", "\1")
+        .replace("{}", where)
+        .replace("\0", "{{")
+        .replace("\1", "}}")
+    )
 
 
 TITLE = "".join(payload(number, "title") for number in range(len(PAYLOADS)))
@@ -79,47 +74,61 @@ def _records() -> list[Record]:
                 strategy = "single" if ranks == 1 else "mpi-allreduce"
                 made = train_record("torch", strategy, ranks, repeat, noise=1 + rng.gauss(0, 0.01))
                 loss = [1.0 / (1 + step) for step in range(20)]
-                made = made.model_copy(update={"samples": {
-                    "loss": Samples(unit="1", values=loss, count=20)}})  # fmt: skip
+                made = made.model_copy(update={"samples": {"loss": Samples(unit="1", values=loss, count=20)}})
                 records.append(
                     _renamed(
-                        made, number, repeat=repeat,
+                        made,
+                        number,
+                        repeat=repeat,
                         # Some share a workload, so that others are told apart by their frameworks.
                         workload=payload(number // 3, "workload"),
                         framework=payload(number, "framework"),
                         network=payload(number, "network"),
                     )
-                )  # fmt: skip
+                )
         cell = train_cell(
-            payload(number, "framework"), workload=payload(number, "workload"), batch=8,
+            payload(number, "framework"),
+            workload=payload(number, "workload"),
+            batch=8,
             strategy=payload(number, "strategy"),
-        )  # fmt: skip
+        )
         records.append(
             make_record(
-                cell, status=Status.FAILED, cause=Cause.CRASH, message=payload(number, "message"),
+                cell,
+                status=Status.FAILED,
+                cause=Cause.CRASH,
+                message=payload(number, "message"),
                 log_tail="\n".join([payload(number, "log"), *QUESTIONS]),
             )
-        )  # fmt: skip
+        )
         cell = bench_cell(payload(number, "benchmark"), threads=1)
         point = LogPoint(series=payload(number, "series"))
-        records.append(
-            make_record(cell, [MetricValue.of("flops", 1e9 + number, payload(number, "label"), point)])
-        )  # fmt: skip
+        records.append(make_record(cell, [MetricValue.of("flops", 1e9 + number, payload(number, "label"), point)]))
         cell = Cell.of(stage="ingest", source=payload(number, "source"))
-        runs = [{
-            "file": payload(number, "file"), "line": 3, "benchmark": payload(number, "parsed"),
-            "status": "ok", "reason": payload(number, "reason"), "variant": payload(number, "variant"),
-            "parameters": {payload(number, "parameter"): payload(number, "given")},
-            "metrics": [{
-                "name": payload(number, "metric"), "value": 2e9, "printed": payload(number, "printed"),
-                "unit": payload(number, "unit"), "direction": "higher",
-                "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
-            }],
-        }]  # fmt: skip
+        runs = [
+            {
+                "file": payload(number, "file"),
+                "line": 3,
+                "benchmark": payload(number, "parsed"),
+                "status": "ok",
+                "reason": payload(number, "reason"),
+                "variant": payload(number, "variant"),
+                "parameters": {payload(number, "parameter"): payload(number, "given")},
+                "metrics": [
+                    {
+                        "name": payload(number, "metric"),
+                        "value": 2e9,
+                        "printed": payload(number, "printed"),
+                        "unit": payload(number, "unit"),
+                        "direction": "higher",
+                        "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
+                    }
+                ],
+            }
+        ]
         records.append(make_record(cell, details={"runs": runs}))
         # A stage that is not there keeps whatever axes its records have.
-        cell = Cell.of(stage="unknown", workload=payload(number, "workload"), **{
-            "axis": payload(number, "axis")})  # fmt: skip
+        cell = Cell.of(stage="unknown", workload=payload(number, "workload"), **{"axis": payload(number, "axis")})
         records.append(make_record(cell, {"step_time": 1.0 + number}))
     return records
 

@@ -13,31 +13,41 @@ from typing import Any
 import numpy as np
 from make_records import HOSTILE, make_record, provenance, write_records
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.record import Cause, Record, Samples, Status
-from transect.stages.retrain.cell import RetrainCell
 
-__all__ = ["factor_records", "retrain_record", "write_retrain_study"]
-
-# Microseconds of a step.
 STEPS_US = {
-    "c": 90.0, "rust": 92.0, "javascript": 140.0, "browser": 310.0, "python": 120.0,
-    "torch-eager": 260.0, "torch-compile": 150.0, "ort-training": 110.0,
-}  # fmt: skip
+    "c": 90.0,
+    "rust": 92.0,
+    "javascript": 140.0,
+    "browser": 310.0,
+    "python": 120.0,
+    "torch-eager": 260.0,
+    "torch-compile": 150.0,
+    "ort-training": 110.0,
+}
 
 
 def retrain_record(
-    runtime: str, repeat: int = 0, *, step_s: float = 1e-4, accuracy: float = 0.9, ratio: float = 0.02,
-    metrics: dict[str, float] | None = None, details: dict[str, Any] | None = None,
-    fields: dict[str, Any] | None = None, off: float = 0.0, **axes: Any,
-) -> Record:  # fmt: skip
+    runtime: str,
+    repeat: int = 0,
+    *,
+    step_s: float = 1e-4,
+    accuracy: float = 0.9,
+    ratio: float = 0.02,
+    metrics: dict[str, float] | None = None,
+    details: dict[str, Any] | None = None,
+    fields: dict[str, Any] | None = None,
+    off: float = 0.0,
+    **axes: Any,
+) -> Record:
     """Make one synthetic run; `off` is added to the losses of its last turn."""
     given = {"workload": "digits", "optimiser": "sgd", "steps": 40, "batch": 8, **axes}
     cell = RetrainCell(runtime=runtime, provider="cpu", repeat=repeat, **given)
     reference = [2.0 * np.exp(-step / 20) + 0.1 for step in range(cell.steps)]
     last = cell.ends()[-2][1] if len(cell.runtimes) > 1 else 0
     loss = [
-        value + 2e-8 * ((step * 7) % 5 - 2) + (off if step >= last else 0.0)
-        for step, value in enumerate(reference)
+        value + 2e-8 * ((step * 7) % 5 - 2) + (off if step >= last else 0.0) for step, value in enumerate(reference)
     ]
     begins = [0, *(end for _, end in cell.ends())]
     turns = [
@@ -45,23 +55,35 @@ def retrain_record(
         for (name, end), begin in zip(cell.ends(), begins, strict=False)
     ]
     values = {
-        "equality_ratio": ratio, "loss_deviation": 4e-8, "weights_deviation": 1e-7,
-        "weights_equality_ratio": ratio / 2, "final_loss": loss[-1], "accuracy": accuracy,
-        "accuracy_ci_low": accuracy - 0.02, "accuracy_ci_high": accuracy + 0.02,
-        "accuracy_before": 0.4, "checkpoint_time": 8e-4,
-    }  # fmt: skip
-    if len(cell.runtimes) == 1:
-        values |= {"step_time": step_s, "samples_per_second": cell.batch / step_s,
-                   "first_step_time": 9 * step_s, "session_time": 0.01, "peak_memory": 6e7}  # fmt: skip
-    series = {"loss": loss, "reference_loss": reference, "loss_tolerance": [1e-5] * cell.steps}
-    samples = {
-        name: Samples(unit="1", values=list(one), count=len(one)) for name, one in series.items()
+        "equality_ratio": ratio,
+        "loss_deviation": 4e-8,
+        "weights_deviation": 1e-7,
+        "weights_equality_ratio": ratio / 2,
+        "final_loss": loss[-1],
+        "accuracy": accuracy,
+        "accuracy_ci_low": accuracy - 0.02,
+        "accuracy_ci_high": accuracy + 0.02,
+        "accuracy_before": 0.4,
+        "checkpoint_time": 8e-4,
     }
+    if len(cell.runtimes) == 1:
+        values |= {
+            "step_time": step_s,
+            "samples_per_second": cell.batch / step_s,
+            "first_step_time": 9 * step_s,
+            "session_time": 0.01,
+            "peak_memory": 6e7,
+        }
+    series = {"loss": loss, "reference_loss": reference, "loss_tolerance": [1e-5] * cell.steps}
+    samples = {name: Samples(unit="1", values=list(one), count=len(one)) for name, one in series.items()}
     facts = {"turns": turns, "not_checkable_from": None, "resumed_from": [], "score": "accuracy"}
     return make_record(
-        cell, values | (metrics or {}), samples=samples, details=facts | (details or {}),
+        cell,
+        values | (metrics or {}),
+        samples=samples,
+        details=facts | (details or {}),
         **{"provenance": provenance("onnxruntime"), **(fields or {})},
-    )  # fmt: skip
+    )
 
 
 def factor_records(
@@ -78,9 +100,8 @@ def factor_records(
         for (optimiser, rate, runtime), score in scores.items():
             accuracy = score + shift + rng.uniform(-spread, spread)
             records.append(
-                retrain_record(runtime, seed, optimiser=optimiser, rate=rate, accuracy=accuracy,
-                               base_epochs=1, **axes)
-            )  # fmt: skip
+                retrain_record(runtime, seed, optimiser=optimiser, rate=rate, accuracy=accuracy, base_epochs=1, **axes)
+            )
     return records
 
 
@@ -99,9 +120,7 @@ def lacking(message: str = "momentum: SGDOptimizerV2 has none") -> list[Record]:
     """Make the records of combinations that a runtime does not offer."""
     skipped = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": message}
     return [
-        retrain_record(
-            "ort-training", seed, optimiser="sgd", rate=rate, base_epochs=1, fields=skipped
-        )
+        retrain_record("ort-training", seed, optimiser="sgd", rate=rate, base_epochs=1, fields=skipped)
         for seed in range(6)
         for rate in ("old", "new", "schedule")
     ]
@@ -117,14 +136,27 @@ def write_retrain_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
             records.append(retrain_record(runtime, repeat, step_s=step_s))
     records += [
         retrain_record("rust>javascript>browser>python"),
-        retrain_record("c>python", off=0.5, ratio=900.0, fields={
-            "status": Status.FAILED, "cause": Cause.WRONG_RESULT,
-            "message": "the loss is 0.9 at step 20 " + HOSTILE}),
-        retrain_record("go", fields={"status": Status.FAILED, "cause": Cause.DIVERGED,
-                                     "message": "go: the loss is not finite at step 3"}),
+        retrain_record(
+            "c>python",
+            off=0.5,
+            ratio=900.0,
+            fields={
+                "status": Status.FAILED,
+                "cause": Cause.WRONG_RESULT,
+                "message": "the loss is 0.9 at step 20 " + HOSTILE,
+            },
+        ),
+        retrain_record(
+            "go",
+            fields={
+                "status": Status.FAILED,
+                "cause": Cause.DIVERGED,
+                "message": "go: the loss is not finite at step 3",
+            },
+        ),
         *factor_records(published_like(), repeats),
         *lacking(),
-    ]  # fmt: skip
+    ]
     return write_records(study, *records)
 
 

@@ -12,15 +12,8 @@ from typing import Any
 
 from make_records import HOSTILE, make_record, provenance, write_records
 
+from transect.domain.axes.text import ClassifyCell, CorpusCell, EncodeCell, PartitionCell, TokensCell, VectorsCell
 from transect.domain.record import Cause, Record, Status
-from transect.stages.classify.cell import ClassifyCell
-from transect.stages.corpus.cell import CorpusCell
-from transect.stages.encode.cell import EncodeCell
-from transect.stages.partition.cell import PartitionCell
-from transect.stages.tokens.cell import TokensCell
-from transect.stages.vectors.cell import VectorsCell
-
-__all__ = ["classify_record", "effects", "seeds", "text_records", "write_ticket_study"]
 
 PARTITIONS = {"random": {"by": "random"}, "time": {"by": "time"}}
 VECTORS = {"train": {"fit": "train", "width": 8}, "all": {"fit": "all", "width": 8}}
@@ -29,16 +22,24 @@ MODELS = {
     "published": {"kind": "transformer", "options": {"width": 8, "reshape": "published"}},
     "tfidf": {"kind": "tfidf", "options": {}},
     "majority": {"kind": "majority", "options": {}},
-}  # fmt: skip
+}
 USUAL = {"epochs": 4, "batch": 16, "learning_rate": 0.001, "heads": 2, "layers": 1}
 CLASSES = ["a", "b", "</td><script>window.HACKED=3</script>"]
 
 
 def classify_record(
-    accuracy: float = 0.8, repeat: int = 0, *, model: str = "transformer", synthetic: bool = True,
-    bayes: float | None = None, valid: float | None = None, tickets: int = 2000,
-    details: dict[str, Any] | None = None, fields: dict[str, Any] | None = None, **axes: Any,
-) -> Record:  # fmt: skip
+    accuracy: float = 0.8,
+    repeat: int = 0,
+    *,
+    model: str = "transformer",
+    synthetic: bool = True,
+    bayes: float | None = None,
+    valid: float | None = None,
+    tickets: int = 2000,
+    details: dict[str, Any] | None = None,
+    fields: dict[str, Any] | None = None,
+    **axes: Any,
+) -> Record:
     """Make one run of a classifier."""
     kind = MODELS[model]["kind"]
     knobs = USUAL if kind == "transformer" else {}
@@ -46,44 +47,65 @@ def classify_record(
     cell = ClassifyCell(model=model, kind=kind, repeat=repeat, **{**given, **knobs, **axes})
     right = round(tickets * accuracy)
     facts = {
-        "classes": CLASSES, "tickets": {"train": 3 * tickets, "test": tickets}, "majority": 0.4,
-        "synthetic": synthetic, "bayes_accuracy": bayes, "parameters": 1000,
+        "classes": CLASSES,
+        "tickets": {"train": 3 * tickets, "test": tickets},
+        "majority": 0.4,
+        "synthetic": synthetic,
+        "bayes_accuracy": bayes,
+        "parameters": 1000,
         "confusion": [[right, tickets - right, 0], [3, 5, 0], [0, 1, 2]],
         "calibration": [
             {"low": 0.0, "high": 0.5, "tickets": 100, "confidence": 0.4, "accuracy": 0.3},
             {"low": 0.5, "high": 1.0, "tickets": tickets - 100, "confidence": 0.9, "accuracy": accuracy},
         ],
-        "answers": [{"threshold": 0.0, "answered": 1.0, "accuracy": accuracy},
-                    {"threshold": 0.5, "answered": 0.7, "accuracy": min(1.0, accuracy + 0.1)},
-                    {"threshold": 0.99, "answered": 0.0, "accuracy": None}],
+        "answers": [
+            {"threshold": 0.0, "answered": 1.0, "accuracy": accuracy},
+            {"threshold": 0.5, "answered": 0.7, "accuracy": min(1.0, accuracy + 0.1)},
+            {"threshold": 0.99, "answered": 0.0, "accuracy": None},
+        ],
         "at_k": {"1": accuracy, "2": min(1.0, accuracy + 0.1), "3": 1.0},
-    }  # fmt: skip
+    }
     rules = {
-        "corpus": {"synthetic": synthetic}, "partition": PARTITIONS[cell.partition],
-        "vectors": VECTORS[cell.vectors], "words": {"rule": "quantile"}, "model": MODELS[model],
-    }  # fmt: skip
+        "corpus": {"synthetic": synthetic},
+        "partition": PARTITIONS[cell.partition],
+        "vectors": VECTORS[cell.vectors],
+        "words": {"rule": "quantile"},
+        "model": MODELS[model],
+    }
     return make_record(
-        cell, {"accuracy": accuracy} | ({} if valid is None else {"valid_accuracy": valid}), details=facts | (details or {}),
+        cell,
+        {"accuracy": accuracy} | ({} if valid is None else {"valid_accuracy": valid}),
+        details=facts | (details or {}),
         **{"parameters": rules, "provenance": provenance("torch"), **(fields or {})},
-    )  # fmt: skip
+    )
 
 
 def seeds(accuracy: float, amount: int = 6, spread: float = 0.0004, **given: Any) -> list[Record]:
     """Make runs whose seeds shift every setting alike, and each a little of its own."""
     common, own = random.Random(3), random.Random(repr(sorted(given.items())))
     return [
-        classify_record(accuracy + common.uniform(-4 * spread, 4 * spread) + own.uniform(-spread, spread),
-                        repeat, **given)
+        classify_record(
+            accuracy + common.uniform(-4 * spread, 4 * spread) + own.uniform(-spread, spread), repeat, **given
+        )
         for repeat in range(amount)
-    ]  # fmt: skip
+    ]
 
 
 def effects(amount: int = 6, **changed: float) -> list[Record]:
     """Make the runs of every doubt; `changed` replaces the accuracy of a level, by its name."""
     at = {
-        "kept": 0.8, "pseudonyms": 0.79, "removed": 0.5, "first": 0.4, "all": 0.802, "published": 0.7,
-        "right": 0.8, "time": 0.6, "batch_1": 0.5, "batch_64": 0.7, **changed,
-    }  # fmt: skip
+        "kept": 0.8,
+        "pseudonyms": 0.79,
+        "removed": 0.5,
+        "first": 0.4,
+        "all": 0.802,
+        "published": 0.7,
+        "right": 0.8,
+        "time": 0.6,
+        "batch_1": 0.5,
+        "batch_64": 0.7,
+        **changed,
+    }
     kept = {"names": "kept", "bayes": 0.9}
     return [
         *seeds(at["right"], amount, **kept),
@@ -95,24 +117,33 @@ def effects(amount: int = 6, **changed: float) -> list[Record]:
         *seeds(at["time"], amount, partition="time", **kept),
         *seeds(at["batch_1"], amount, batch=1, epochs=None, updates=200, **kept),
         *seeds(at["batch_64"], amount, batch=64, epochs=None, updates=200, **kept),
-    ]  # fmt: skip
+    ]
 
 
 def text_records() -> list[Record]:
     """Make the records of the stages before classifiers."""
     histogram = [{"low": 10 * n, "high": 10 * n + 10, "tickets": 400 // (n + 1)} for n in range(12)]
     lengths = {
-        "tickets": 1240, "mean": 23.0, "deviation": 25.0, "gaussian_95": 64.1, "quantile_95": 81,
-        "gaussian_95_above": 0.08, "largest": 900, "histogram": [*histogram, {"low": 120, "high": 901, "tickets": 6}],
-    }  # fmt: skip
-    normality = {"distance": 0.2, "critical_05": 0.03, "gaussian": False, "skewness": 2.1,
-                 "excess_kurtosis": 8.0}  # fmt: skip
+        "tickets": 1240,
+        "mean": 23.0,
+        "deviation": 25.0,
+        "gaussian_95": 64.1,
+        "quantile_95": 81,
+        "gaussian_95_above": 0.08,
+        "largest": 900,
+        "histogram": [*histogram, {"low": 120, "high": 901, "tickets": 6}],
+    }
+    normality = {"distance": 0.2, "critical_05": 0.03, "gaussian": False, "skewness": 2.1, "excess_kurtosis": 8.0}
     rule = {"corpus": "dialogues"}
     corpus = {
-        "tickets": 1240, "rejected": {"no-text": 3, "broken-json": 1}, "classes": CLASSES,
-        "class_counts": [600, 400, 240], "synthetic": True, "languages": {"en": 900, "de": 340},
+        "tickets": 1240,
+        "rejected": {"no-text": 3, "broken-json": 1},
+        "classes": CLASSES,
+        "class_counts": [600, 400, 240],
+        "synthetic": True,
+        "languages": {"en": 900, "de": 340},
         "redacted": {"names": 1300, "emails": 4},
-    }  # fmt: skip
+    }
     parts = {"sizes": {"train": 600, "test": 400}, "balance": {"train": 0.01, "test": 0.02}}
     coded = {"length": 81, "parts": {"test": {"unknown": 0.04}, "train": {"cut": 0.06}}}
     text = rule | {"partition": "random", "vectors": "train"}
@@ -124,10 +155,16 @@ def text_records() -> list[Record]:
         (PartitionCell(**rule, partition="random"), parts),
         (PartitionCell(**rule, partition="time"), parts | {"balance": {"test": 0.3}}),
         (VectorsCell(**text, names="kept"), {"tickets": 600, "words": 3000, "covered": {"train": 1.0, "test": 0.95}}),
-        (VectorsCell(**text | {"vectors": "all"}, names="kept"), {"tickets": 840, "words": 3900, "covered": {"train": 1.0, "test": 1.0}}),
+        (
+            VectorsCell(**text | {"vectors": "all"}, names="kept"),
+            {"tickets": 840, "words": 3900, "covered": {"train": 1.0, "test": 1.0}},
+        ),
         (EncodeCell(**text, words="quantile", names="kept"), coded),
-        (EncodeCell(**text | {"vectors": "all"}, words="quantile", names="kept"), coded | {"parts": {"test": {"unknown": 0.0}}}),
-    ]  # fmt: skip
+        (
+            EncodeCell(**text | {"vectors": "all"}, words="quantile", names="kept"),
+            coded | {"parts": {"test": {"unknown": 0.0}}},
+        ),
+    ]
     return [make_record(cell, {}, details=details) for cell, details in made]
 
 
@@ -136,13 +173,18 @@ def write_ticket_study(root: Path) -> Path:
     study = root / "tickets"
     lost = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended " + HOSTILE}
     records = [
-        *text_records(), *effects(),
+        *text_records(),
+        *effects(),
         *seeds(0.84, model="tfidf", names="kept", bayes=0.9),
         *seeds(0.4, model="majority", names="kept", bayes=0.9),
-        *(one for heads in (1, 4) for view in ("conversation", "first")
-          for one in seeds(0.75, names="kept", heads=heads, view=view)),
+        *(
+            one
+            for heads in (1, 4)
+            for view in ("conversation", "first")
+            for one in seeds(0.75, names="kept", heads=heads, view=view)
+        ),
         classify_record(names="kept", heads=8, fields=lost),
-    ]  # fmt: skip
+    ]
     return write_records(study, *records)
 
 

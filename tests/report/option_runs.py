@@ -18,10 +18,10 @@ def with_options(name: str, latency: float, options: str, **changed: Any) -> lis
 def thesis_runs(equal: float = 1.01e-4, thesis: float = 2.1e-4) -> list[Record]:
     """Rust and C++ with equal options, with the thesis's, and Rust with one of them at a time."""
     return [
-        *with_options("cpp", 1e-4, "equal"), *with_options("rust", equal, "equal"),
+        *with_options("cpp", 1e-4, "equal"),
+        *with_options("rust", equal, "equal"),
         *with_options("cpp", 1.02e-4, "language-defaults"),
-        *with_options("rust", thesis, "thesis-rust", intra_op_num_threads=1,
-                      graph_optimization_level="basic"),
+        *with_options("rust", thesis, "thesis-rust", intra_op_num_threads=1, graph_optimization_level="basic"),
         *with_options("rust", 1.9e-4, "one-thread", intra_op_num_threads=1),
         *with_options("rust", 1.0102e-4, "basic", graph_optimization_level="basic"),
-    ]  # fmt: skip
+    ]

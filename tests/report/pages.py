@@ -14,8 +14,6 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-__all__ = ["Page", "Part"]
-
 
 @dataclass(frozen=True)
 class Part:
@@ -38,9 +36,7 @@ class Part:
         for table in self.soup.find_all("table"):
             named = table.find_parent(attrs={"aria-label": True})
             name = str(named["aria-label"]) if named else ""
-            rows = (
-                [Part(x).text for x in row.find_all(["th", "td"])] for row in table.find_all("tr")
-            )
+            rows = ([Part(x).text for x in row.find_all(["th", "td"])] for row in table.find_all("tr"))
             found.setdefault(name, []).extend(rows)
         return found
 

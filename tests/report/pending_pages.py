@@ -8,12 +8,9 @@ from typing import Any
 from pages import Page
 
 from factories import make_record
-from factories import write_records as write
 from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, Record
 from transect.report.build import build_report
-
-__all__ = ["page_of", "text", "unknown", "write"]
 
 
 def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], str]:

@@ -17,14 +17,8 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
 
-__all__ = [
-    "Made", "Sets", "context", "findings", "lines", "only", "prose", "ratios", "rows", "written",
-]  # fmt: skip
 
-
-def context(
-    *records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",)
-) -> Context:
+def context(*records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",)) -> Context:
     """Return a study of these records, which asks for what these rules decide: of published works too."""
     asked = Question(ask="?", answered_by=list(asks))
     loaded = Loaded(study="s", records=list(records))
@@ -125,9 +119,7 @@ class Made:
     def prose(self) -> str:
         """All sentences, titles and captions, without rows and drawings."""
         tables = [f"table: {one.caption or one.folded}" for one in self.tables]
-        charts = [
-            f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", "") for one in self.charts
-        ]  # fmt: skip
+        charts = [f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", "") for one in self.charts]
         return "\n".join(filter(None, [self.lead, self.text, *charts, *tables]))
 
     def chart(self, title: str) -> Chart:
@@ -150,7 +142,4 @@ def rows(table: Table) -> list[dict[str, str]]:
 
 def ratios(found: Finding) -> list[float]:
     """Return the ratio of each comparison that a claim rests on, of its first side to its second."""
-    return [
-        one.decision.ratio if one.decision else one.a.median / one.b.median
-        for one in found.comparisons
-    ]
+    return [one.decision.ratio if one.decision else one.a.median / one.b.median for one in found.comparisons]

@@ -11,7 +11,7 @@ from transect.analysis.comparisons import Sureness
 
 TIMES = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
 # What a training record has that is held to the reference.
-CHECKED = ("equality_ratio", "weights_equality_ratio", "restart_ratio", "loss_deviation", "weights_deviation")  # fmt: skip
+CHECKED = ("equality_ratio", "weights_equality_ratio", "restart_ratio", "loss_deviation", "weights_deviation")
 
 
 def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
@@ -19,7 +19,10 @@ def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
     [base, *_] = measured("train", strategy="mpi-allreduce", ranks_per_node=2)
     made = []
     for repeat, time in enumerate(times):
-        details = {"over_subscribed": over, "quality": {"metric": "accuracy", "target": 0.95, "reached": time is not None}}  # fmt: skip
+        details = {
+            "over_subscribed": over,
+            "quality": {"metric": "accuracy", "target": 0.95, "reached": time is not None},
+        }
         axes = {"repeat": repeat, "ranks_per_node": ranks}
         values = {"accuracy": accuracy} | ({"time_to_quality": time} if time is not None else {})
         if staleness is not None:
@@ -31,8 +34,8 @@ def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
             }
             values |= {"staleness": 1.0, "staleness_p95": 3.0}
         record = changed(base, values, details=details, axes=axes)
-        drop = (CHECKED if staleness is not None else ()) + (("time_to_quality",) if time is None else ())  # fmt: skip
-        record = record.model_copy(update={"metrics": [m for m in record.metrics if m.name not in drop]})  # fmt: skip
+        drop = (CHECKED if staleness is not None else ()) + (("time_to_quality",) if time is None else ())
+        record = record.model_copy(update={"metrics": [m for m in record.metrics if m.name not in drop]})
         made.append(record)
     return made
 
@@ -50,9 +53,12 @@ CROWDED = [*repeats([one / 3 for one in TIMES], staleness=4, over=True), *repeat
 
 def test_prose(snapshot):
     sets = {
-        "sooner": times(0.5), "later": times(2.0), "equal ranks and equal workers": RANKS,
-        "one misses the target": LATE, "shared cores": CROWDED,
-    }  # fmt: skip
+        "sooner": times(0.5),
+        "later": times(2.0),
+        "equal ranks and equal workers": RANKS,
+        "one misses the target": LATE,
+        "shared cores": CROWDED,
+    }
     equality = {"beside a checked one": CROWDED, "alone": repeats(TIMES, staleness=4)}
     said = prose(sets, "asynchronous") | prose(equality, "equality")
     assert said == snapshot
@@ -84,11 +90,7 @@ def test_equal_ranks_come_before_equal_workers():
 
 def test_who_does_not_reach_the_target_is_named():
     found = only("asynchronous", *LATE)
-    assert (
-        found.claim.startswith("async (staleness 4)")
-        and "not reach" in found.claim
-        and not found.comparisons
-    )
+    assert found.claim.startswith("async (staleness 4)") and "not reach" in found.claim and not found.comparisons
     assert found.sureness is not Sureness.FIRM
 
 
@@ -97,8 +99,7 @@ def test_ranks_that_share_cores_decide_nothing():
 
 
 def test_its_steps_are_compared_with_nobodys():
-    fast = [changed(one, {"step_time": 1e-9, "samples_per_second": 1e12})
-            for one in repeats(TIMES, staleness=4)]  # fmt: skip
+    fast = [changed(one, {"step_time": 1e-9, "samples_per_second": 1e12}) for one in repeats(TIMES, staleness=4)]
     said = findings(*fast, *repeats(TIMES), *measured("train", strategy="single"))
     for kind, found in said.items():
         for one in found:

@@ -28,26 +28,33 @@ def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
     """Values of synthetic miniBUDE runs: system, FLOP/s, parameters."""
     details = {
         "runs": [
-            {"file": f"logs/{system}/out", "line": 1, "benchmark": "minibude", "status": "ok",
-             "parameters": parameters,
-             "metrics": [{"name": "gflops", "value": value, "printed": str(value),
-                          "unit": "FLOP/s", "direction": "higher",
-                          "normalised": {"name": "kernel_flops", "value": value,
-                                         "unit": "FLOP/s"}}]}
+            {
+                "file": f"logs/{system}/out",
+                "line": 1,
+                "benchmark": "minibude",
+                "status": "ok",
+                "parameters": parameters,
+                "metrics": [
+                    {
+                        "name": "gflops",
+                        "value": value,
+                        "printed": str(value),
+                        "unit": "FLOP/s",
+                        "direction": "higher",
+                        "normalised": {"name": "kernel_flops", "value": value, "unit": "FLOP/s"},
+                    }
+                ],
+            }
             for system, value, parameters in runs
         ]
-    }  # fmt: skip
+    }
     return benchmark_values([make_record(Cell.of(stage="ingest", source="logs"), details=details)])
 
 
 def test_equal_poses_are_compared_whatever_the_work_group() -> None:
-    found = best_values(bude(("a", 1e9, {"ppwi": 4, "wgsize": 1}),
-                             ("b", 2e9, {"ppwi": 4, "wgsize": 64})))  # fmt: skip
+    found = best_values(bude(("a", 1e9, {"ppwi": 4, "wgsize": 1}), ("b", 2e9, {"ppwi": 4, "wgsize": 64})))
     assert refusals(found) == []
-    assert [(row.system, row.wins, row.rivals) for row in found] == [
-        ("b", True, 2),
-        ("a", False, 2),
-    ]
+    assert [(row.system, row.wins, row.rivals) for row in found] == [("b", True, 2), ("a", False, 2)]
 
 
 def test_an_unknown_number_of_poses_is_compared_with_no_known_one() -> None:
@@ -65,14 +72,21 @@ def test_one_system_does_not_pick_its_best_across_poses() -> None:
 
 def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> None:
     metrics = [
-        {"name": f"{name}", "value": value, "printed": str(value), "unit": unit, "size": size,
-         "direction": "lower", "normalised": {"name": name, "value": value, "unit": unit}}
+        {
+            "name": f"{name}",
+            "value": value,
+            "printed": str(value),
+            "unit": unit,
+            "size": size,
+            "direction": "lower",
+            "normalised": {"name": name, "value": value, "unit": unit},
+        }
         for name, unit, points in (
             ("network_latency", "s", ((8, 2e-6), (64, 1e-6))),
             ("network_bandwidth", "B/s", ((8, 1e6), (64, 9e6))),
         )
         for size, value in points
-    ]  # fmt: skip
+    ]
     runs = [{"file": "f", "line": 1, "benchmark": "osu", "status": "ok", "metrics": metrics}]
     record = make_record(Cell.of(stage="ingest", source="f"), details={"runs": runs})
     found = {row.name: row.value for row in best_values(benchmark_values([record])) if row.value}
@@ -82,12 +96,24 @@ def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> 
 
 def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() -> None:
     run = {
-        "file": "out", "line": 1, "benchmark": "p", "status": "ok", "warnings": ["in cache"],
+        "file": "out",
+        "line": 1,
+        "benchmark": "p",
+        "status": "ok",
+        "warnings": ["in cache"],
         "parameters": {"array_bytes": 4096},
-        "metrics": [{"name": "copy_best", "value": 1.5e10, "printed": "1.50e+10", "size": 512,
-                     "unit": "B/s", "direction": "higher",
-                     "normalised": {"name": "memory_bandwidth", "value": 1.5e10, "unit": "B/s"}}],
-    }  # fmt: skip
+        "metrics": [
+            {
+                "name": "copy_best",
+                "value": 1.5e10,
+                "printed": "1.50e+10",
+                "size": 512,
+                "unit": "B/s",
+                "direction": "higher",
+                "normalised": {"name": "memory_bandwidth", "value": 1.5e10, "unit": "B/s"},
+            }
+        ],
+    }
     other = {"name": "copy_median", "value": 1.5e10, "printed": "15e9", "unit": "B/s"}
     run["metrics"].insert(0, other)  # the same number twice: which one is said, and not guessed
     point = LogPoint(run=0, metric=1, series="copy_best", size=512)
@@ -119,9 +145,11 @@ Solution Validates: avg error less than 1.000000e-13 on all three arrays
 -------------------------------------------------------------
 """
 LOGS = {
-    "stream": "stream", "hpl": "hpl-2.0-netlib.txt", "hpcc": "hpcc-1.5.0-two-ranks.txt",
+    "stream": "stream",
+    "hpl": "hpl-2.0-netlib.txt",
+    "hpcc": "hpcc-1.5.0-two-ranks.txt",
     "memory-bandwidth-probe": "memory-bandwidth-probe.txt",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("benchmark", LOGS)
@@ -139,9 +167,7 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
     for row in found:
         key = (row.benchmark, row.variant, row.name, row.series, *row.barrier)
         groups.setdefault(key, set()).add(row.system)
-    assert groups and set(map(frozenset, groups.values())) == {
-        frozenset({"aster", "synthetic-node-1"})
-    }
+    assert groups and set(map(frozenset, groups.values())) == {frozenset({"aster", "synthetic-node-1"})}
     assert {row.rivals for row in found} == {2}
 
 
@@ -151,9 +177,7 @@ def test_ranks_of_a_node_share_its_roof() -> None:
         make_record(bench_cell(name, threads=2), {metric: value})
         for name, metric, value in (("m", "memory_bandwidth", 1e10), ("a", "flops", 1e11))
     ]
-    train = make_record(
-        cell, {"step_time": 0.1}, details={"flops_per_step": 1e8, "bytes_per_step": 1e8}
-    )
+    train = make_record(cell, {"step_time": 0.1}, details={"flops_per_step": 1e8, "bytes_per_step": 1e8})
     [point], _ = roofline_points(group_records([train]), Rates(bench))
     assert (point.flops, point.threads, point.intensity) == (2e8, 2, 1)
     assert point.share == pytest.approx(2e9 / 1e10)
@@ -161,15 +185,17 @@ def test_ranks_of_a_node_share_its_roof() -> None:
 
 @pytest.mark.parametrize(
     ("benchmark", "told", "precision"),
-    [("matrix-multiply-probe", "fp32", "fp32"), ("hpcc", None, "fp64"),
-     ("matrix-multiply-probe", "fp64", "fp64"), ("hpl", None, "fp64")],
-)  # fmt: skip
+    [
+        ("matrix-multiply-probe", "fp32", "fp32"),
+        ("hpcc", None, "fp64"),
+        ("matrix-multiply-probe", "fp64", "fp64"),
+        ("hpl", None, "fp64"),
+    ],
+)
 def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> None:
     cell = bench_cell(benchmark)
     point = LogPoint(series="gemm_best", size=512, precision=told)
-    rates = Rates(
-        [make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])]
-    )
+    rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])])
     assert rates.best("flops", 1, precision) is not None
     assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
 

@@ -19,9 +19,7 @@ def opened(browser: Any, report: Path) -> Iterator[Any]:
     contexts = []
 
     def open_page(width: int = 1280, height: int = 900, scheme: str = "light") -> Any:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
         page.requests_made, page.complaints = [], []
@@ -51,9 +49,7 @@ def seen(kept: Any) -> Any:
     """That page as it is when it was opened, on a wide and light screen."""
     kept.set_viewport_size({"width": 1280, "height": 900})
     kept.emulate_media(media="screen", color_scheme="light")
-    kept.evaluate(
-        "document.querySelectorAll('details').forEach((one, at) => { one.open = window.folds[at] })"
-    )
+    kept.evaluate("document.querySelectorAll('details').forEach((one, at) => { one.open = window.folds[at] })")
     return kept
 
 
@@ -72,9 +68,7 @@ def test_log_text_does_not_run(seen: Any) -> None:
     unfold(seen)
     assert seen.evaluate("window.HACKED") is None
     assert seen.locator("main img, main script").count() == 0
-    assert "</script><script>window.HACKED=1" in "".join(
-        seen.locator(".failure pre").all_inner_texts()
-    )
+    assert "</script><script>window.HACKED=1" in "".join(seen.locator(".failure pre").all_inner_texts())
 
 
 @pytest.mark.parametrize("unfolded", [False, True])

@@ -12,9 +12,9 @@ import pytest
 from pages import Page
 
 from transect.analysis.table import COLUMNS
-from transect.report.build import build_report, script_json, write_page
+from transect.report.build import build_report, write_page
 from transect.report.made import Made
-from transect.report.shell import SCRIPTS
+from transect.report.shell import SCRIPTS, script_json
 from transect.report.text import clean, number, quantity
 
 
@@ -22,9 +22,7 @@ def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, An
     assert summary["counts"]["failed"] == 2
     assert summary["counts"]["skipped"] == 1
     assert sum(summary["by_stage"]["train"].values()) == 86
-    assert {one["cause"] for one in summary["failures"]} == {
-        "wrong-result", "out-of-memory", "missing-dependency",
-    }  # fmt: skip
+    assert {one["cause"] for one in summary["failures"]} == {"wrong-result", "out-of-memory", "missing-dependency"}
     assert len(summary["problems"]) == 1
     assert "broken.cell" in summary["problems"][0]
     for finding in summary["findings"]:
@@ -41,9 +39,7 @@ def test_parquet_holds_a_row_per_record_and_metric(report: Path, summary: dict[s
     assert table[table["status"] == "skipped"]["metric"].isna().all()
 
 
-def test_equal_records_give_equal_bytes(
-    report: Path, synthetic_again: Made, tmp_path: Path
-) -> None:
+def test_equal_records_give_equal_bytes(report: Path, synthetic_again: Made, tmp_path: Path) -> None:
     write_page(synthetic_again, tmp_path / "report.html")
     for file in ("report.html", "summary.json", "records.parquet"):
         assert (tmp_path / file).read_bytes() == (report.parent / file).read_bytes()
@@ -119,6 +115,4 @@ def test_quantities_read_well(value: float | None, unit: str, text: str) -> None
 
 
 def test_numbers_keep_three_digits() -> None:
-    assert [number(x) for x in (12345.6, 12.345, 1.2e-5, -1.5)] == [
-        "12\u202f346", "12.3", "1.2e-5", "−1.5",
-    ]  # fmt: skip
+    assert [number(x) for x in (12345.6, 12.345, 1.2e-5, -1.5)] == ["12\u202f346", "12.3", "1.2e-5", "−1.5"]

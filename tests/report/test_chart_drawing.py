@@ -11,16 +11,14 @@ import pytest
 
 from transect.analysis.collecting import uncollected
 from transect.report.charts import drawing
-from transect.report.charts.plots import Dot, dot_plot
+from transect.report.charts.marks import Dot
+from transect.report.charts.plots import dot_plot
 from transect.report.charts.svg import render
 from transect.report.charts.theme import palette
 
 pytestmark = pytest.mark.env
 
-ROWS = [
-    Dot(label="<script>", value=2.0, style=palette(1)[0]),
-    Dot(label="b", value=3.0, style=palette(2)[1]),
-]
+ROWS = [Dot(label="<script>", value=2.0, style=palette(1)[0]), Dot(label="b", value=3.0, style=palette(2)[1])]
 
 
 def lines(**changed: object) -> dict[str, object]:
@@ -93,18 +91,17 @@ def test_without_a_known_interpreter_charts_are_drawn_here(alone, monkeypatch):
 
 
 def test_a_name_of_anything_stays_within_its_attribute():
-    square = {"mark": {"type": "rect", "clip": True}, "data": {"values": [{"x": 1}]},
-              "encoding": {"x": {"field": "x", "type": "quantitative"}}}  # fmt: skip
+    square = {
+        "mark": {"type": "rect", "clip": True},
+        "data": {"values": [{"x": 1}]},
+        "encoding": {"x": {"field": "x", "type": "quantitative"}},
+    }
     made = str(render(square, alt_text="", name='b\\d\\g<9>"><b>'))
     assert 'id="b-d-g-9-b--clip' in made and "<b>" not in made
 
 
 def test_the_process_ends_with_whoever_started_it():
-    code = (
-        "from transect.report.charts import drawing\n"
-        "drawing.begin({}, alt_text='', name='x')\n"
-        "raise SystemExit(3)\n"
-    )
+    code = "from transect.report.charts import drawing\ndrawing.begin({}, alt_text='', name='x')\nraise SystemExit(3)\n"
     assert subprocess.run([sys.executable, "-c", code], timeout=600).returncode == 3
 
 

@@ -29,10 +29,14 @@ BUDGET = 100 * 2**20
 def quiet(record, step_s: float, repeats: int = 6, **more):
     """Repeat a record as on a quiet machine: six runs that differ by a thousandth each."""
     return [
-        changed(record, {"step_time": step_s * (1 + n / 1000), "samples_per_second": 64 / step_s},
-                axes={"repeat": n}, **more)
+        changed(
+            record,
+            {"step_time": step_s * (1 + n / 1000), "samples_per_second": 64 / step_s},
+            axes={"repeat": n},
+            **more,
+        )
         for n in range(repeats)
-    ]  # fmt: skip
+    ]
 
 
 def first(**axes):
@@ -50,9 +54,7 @@ def swept(memory: str, batch: int, *, step_s: float = 0.01, budget: int | None =
 
 
 def busy(record, *steps: float):
-    return [
-        changed(record, {"step_time": step_s}, axes={"repeat": n}) for n, step_s in enumerate(steps)
-    ]
+    return [changed(record, {"step_time": step_s}, axes={"repeat": n}) for n, step_s in enumerate(steps)]
 
 
 RIVAL = first(strategy="mpi-allreduce", ranks_per_node=2)
@@ -61,18 +63,17 @@ HYBRID = first(strategy="mpi-pipeline", ranks_per_node=4)
 OVERLAP = first(strategy="mpi-overlap", options=(("progress", "thread"),))
 BLOCKING = first(strategy="mpi-bcast-reduce")
 BESIDE = [*quiet(PIPELINE, 0.008), *quiet(RIVAL, 0.01)]
-CROWDED = [
-    *quiet(HYBRID, 0.005), *quiet(first(strategy="mpi-allreduce", ranks_per_node=4), 0.01)
-]  # fmt: skip
+CROWDED = [*quiet(HYBRID, 0.005), *quiet(first(strategy="mpi-allreduce", ranks_per_node=4), 0.01)]
 PARTS = {"compute_time": 0.004, "communication_total_time": 0.006}
 OVERLAPPED = [*[changed(one, PARTS) for one in quiet(BLOCKING, 0.010)], *quiet(OVERLAP, 0.0066)]
 # Steps of three runs, as far apart as they were beside nine other users of two cores.
-BUSY = [*busy(BLOCKING, 0.024, 0.046, 0.925),
-        *busy(first(strategy="mpi-overlap", options=()), 0.02, 0.04, 0.08)]  # fmt: skip
+BUSY = [*busy(BLOCKING, 0.024, 0.046, 0.925), *busy(first(strategy="mpi-overlap", options=()), 0.02, 0.04, 0.08)]
 PAST = [
-    *swept("plain", 64), *swept("plain", 128, **NO_ROOM), *swept("offload-file", 512, step_s=0.096),
+    *swept("plain", 64),
+    *swept("plain", 128, **NO_ROOM),
+    *swept("offload-file", 512, step_s=0.096),
     *swept("plain", 512, step_s=0.08, budget=None),
-]  # fmt: skip
+]
 NOT_ASKED = [*swept("plain", 64), *swept("recompute", 512, step_s=0.1)]
 
 
@@ -121,10 +122,7 @@ def test_the_layout_of_a_record_is_read():
 
 def test_a_schedule_of_several_parts_has_no_such_formula_and_all_its_layers():
     record = first(strategy="mpi-pipeline", ranks_per_node=2)
-    ranks = [
-        {"schedule": "zbv", "layers": [[0, 2], [5, 6]]},
-        {"schedule": "zbv", "layers": [[2, 4], [4, 5]]},
-    ]
+    ranks = [{"schedule": "zbv", "layers": [[0, 2], [5, 6]]}, {"schedule": "zbv", "layers": [[2, 4], [4, 5]]}]
     found = division(context(changed(record, details={"ranks": ranks})).of("train")[0])
     assert found is not None and found.bubble is None
     assert found.stages == (((0, 2), (5, 6)), ((2, 4), (4, 5)))
@@ -265,9 +263,11 @@ def test_every_published_claim_is_answered_or_says_what_it_needs():
 
 
 GAINS = {
-    0.005: (Judgement.REACHED, Sureness.FIRM), 0.008: (Judgement.LESS, Sureness.FIRM),
-    0.012: (Judgement.NONE, Sureness.FIRM), 0.01: (Judgement.OPEN, Sureness.OPEN),
-}  # fmt: skip
+    0.005: (Judgement.REACHED, Sureness.FIRM),
+    0.008: (Judgement.LESS, Sureness.FIRM),
+    0.012: (Judgement.NONE, Sureness.FIRM),
+    0.01: (Judgement.OPEN, Sureness.OPEN),
+}
 
 
 @pytest.mark.parametrize("step_s", GAINS)

@@ -50,9 +50,7 @@ def test_it_follows_speed_and_scaling_and_nothing_went_wrong(page: Page) -> None
     assert page.summary["problems"] == []
 
 
-def test_each_network_has_a_panel_with_its_bound_and_a_text_for_those_who_do_not_see(
-    page: Page,
-) -> None:
+def test_each_network_has_a_panel_with_its_bound_and_a_text_for_those_who_do_not_see(page: Page) -> None:
     plots = page.section(KEY).plots
     fast, slow, messages = (str(plot["aria-label"]) for plot in plots)
     assert fast.startswith("digits-cnn, 1gbit:") and slow.startswith("digits-cnn, 1gbit-50us:")
@@ -78,24 +76,23 @@ def test_the_table_says_what_the_bound_is_and_how_far_from_it_each_cell_is(page:
     assert not [label for label in found if "1x1 ranks" in label]
 
 
-def test_over_subscription_is_said_and_the_fits_stand_with_their_errors(
-    page: Page, made: Made
-) -> None:
+def test_over_subscription_is_said_and_the_fits_stand_with_their_errors(page: Page, made: Made) -> None:
     part = page.section(KEY)
     rows = communications(made.context.of("train"), made.context.network_fits)
     assert (sum(row.group.over_subscribed for row in rows), len(rows)) == (4, 12)
     assert "4 of 12" in part.text
     [(_, *fits)] = [rows for name, rows in part.tables.items() if name.startswith("Fits")]
     assert [(row[0], row[1]) for row in fits] == [
-        ("1gbit", "2 x 1"), ("1gbit-50us", "2 x 1"), ("1gbit", "4 x 1"), ("1gbit-50us", "4 x 1"),
-    ]  # fmt: skip
+        ("1gbit", "2 x 1"),
+        ("1gbit-50us", "2 x 1"),
+        ("1gbit", "4 x 1"),
+        ("1gbit-50us", "4 x 1"),
+    ]
     assert all("±" in row[2] and row[2].endswith("µs") for row in fits)
     assert all("±" in row[3] and row[3].endswith("MB/s") for row in fits)
 
 
-def test_the_finding_names_cell_share_ratio_and_leaves_over_subscribed_cells_out(
-    finding: Finding, made: Made
-) -> None:
+def test_the_finding_names_cell_share_ratio_and_leaves_over_subscribed_cells_out(finding: Finding, made: Made) -> None:
     rows = communications(made.context.of("train"), made.context.network_fits)
     able = [row for row in rows if row.ratio is not None and not row.group.over_subscribed]
     top = max(able, key=lambda row: row.share or 0.0)

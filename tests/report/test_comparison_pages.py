@@ -29,11 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for day in range(14):
         rates = {
-            name: noisy(
-                100 * (place + 1) * (0.7 if name == "torch" and day >= 7 else 1),
-                99 * day + place,
-                3,
-            )
+            name: noisy(100 * (place + 1) * (0.7 if name == "torch" and day >= 7 else 1), 99 * day + place, 3)
             for place, name in enumerate(FRAMEWORKS)
         }
         where = folder / f"{day:02}<b>" / "quick"
@@ -43,8 +39,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         broken.write_text(EVIL)
         for repeat in range(3):
             told = {"learning_rate": 0.1 * (1 + day), "name": EVIL}
-            one = run_record(train_cell("jax", repeat), {"samples_per_second": 1.0}, parameters=told,
-                         at=START + timedelta(days=day, hours=1))  # fmt: skip
+            one = run_record(
+                train_cell("jax", repeat),
+                {"samples_per_second": 1.0},
+                parameters=told,
+                at=START + timedelta(days=day, hours=1),
+            )
             write_records(where, one)
         alone = run_record(train_cell(f"only-{day}", workload=EVIL), {"samples_per_second": 1.0})
         write_records(where, alone)
@@ -59,14 +59,7 @@ def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     made = {name: folder / f"{name}.html" for name in ("compare", "history")}
     base, *others = sets[0], sets[6], sets[13]
     besides = compare_sets(base, others)
-    write_comparison(
-        made["compare"],
-        base,
-        besides,
-        outcome=outcome_of(besides),
-        margin=0.05,
-        quality_margin=0.01,
-    )
+    write_comparison(made["compare"], base, besides, outcome=outcome_of(besides), margin=0.05, quality_margin=0.01)
     line = timeline(sets)
     write_history(made["history"], history_of(line.runs), line, study=EVIL, margin=0.05)
     return made
@@ -114,9 +107,7 @@ def test_a_page_is_inert_offline_and_has_its_charts(opened, pages, name):
     empty = "[...document.querySelectorAll('svg.plot')].filter((one) => one.querySelectorAll('path').length < 3)"
     assert page.evaluate(f"{empty}.length") == 0
     anchors = page.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1))")
-    assert anchors == page.evaluate(
-        "[...document.querySelectorAll('main > section')].map((s) => s.id)"
-    )
+    assert anchors == page.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
 
 
 @pytest.mark.browser

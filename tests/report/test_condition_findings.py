@@ -18,36 +18,42 @@ CPP = runs("cpp", 1e-4)
 PAIR = [*CPP, *runs("rust", 1e-4)]
 OTHERS = [
     *PAIR,
-    *runs("java", 1e-4, details={"session_options_seen": seen(enable_mem_pattern=False),
-                                 "options_not_set": ["enable_mem_pattern"]}),
-    *runs("go", 1e-4, details={"kernels": {
-        "count": 3, "names": [*KERNELS, "Cast CPUExecutionProvider"], "digest": "cd"}}),
-]  # fmt: skip
-DRAW = [*CPP, *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}})]  # fmt: skip
+    *runs(
+        "java",
+        1e-4,
+        details={"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]},
+    ),
+    *runs(
+        "go", 1e-4, details={"kernels": {"count": 3, "names": [*KERNELS, "Cast CPUExecutionProvider"], "digest": "cd"}}
+    ),
+]
+DRAW = [*CPP, *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}})]
 SILENT = [*PAIR, *runs("java", 1e-4, told=False)]
 CONDITIONS = {
-    "equal": [*PAIR, *runs("torch-eager", 1e-3)], "one tells nothing": SILENT,
-    "other options and kernels": OTHERS, "a draw": DRAW,
-}  # fmt: skip
+    "equal": [*PAIR, *runs("torch-eager", 1e-3)],
+    "one tells nothing": SILENT,
+    "other options and kernels": OTHERS,
+    "a draw": DRAW,
+}
 NAN = {
-    name: [*CPP, *runs("c", 1.2e-4),
-           *runs("rust", 1e-9, metrics={"nonfinite_outputs": 3}, fields=fields)]
+    name: [*CPP, *runs("c", 1.2e-4), *runs("rust", 1e-9, metrics={"nonfinite_outputs": 3}, fields=fields)]
     for name, fields in {"failed": WRONG, "marked ok": {}}.items()
-}  # fmt: skip
+}
 FAR = [*PAIR, *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})]
 TURNED = [
-    record for name, time in (("cpp", 1e-4), ("c", 1.2e-4))
+    record
+    for name, time in (("cpp", 1e-4), ("c", 1.2e-4))
     for record in runs(name, time, precision="int8-dynamic", metrics={"top1_agreement": 0.99})
-]  # fmt: skip
+]
 PARTLY = [
     *runs("cpp", 1e-4, details={"outputs_compared": 2, "outputs_expected": 2}),
     *runs("rust", 1e-4, details={"outputs_compared": 1, "outputs_expected": 2}),
-    *(record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
-      for record in runs("go", 1e-4)),
-]  # fmt: skip
-OUTPUTS = {
-    **NAN, "right": PAIR, "one of another precision": FAR, "turned classes": TURNED, "partly": PARTLY
-}  # fmt: skip
+    *(
+        record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+        for record in runs("go", 1e-4)
+    ),
+]
+OUTPUTS = {**NAN, "right": PAIR, "one of another precision": FAR, "turned classes": TURNED, "partly": PARTLY}
 
 
 def told(records: list[Record]) -> Conditions:
@@ -63,9 +69,7 @@ def test_prose(snapshot: Any) -> None:
 
 def test_equal_conditions_are_firm_where_all_runtimes_tell_them() -> None:
     records = CONDITIONS["equal"]
-    assert told(records) == Conditions(
-        points=1, runtimes=("cpp", "rust"), silent=(), differences=(), kernels=(2,)
-    )
+    assert told(records) == Conditions(points=1, runtimes=("cpp", "rust"), silent=(), differences=(), kernels=(2,))
     assert only("conditions", *records).sureness == "firm"
 
 
@@ -76,9 +80,7 @@ def test_one_that_tells_nothing_is_named() -> None:
 
 
 def test_older_records_tell_nothing_and_nothing_is_said() -> None:
-    assert "conditions" not in findings(
-        *runs("cpp", 1e-4, told=False), *runs("rust", 1e-4, told=False)
-    )
+    assert "conditions" not in findings(*runs("cpp", 1e-4, told=False), *runs("rust", 1e-4, told=False))
 
 
 def test_who_had_other_options_or_kernels_is_named_with_both() -> None:
@@ -133,8 +135,10 @@ def test_a_turned_class_of_another_precision_is_its_tolerance_s_matter() -> None
 def test_each_precision_is_held_beside_what_it_was_compared_with() -> None:
     groups = context(*FAR).of("infer")
     assert sorted((g.cell.precision, worst(g, "max_abs_difference")) for g in groups) == [
-        ("fp16", 2e-3), ("fp32", 3e-7), ("fp32", 3e-7)
-    ]  # fmt: skip
+        ("fp16", 2e-3),
+        ("fp32", 3e-7),
+        ("fp32", 3e-7),
+    ]
     found = only("outputs", *FAR)
     whole, converted = found.claim.split("; ")
     assert "2 cells" in whole and "framework" in whole

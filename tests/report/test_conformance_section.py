@@ -18,7 +18,7 @@ KERNEL = {"outcome": "failed", "reason": "no kernel", "tests": ["test_a", "test_
 WRONG = {"outcome": "wrong", "reason": "output 'y' differs", "tests": ["test_c"]}
 
 
-def of_runtime(runtime: str, *not_passed: dict[str, Any], provider: str = "cpu", tests: int = 10) -> Record:  # fmt: skip
+def of_runtime(runtime: str, *not_passed: dict[str, Any], provider: str = "cpu", tests: int = 10) -> Record:
     """A record with five tests of opset 9 and the others of opset 13; what fails is of opset 13."""
     cell = Cell.of(stage="conformance", runtime=runtime, provider=provider)
     left = sum(len(group["tests"]) for group in not_passed)
@@ -31,8 +31,9 @@ def tables(*records):
     """Return the section's tables, each as a list of rows by title."""
     return [
         [dict(zip([c.title for c in part.columns], row, strict=True)) for row in part.rows]
-        for part in conformance_body(context(*records)) if isinstance(part, Table)
-    ]  # fmt: skip
+        for part in conformance_body(context(*records))
+        if isinstance(part, Table)
+    ]
 
 
 def test_pass_rates_stand_by_opset_in_the_order_of_its_number():
@@ -47,27 +48,27 @@ def test_pass_rates_stand_by_opset_in_the_order_of_its_number():
 def test_tests_in_which_runtimes_differ_are_listed_and_no_others():
     _, differing, reasons = tables(of_runtime("python", KERNEL), of_runtime("rust", KERNEL, WRONG))
     assert differing == [
-        {"python": Chip("pass", "good"), "rust": Chip("wrong", "bad"), "Tests": "1",
-         "Which": "test_c"},
-    ]  # fmt: skip
+        {"python": Chip("pass", "good"), "rust": Chip("wrong", "bad"), "Tests": "1", "Which": "test_c"}
+    ]
     assert [(row["Tests"], row["Reason"], row["Under"]) for row in reasons] == [
-        ("2", "no kernel", "every runtime"), ("1", "output 'y' differs", "rust"),
-    ]  # fmt: skip
+        ("2", "no kernel", "every runtime"),
+        ("1", "output 'y' differs", "rust"),
+    ]
 
 
 def test_what_a_language_adds_to_a_message_makes_no_other_reason():
     longer = {**KERNEL, "reason": "OrtException: no kernel"}
-    *_, reasons = tables(
-        of_runtime("java", longer), of_runtime("python", KERNEL), of_runtime("rust")
-    )
+    *_, reasons = tables(of_runtime("java", longer), of_runtime("python", KERNEL), of_runtime("rust"))
     assert [(row["Reason"], row["Under"]) for row in reasons] == [("no kernel", "java, python")]
 
 
 OTHER = {**KERNEL, "tests": ["test_a", "test_d"]}
 NOT_RUN = make_record(
-    Cell.of(stage="conformance", runtime="go", provider="cpu"), status=Status.FAILED, cause=Cause.CRASH,
+    Cell.of(stage="conformance", runtime="go", provider="cpu"),
+    status=Status.FAILED,
+    cause=Cause.CRASH,
     message="it fell over",
-)  # fmt: skip
+)
 SETS = {
     "two providers": [of_runtime("python"), of_runtime("python", WRONG, provider="cuda")],
     "all the same": [of_runtime("python", KERNEL), of_runtime("rust", KERNEL)],
@@ -89,7 +90,7 @@ def test_prose(snapshot: Any) -> None:
         ("as many others", [8, 8], ["test_b", "test_d"], "firm"),
         ("one not run", [10, 10], [], "tentative"),
     ],
-)  # fmt: skip
+)
 def test_the_finding_says_who_passes_what_and_where_they_differ(
     name: str, passed: list[int], differ: list[str], sureness: str
 ) -> None:

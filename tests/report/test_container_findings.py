@@ -49,7 +49,7 @@ def sweep(factor: float) -> list[Record]:
         for container in (None, "podman"):
             at = bench_cell(
                 "message-sweep", {"test": "allreduce"}, ranks_per_node=2, container=container, repeat=repeat
-            )  # fmt: skip
+            )
             inside = factor if container else 1.0
             noise = [1 + rng.gauss(0, 0.004) for _ in range(2)]
             times = {4: 2e-6 * inside * noise[0], 1024: 7e-6, 1048576: 3e-4 * noise[1]}
@@ -58,7 +58,7 @@ def sweep(factor: float) -> list[Record]:
                     "collective_time", time, f"avg_latency {size}", LogPoint(series="avg_latency", size=size)
                 )
                 for size, time in times.items()
-            ]  # fmt: skip
+            ]
             found.append(make_record(at, values))
     return found
 
@@ -74,10 +74,13 @@ def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
 
 
 SETS = {
-    "a later start": [*records(later=0.2), *sweep(3.0)], "surely within 5 %": records(step=1.03, noise=0.001),
-    "shared cores": records(later=5, over=True), "loud": records(noise=0.2), "little": records(noise=0.002),
+    "a later start": [*records(later=0.2), *sweep(3.0)],
+    "surely within 5 %": records(step=1.03, noise=0.001),
+    "shared cores": records(later=5, over=True),
+    "loud": records(noise=0.2),
+    "little": records(noise=0.002),
     "not little": records(step=1.2),
-}  # fmt: skip
+}
 
 
 def test_prose(snapshot: Any) -> None:
@@ -141,8 +144,10 @@ def test_each_question_has_a_finding_on_its_two_groups() -> None:
     found = {one.topic: one for one in findings(*SETS["a later start"])["container"]}
     assert set(found) == {"start-up", "step", "latency", "bandwidth"}
     for topic, (metric, size) in {
-        "start-up": ("startup_time", None), "step": ("step_time", None), "latency": ("collective_time", 4)
-    }.items():  # fmt: skip
+        "start-up": ("startup_time", None),
+        "step": ("step_time", None),
+        "latency": ("collective_time", 4),
+    }.items():
         cost, one = costs(SETS["a later start"])[metric, size], found[topic]
         assert [group.cell.container for group in one.groups] == ["podman", None]
         assert len(one.comparisons) == 1 and one.sureness == cost.sureness == "firm"
@@ -154,7 +159,7 @@ def test_each_question_has_a_finding_on_its_two_groups() -> None:
 
 @pytest.mark.parametrize(
     ("words", "written"), [("0.31", "podman 0.31"), ("podman version 4.3.1", "podman version 4.3.1")]
-)  # fmt: skip
+)
 def test_a_version_says_whose_it_is(words: str, written: str) -> None:
     told = {"environment": {"wrapper_version": words}}
     made = [one.model_copy(update={"provenance": told}) for one in records()]
@@ -176,10 +181,12 @@ def answer(*made: list[Record]) -> Published | None:
 @pytest.mark.parametrize(
     ("made", "verdict"),
     [
-        (records(noise=0.002), "little"), (records(step=1.2), "not little"),
-        (records(repeats=3), "open"), (records(noise=0.2), "open"),
+        (records(noise=0.002), "little"),
+        (records(step=1.2), "not little"),
+        (records(repeats=3), "open"),
+        (records(noise=0.2), "open"),
     ],
-)  # fmt: skip
+)
 def test_the_published_claim_needs_every_interval(made: list[Record], verdict: str) -> None:
     told = answer(made)
     assert told is not None and told.verdict == verdict
@@ -195,9 +202,11 @@ def test_ranks_that_share_cores_answer_no_claim() -> None:
 
 def test_the_section_lists_pairs_and_what_did_not_run() -> None:
     absent = make_record(
-        mlp_cell(container="enroot"), status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY,
+        mlp_cell(container="enroot"),
+        status=Status.SKIPPED,
+        cause=Cause.MISSING_DEPENDENCY,
         message="enroot is not on PATH <b>",
-    )  # fmt: skip
+    )
     made = Made("containers", *records(later=0.2), absent)
     ([start], [step], [claim], [missing]) = map(rows, made.tables)
     assert (start["Container"], start["Pairs"], start[""]) == ("podman", "6", "longer")

@@ -23,22 +23,31 @@ from transect.report.sections.docking import docking_body
 REPEATS = 6
 
 
-def ran(model: str, threads: int, time: float, *, per_item: int = 64, pin: str = "none", device: str = "cpu",
-        deck: str = "medium") -> list[Record]:  # fmt: skip
+def ran(
+    model: str,
+    threads: int,
+    time: float,
+    *,
+    per_item: int = 64,
+    pin: str = "none",
+    device: str = "cpu",
+    deck: str = "medium",
+) -> list[Record]:
     records = []
     for repeat in range(REPEATS):
         options = {"implementation": model, "ppwi": per_item, "deck": deck}
         options |= {"pin": pin} if pin != "none" else {}
         cell = bench_cell("docking-probe", options, threads=threads, repeat=repeat, device=device)
         seconds = time * (1 + 0.001 * repeat)
-        parameters = {
-            "implementation": model,
-            "deck": deck,
-            "poses": 4096,
-            "poses_per_item": per_item,
+        parameters = {"implementation": model, "deck": deck, "poses": 4096, "poses_per_item": per_item}
+        run = {
+            "file": "output.log",
+            "line": 1,
+            "benchmark": "docking-probe",
+            "status": "ok",
+            "parameters": parameters,
+            "metrics": [],
         }
-        run = {"file": "output.log", "line": 1, "benchmark": "docking-probe", "status": "ok",
-               "parameters": parameters, "metrics": []}  # fmt: skip
         numbers = [
             MetricValue.of("pose_time", seconds, "pose-time_median"),
             MetricValue.of("interaction_rate", 24388 / seconds, "interactions_median"),
@@ -55,11 +64,16 @@ def skipped(model: str, words: str) -> Record:
 
 
 RECORDS = [
-    *ran("openmp", 1, 4e-6), *ran("openmp", 2, 2.1e-6), *ran("openmp", 2, 2.0e-6, pin="close"),
-    *ran("openmp", 1, 60e-6, per_item=1), *ran("rust", 2, 4e-6), *ran("numba", 1, 9e-6, per_item=256),
-    *ran("numba", 2, 6e-6, per_item=256), *ran("rust", 2, 1e-6, deck="small"),
+    *ran("openmp", 1, 4e-6),
+    *ran("openmp", 2, 2.1e-6),
+    *ran("openmp", 2, 2.0e-6, pin="close"),
+    *ran("openmp", 1, 60e-6, per_item=1),
+    *ran("rust", 2, 4e-6),
+    *ran("numba", 1, 9e-6, per_item=256),
+    *ran("numba", 2, 6e-6, per_item=256),
+    *ran("rust", 2, 1e-6, deck="small"),
     skipped("openacc", "clang: error: unknown argument: '-fopenacc'"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -123,17 +137,23 @@ CROWDED = [
 ]
 OTHER_DECK = [*ran("julia", 1, 8e-6), *ran("openmp", 1, 1e-7, deck="small")]
 EQUALS = [
-    *ran("openmp", 1, 4e-6), *ran("rust", 1, 4.001e-6), *ran("numba", 1, 4.002e-6), *ran("go", 1, 9e-6),
+    *ran("openmp", 1, 4e-6),
+    *ran("rust", 1, 4.001e-6),
+    *ran("numba", 1, 4.002e-6),
+    *ran("go", 1, 9e-6),
     skipped("openacc", "no compiler"),
-]  # fmt: skip
+]
 
 
 def test_prose(snapshot: Any) -> None:
     sets = {
-        "all models": RECORDS, "uneven scaling": uneven(), "threads that share cores": [*SCALING, *CROWDED],
-        "Julia on another deck": OTHER_DECK, "Julia on one deck": [*OTHER_DECK, *ran("openmp", 1, 4e-6)],
+        "all models": RECORDS,
+        "uneven scaling": uneven(),
+        "threads that share cores": [*SCALING, *CROWDED],
+        "Julia on another deck": OTHER_DECK,
+        "Julia on one deck": [*OTHER_DECK, *ran("openmp", 1, 4e-6)],
         "equals": EQUALS,
-    }  # fmt: skip
+    }
     assert {name: written(said(*own)) for name, own in sets.items()} == snapshot
 
 
@@ -150,13 +170,11 @@ def test_what_has_no_result_is_listed_with_its_words(context: Context) -> None:
 def test_findings_say_who_is_fastest_and_what_claims_need() -> None:
     [fastest] = [
         one for one in said(*RECORDS) if one.decision and one.scope.endswith("2 threads") and "medium" in one.scope
-    ]  # fmt: skip
+    ]
     decided = fastest.decision
     assert decided is not None
     assert (decided.winner, decided.scope) == ("openmp close PPWI 64", "2 threads")
-    assert (
-        not decided.tied and decided.gain.startswith("2 times") and "rust PPWI 64" in decided.gain
-    )
+    assert not decided.tied and decided.gain.startswith("2 times") and "rust PPWI 64" in decided.gain
     assert "numba PPWI 256" in fastest.evidence and "500 ms" in fastest.evidence
     linear = by_topic("threads", *RECORDS)
     assert "1 to 2" in linear.claim and "95 %" in linear.claim and linear.sureness == "tentative"

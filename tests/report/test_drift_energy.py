@@ -21,9 +21,7 @@ from transect.report.findings.deciding import corrected, tally_of
 from transect.report.making import all_parts, make_findings
 
 
-def latencies(
-    slope: float, cells: int = 4, repeats: int = 6, spread: float = 0.001
-) -> list[Record]:
+def latencies(slope: float, cells: int = 4, repeats: int = 6, spread: float = 0.001) -> list[Record]:
     """Cells in rounds, each run `slope` slower than the first round by the last one."""
     made = []
     for repeat in range(repeats):
@@ -40,28 +38,34 @@ def latencies(
 def apart() -> list[Record]:
     """Cells that move against each other: they tell nothing of the machine."""
     return [
-        record.model_copy(update={"metrics": [
-            MetricValue.of("latency", record.metrics[0].value * (
-                1 + 0.3 * (record.cell.repeat > 3) * (-1) ** int(record.cell.runtime[1:])
-            ))
-        ]})
+        record.model_copy(
+            update={
+                "metrics": [
+                    MetricValue.of(
+                        "latency",
+                        record.metrics[0].value
+                        * (1 + 0.3 * (record.cell.repeat > 3) * (-1) ** int(record.cell.runtime[1:])),
+                    )
+                ]
+            }
+        )
         for record in latencies(0.03, spread=0.25)
-    ]  # fmt: skip
+    ]
 
 
-DRIFTS = {"slower": latencies(0.3), "faster": latencies(-0.2), "same": latencies(0.0), "apart": apart()}  # fmt: skip
+DRIFTS = {"slower": latencies(0.3), "faster": latencies(-0.2), "same": latencies(0.0), "apart": apart()}
 
 
 @pytest.mark.parametrize(
     ("name", "answer", "ratio", "sureness"),
     [
-        ("slower", Answer.DIFFERENT, 1.23, "firm"), ("faster", Answer.DIFFERENT, 0.82, "firm"),
-        ("same", Answer.SAME, 1.0, "firm"), ("apart", Answer.OPEN, 0.98, "open"),
+        ("slower", Answer.DIFFERENT, 1.23, "firm"),
+        ("faster", Answer.DIFFERENT, 0.82, "firm"),
+        ("same", Answer.SAME, 1.0, "firm"),
+        ("apart", Answer.OPEN, 0.98, "open"),
     ],
-)  # fmt: skip
-def test_the_last_third_is_held_beside_the_first(
-    name: str, answer: Answer, ratio: float, sureness: str
-) -> None:
+)
+def test_the_last_third_is_held_beside_the_first(name: str, answer: Answer, ratio: float, sureness: str) -> None:
     drift = drift_of(group_records(DRIFTS[name]), "latency")
     assert drift is not None and (drift.cells, drift.runs) == (4, 24)
     assert drift.decision.answer is answer
@@ -80,11 +84,17 @@ def trainings(joules: float | None) -> list[Record]:
     for framework, times in (("torch", 1.0), ("numpy", 2.0)):
         for repeat in range(3):
             cell = train_cell(framework, repeat, workload="w", batch=10)
-            metrics = {"samples_per_second": 100 / times, "step_time": times / 10, "accuracy": 0.9,
-                       "train_time": 10 * times, "time_to_quality": 5 * times, "equality_ratio": 0.1}  # fmt: skip
-            record = make_record(
-                cell, metrics, details={"global_batch": 10, "steps_per_epoch": 5}
-            ).model_copy(update={"parameters": {"epochs": 4}})
+            metrics = {
+                "samples_per_second": 100 / times,
+                "step_time": times / 10,
+                "accuracy": 0.9,
+                "train_time": 10 * times,
+                "time_to_quality": 5 * times,
+                "equality_ratio": 0.1,
+            }
+            record = make_record(cell, metrics, details={"global_batch": 10, "steps_per_epoch": 5}).model_copy(
+                update={"parameters": {"epochs": 4}}
+            )
             if joules is not None:
                 energy = MetricValue.of("energy", joules * times, label="rapl package")
                 record.metrics.append(energy)
@@ -121,8 +131,9 @@ def of_steps(joules: float | None) -> list[Record]:
 
 
 def test_slurms_energy_is_that_of_a_whole_step() -> None:
-    use = next(use for group in group_records(of_steps(400.0)) for use in uses(group)
-               if group.cell.framework == "torch")  # fmt: skip
+    use = next(
+        use for group in group_records(of_steps(400.0)) for use in uses(group) if group.cell.framework == "torch"
+    )
     # Of 20 s all but the 5 after the target, whatever came before the loop.
     assert use.per_sample_j == pytest.approx(2.0) and use.to_quality_j == pytest.approx(300.0)
     found, silent = only("energy", *of_steps(400.0)), only("energy", *of_steps(None))
@@ -133,9 +144,11 @@ def test_slurms_energy_is_that_of_a_whole_step() -> None:
 
 def test_prose(snapshot: Any) -> None:
     energies = {
-        "of the loop": trainings(400.0), "told by nothing": trainings(None),
-        "of a job step": of_steps(400.0), "Slurm tells none": of_steps(None),
-    }  # fmt: skip
+        "of the loop": trainings(400.0),
+        "told by nothing": trainings(None),
+        "of a job step": of_steps(400.0),
+        "Slurm tells none": of_steps(None),
+    }
     assert prose(DRIFTS, "drift") | prose(energies, "energy") == snapshot
 
 
@@ -153,10 +166,7 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     chance = replace(one, decision=replace(one.decision, p=0.01))
     firm = replace(fastest, sureness=Sureness.FIRM, comparisons=(chance,))
     others = [
-        replace(
-            firm, comparisons=(replace(chance, decision=replace(one.decision, p=0.5 + n / 100)),)
-        )
-        for n in range(9)
+        replace(firm, comparisons=(replace(chance, decision=replace(one.decision, p=0.5 + n / 100)),)) for n in range(9)
     ]
     [alone] = corrected([firm])
     assert alone.sureness is Sureness.FIRM

@@ -37,11 +37,7 @@ def facts_of(content: dict[str, Any], cell: int) -> dict[tuple[str, str], str]:
 def differing(*records: Record) -> dict[tuple[str, str], tuple[str | None, str | None]]:
     content = json.loads(json.dumps(unpacked(packed(records))))
     one, other = facts_of(content, 0), facts_of(content, 1)
-    return {
-        key: (one.get(key), other.get(key))
-        for key in {*one, *other}
-        if one.get(key) != other.get(key)
-    }
+    return {key: (one.get(key), other.get(key)) for key in {*one, *other} if one.get(key) != other.get(key)}
 
 
 def test_two_repeats_differ_by_the_repeat_alone() -> None:
@@ -52,28 +48,29 @@ def test_what_differs_beyond_the_end_of_a_long_value_differs() -> None:
     cards = [{"name": "a card", "uuid": f"{n:032}"} for n in range(8)]
     other = [*cards[:-1], {"name": "a card", "uuid": "another"}]
     found = differing(
-        rate_record(1, provenance=provenance(gpus=cards)),
-        rate_record(1, 1, provenance=provenance(gpus=other)),
+        rate_record(1, provenance=provenance(gpus=cards)), rate_record(1, 1, provenance=provenance(gpus=other))
     )
     assert set(found) == {("Settings", "repeat"), ("Machine", "gpus")}
     assert all(text is not None and 380 < len(text) <= 400 for text in found["Machine", "gpus"])
     same = differing(
-        rate_record(1, provenance=provenance(gpus=cards)),
-        rate_record(1, 1, provenance=provenance(gpus=cards)),
+        rate_record(1, provenance=provenance(gpus=cards)), rate_record(1, 1, provenance=provenance(gpus=cards))
     )
     assert set(same) == {("Settings", "repeat")}
 
 
 def test_machine_versions_and_settings_are_told_apart() -> None:
     other = provenance(
-        cpu_model="Other CPU", libraries={"numpy": "2.2.0"}, variables={"OMP_NUM_THREADS": "2"},
-        memory_bytes=32 * 2**30,
-    )  # fmt: skip
+        cpu_model="Other CPU", libraries={"numpy": "2.2.0"}, variables={"OMP_NUM_THREADS": "2"}, memory_bytes=32 * 2**30
+    )
     found = differing(
         rate_record(1, parameters={"learning_rate": 0.1, "dataset_options": {"noise": 1}}),
-        rate_record(2, parameters={"learning_rate": 0.2, "dataset_options": {"noise": 2}}, provenance=other,
-               details={"session_options": {"threads": 4}, "disturbed": True}),
-    )  # fmt: skip
+        rate_record(
+            2,
+            parameters={"learning_rate": 0.2, "dataset_options": {"noise": 2}},
+            provenance=other,
+            details={"session_options": {"threads": 4}, "disturbed": True},
+        ),
+    )
     assert found == {
         ("Machine", "CPU model"): ("Synthetic CPU 2.0 GHz", "Other CPU"),
         ("Machine", "memory"): ("16 GiB", "32 GiB"),
@@ -98,18 +95,20 @@ def test_names_keep_their_hash_only_where_it_is_needed() -> None:
 def test_a_hundred_thousand_cells_take_little_room() -> None:
     one = rate_record(1, parameters={"learning_rate": 0.1})
     cells = [
-        one.model_copy(update={
-            "cell": one.cell.model_copy(update={"batch": n}), "cell_id": f"w.numpy.single.b{n}~{n:08x}",
-        })
+        one.model_copy(
+            update={"cell": one.cell.model_copy(update={"batch": n}), "cell_id": f"w.numpy.single.b{n}~{n:08x}"}
+        )
         for n in range(5000)
-    ]  # fmt: skip
+    ]
     assert len(packed(cells)) < 20 * len(cells)
 
 
 def test_no_record_is_no_fault() -> None:
     assert unpacked(packed([])) == {
-        "cells": [], "columns": [{"group": "Result", "fact": "status", "values": []}], "sets": [],
-    }  # fmt: skip
+        "cells": [],
+        "columns": [{"group": "Result", "fact": "status", "values": []}],
+        "sets": [],
+    }
 
 
 @pytest.mark.browser

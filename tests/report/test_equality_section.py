@@ -28,19 +28,38 @@ def row(details, **metrics):
 @pytest.mark.parametrize(
     ("details", "metrics", "until", "restarts", "verdict"),
     [
-        ({"not_checkable_from": None, "restarts": RESTARTS}, {"sharp_steps": 90, "restart_ratio": 0.02},
-         "90", "0.02 from 30, 60", Chip("equal", "good")),
-        ({"not_checkable_from": 30, "restarts": RESTARTS}, {"sharp_steps": 30, "restart_ratio": 0.02},
-         "30", "0.02 from 30, 60", Chip("from step 30 in restarts", "plain")),
-        ({"not_checkable_from": 30, "restarts": [], "restarts_not_checkable": "it has no `resume`"},
-         {"sharp_steps": 30}, "30", "not checkable: it has no `resume`",
-         Chip("not checkable from step 30", "warn")),
-        ({"not_checkable_from": 30, "restarts": RESTARTS}, {"sharp_steps": 30, "restart_ratio": 7.0},
-         "30", "7 from 30, 60", Chip("wrong result", "bad")),
+        (
+            {"not_checkable_from": None, "restarts": RESTARTS},
+            {"sharp_steps": 90, "restart_ratio": 0.02},
+            "90",
+            "0.02 from 30, 60",
+            Chip("equal", "good"),
+        ),
+        (
+            {"not_checkable_from": 30, "restarts": RESTARTS},
+            {"sharp_steps": 30, "restart_ratio": 0.02},
+            "30",
+            "0.02 from 30, 60",
+            Chip("from step 30 in restarts", "plain"),
+        ),
+        (
+            {"not_checkable_from": 30, "restarts": [], "restarts_not_checkable": "it has no `resume`"},
+            {"sharp_steps": 30},
+            "30",
+            "not checkable: it has no `resume`",
+            Chip("not checkable from step 30", "warn"),
+        ),
+        (
+            {"not_checkable_from": 30, "restarts": RESTARTS},
+            {"sharp_steps": 30, "restart_ratio": 7.0},
+            "30",
+            "7 from 30, 60",
+            Chip("wrong result", "bad"),
+        ),
         # A record from before says nothing of either.
         ({}, {}, "–", "–", Chip("equal", "good")),
     ],
-)  # fmt: skip
+)
 def test_a_row_says_until_where_and_what_took_over(details, metrics, until, restarts, verdict):
     shown = row(details, **metrics)
     assert shown["Checkable until step"] == until

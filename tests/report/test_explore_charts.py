@@ -41,27 +41,30 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
 
 
 def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(synthetic: Made) -> None:
-    charts = [chart for section in synthetic.every for block in section.body.blocks
-              if isinstance(block, Charts) for chart in block.items]  # fmt: skip
-    told = [
+    charts = [
         chart
-        for chart in charts
-        if chart.table.about and all(one != NOTHING for one in chart.table.about)
+        for section in synthetic.every
+        for block in section.body.blocks
+        if isinstance(block, Charts)
+        for chart in block.items
     ]
+    told = [chart for chart in charts if chart.table.about and all(one != NOTHING for one in chart.table.about)]
     assert len(told) > 20 and any(not mark.what for chart in told for mark in chart.marks)
     # Bars and rows of dots are cells; of lines it is the points with runs: a bound is of no cell.
-    wrong = {(chart.name, mark.label) for chart in told for mark in chart.marks
-             if (mark.count or not chart.across) and facets_of(mark.about) == NOTHING}  # fmt: skip
-    assert {
-        name
-        for name, label in wrong
-        if label not in ("ideal: as many times as ranks", "roofline bound")
-    } == set()
+    wrong = {
+        (chart.name, mark.label)
+        for chart in told
+        for mark in chart.marks
+        if (mark.count or not chart.across) and facets_of(mark.about) == NOTHING
+    }
+    assert {name for name, label in wrong if label not in ("ideal: as many times as ranks", "roofline bound")} == set()
 
 
 def test_charts_of_another_workload_go_and_their_bounds_and_references_with_them(page: Any) -> None:
     page.evaluate(UNFOLD)
-    shown = "[...document.querySelectorAll('.chart[id]')].filter((one) => one.getClientRects().length).map((one) => one.id)"
+    shown = (
+        "[...document.querySelectorAll('.chart[id]')].filter((one) => one.getClientRects().length).map((one) => one.id)"
+    )
     assert any("digits-cnn" in name for name in page.evaluate(shown))
     hash_to(page, "#?workload=iris-mlp")
     left = page.evaluate(shown)
@@ -72,9 +75,7 @@ def test_charts_of_another_workload_go_and_their_bounds_and_references_with_them
 def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:
     page.evaluate(UNFOLD)
     chart = "#chart-frameworks-digits-cnn-1"
-    before = page.evaluate(
-        f"document.querySelector('{chart} svg.plot').getBoundingClientRect().height"
-    )
+    before = page.evaluate(f"document.querySelector('{chart} svg.plot').getBoundingClientRect().height")
     hash_to(page, "#?framework=go")
     drawing = page.locator(f"{chart} svg.plot")
     assert drawing.bounding_box()["height"] < before / 2
@@ -122,9 +123,10 @@ def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) 
     tip = page.locator("#tip")
     cell = tip.locator("a").inner_text()
     values = [
-        record.value("time_to_quality") for record in load_records(study).records
+        record.value("time_to_quality")
+        for record in load_records(study).records
         if record.cell.without_repeat().id == cell
-    ]  # fmt: skip
+    ]
     told = dict(itertools.pairwise(tip.locator("dt, dd").all_inner_texts()))
     assert told["Median"] == f"{statistics.median(values):.3g}"
     assert told["range"] == f"{min(values):.3g} – {max(values):.3g}" and told["n"] == "3"

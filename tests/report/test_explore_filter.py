@@ -37,10 +37,7 @@ def known(study: Path) -> dict[str, dict[str, set[str]]]:
 
 def stays(cell: dict[str, set[str]], chosen: dict[str, set[str]], *, only: bool = False) -> bool:
     """What the page promises: one of the chosen values of each facet, or nothing said of it."""
-    return all(
-        bool(cell[name] & values) or (not cell[name] and not only)
-        for name, values in chosen.items()
-    )
+    return all(bool(cell[name] & values) or (not cell[name] and not only) for name, values in chosen.items())
 
 
 def test_every_value_of_every_facet_hides_what_the_records_say_otherwise(
@@ -59,16 +56,12 @@ def test_every_value_of_every_facet_hides_what_the_records_say_otherwise(
 
 
 @pytest.mark.parametrize("only", [False, True])
-def test_several_facets_and_values_join(
-    page: Any, known: dict[str, dict[str, set[str]]], only: bool
-) -> None:
+def test_several_facets_and_values_join(page: Any, known: dict[str, dict[str, set[str]]], only: bool) -> None:
     chosen = {"framework": {"torch", "numpy"}, "ranks": {"2", "4"}}
     for name, values in chosen.items():
         page.click(f"[popovertarget=facet-{name}]")
         for value in sorted(values):
-            page.get_by_role("group", name=name.capitalize()).get_by_role(
-                "checkbox", name=value, exact=True
-            ).check()
+            page.get_by_role("group", name=name.capitalize()).get_by_role("checkbox", name=value, exact=True).check()
         page.keyboard.press("Escape")
     page.get_by_label("also hide what names no framework or ranks").set_checked(only)
     rows = page.evaluate(ROWS)
@@ -86,12 +79,8 @@ def test_several_facets_and_values_join(
     assert page.url.endswith("#") and not page.is_visible(".filter-said")
 
 
-def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(
-    page: Any, known: dict[str, dict[str, set[str]]]
-) -> None:
-    cell = train_cell(
-        "torch", workload="digits-cnn", strategy="ddp-gloo", ranks_per_node=2, batch=64
-    )
+def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(page: Any, known: dict[str, dict[str, set[str]]]) -> None:
+    cell = train_cell("torch", workload="digits-cnn", strategy="ddp-gloo", ranks_per_node=2, batch=64)
     assert cell.id in known
     for id in (cell.id, cell.changed(repeat=2).id):
         hash_to(page, f"#?cell={quote(id)}")
@@ -103,9 +92,7 @@ def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(
     assert shown == {id for id in known if "ddp-gloo.n1x4" in id} and len(shown) == 2
 
 
-def test_the_address_brings_everything_back_and_the_back_button_works(
-    page: Any, report: Path
-) -> None:
+def test_the_address_brings_everything_back_and_the_back_button_works(page: Any, report: Path) -> None:
     steps = []
     for change in (
         "(state) => { state.chosen[explore.names.indexOf('framework')].add(explore.values[explore.names.indexOf('framework')].indexOf('torch')) }",
@@ -125,12 +112,7 @@ def test_the_address_brings_everything_back_and_the_back_button_works(
     assert page.evaluate(SHOWN) == shown
     chart = page.locator("#chart-rate-digits-cnn")
     assert chart.is_visible(), "what the place is folded into is open"
-    assert (
-        page.evaluate(
-            "document.querySelector('#chart-rate-digits-cnn').getBoundingClientRect().top"
-        )
-        < 400
-    )
+    assert page.evaluate("document.querySelector('#chart-rate-digits-cnn').getBoundingClientRect().top") < 400
     page.goto(report.as_uri())
 
 
@@ -184,9 +166,7 @@ def test_paper_shows_what_is_filtered_and_says_so(page: Any) -> None:
     page.emulate_media(media="screen")
 
 
-def test_a_page_without_anything_to_filter_says_what_it_cannot_find(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_a_page_without_anything_to_filter_says_what_it_cannot_find(browser: Any, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     build_report(tmp_path / "none", tmp_path / "report.html", title="None", questions=[])
     page = browser.new_page()
@@ -206,15 +186,11 @@ def test_without_a_script_all_rows_are_there(browser: Any, report: Path) -> None
     context.close()
 
 
-COLOURED = (
-    ".filter-said", ".filter-ignored", ".facet", ".facet.chosen", ".options label", ".matches",
-)  # fmt: skip
+COLOURED = (".filter-said", ".filter-ignored", ".facet", ".facet.chosen", ".options label", ".matches")
 
 
 @pytest.mark.parametrize("width", [1280, 768, 375, 320])
-def test_the_filter_fits_and_its_words_have_contrast(
-    browser: Any, report: Path, width: int
-) -> None:
+def test_the_filter_fits_and_its_words_have_contrast(browser: Any, report: Path, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(report.as_uri() + "#nowhere?framework=torch")
     page.click("[popovertarget=facet-ranks]")

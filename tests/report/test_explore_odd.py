@@ -21,15 +21,7 @@ from transect.report.making import MadeSection
 
 pytestmark = pytest.mark.browser
 
-NAMES = [
-    "\U0001f680 one",
-    "\U0001f681 two",
-    "a#b%20&c=d?e+f;g",
-    "quo'te\"s",
-    "~sort~down",
-    "训练",
-    "b\\d",
-]
+NAMES = ["\U0001f680 one", "\U0001f681 two", "a#b%20&c=d?e+f;g", "quo'te\"s", "~sort~down", "训练", "b\\d"]
 LONGEST = "-".join(["workload"] * 28)[:246] + "~0123abcd"
 VALUES = [3.0, math.inf, -1.5, None, -math.inf, 12_345.6, 2e-9]
 
@@ -51,26 +43,23 @@ class Row:
 ROWS = [
     Row(name, value, Facets(workload=(name,), cell=(LONGEST if place == 2 else f"{place}~0000000{place}",)))
     for place, (name, value) in enumerate(zip(NAMES, VALUES, strict=True))
-]  # fmt: skip
-COLUMNS = [words("Name", lambda row: row.name), digits("Value", lambda row: row.value),
-           digits("Ends", lambda row: row.ends), words("Kind", lambda row: "of its own")]  # fmt: skip
+]
+COLUMNS = [
+    words("Name", lambda row: row.name),
+    digits("Value", lambda row: row.value),
+    digits("Ends", lambda row: row.ends),
+    words("Kind", lambda row: "of its own"),
+]
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     many = [Row(NAMES[0], 1.0, Facets(workload=(NAMES[0],)))] * (MOST_ROWS + 40)
-    body = Body.of(
-        [Lead("Odd."), table(ROWS, COLUMNS, caption="few"), table(many, COLUMNS, caption="many")]
-    )
+    body = Body.of([Lead("Odd."), table(ROWS, COLUMNS, caption="few"), table(many, COLUMNS, caption="many")])
     assert body is not None
     output = tmp_path_factory.mktemp("odd") / "odd.html"
     write_sections(
-        output,
-        [MadeSection(key="odd", title="Odd", body=body)],
-        kind="odd",
-        title="Odd",
-        about=(),
-        chips=(),
+        output, [MadeSection(key="odd", title="Odd", body=body)], kind="odd", title="Odd", about=(), chips=()
     )
     return output
 
@@ -147,15 +136,7 @@ def saved(page: Any, name: str) -> tuple[str, list[list[str]]]:
 def test_a_download_keeps_both_ends_of_one_row_and_its_name_tells_what_it_lacks(odd: Any) -> None:
     name, (head, *rows) = saved(odd, "few")
     assert name == "study-odd-few.csv" and head == ["Name", "Value", "Ends", "Kind", "Cell id"]
-    assert [row[1] for row in rows] == [
-        "3",
-        "Infinity",
-        "-1.5",
-        "",
-        "-Infinity",
-        "12345.6",
-        "2e-09",
-    ]
+    assert [row[1] for row in rows] == ["3", "Infinity", "-1.5", "", "-Infinity", "12345.6", "2e-09"]
     hash_to(odd, f"#?workload={quote(NAMES[0])}")
     name, (head, *rows) = saved(odd, "few")
     assert name == f"study-odd-few-1-of-{len(ROWS)}-rows.csv"

@@ -114,10 +114,7 @@ def test_a_table_is_searched_in_its_words_and_cells(page: Any) -> None:
     assert all("torch" in row.inner_text() for row in rows.all())
     assert f"{rows.count()} of {every} rows" in block.inner_text()
     field.fill("no such words")
-    until(
-        page,
-        "document.querySelectorAll('#chart-rate-digits-cnn-numbers tbody tr:not([hidden])').length === 0",
-    )
+    until(page, "document.querySelectorAll('#chart-rate-digits-cnn-numbers tbody tr:not([hidden])').length === 0")
     assert "No row has" in block.inner_text() and field.is_visible()
     field.fill("n1x8.b64")
     until(page, "location.hash.includes('n1x8')")
@@ -139,9 +136,7 @@ def test_a_downloaded_table_holds_the_numbers_of_the_records(page: Any, study: P
     shown = block.locator("tbody tr:visible")
     assert len(rows) == shown.count() == 9
     for row, element in zip(rows, shown.all(), strict=True):
-        assert float(row["Median (samples/s)"]) == pytest.approx(
-            statistics.median(values[row["Cell id"]]), rel=1e-5
-        )
+        assert float(row["Median (samples/s)"]) == pytest.approx(statistics.median(values[row["Cell id"]]), rel=1e-5)
         assert int(row["Runs"]) == len(values[row["Cell id"]])
         assert row["Cell id"].split(".")[1] in ("torch", "go")
         assert element.inner_text().startswith(next(iter(row.values())))
@@ -160,16 +155,7 @@ def test_cells_are_shown_as_links_that_lead_to_them(page: Any) -> None:
     assert id in page.inner_text(".filter-said")
 
 
-FORMULAS = [
-    "=1+1",
-    "+2",
-    "-3+4",
-    "@SUM(A1)",
-    "\t=5",
-    ' =HYPERLINK("http://x")',
-    "＝7",
-    'a "quoted", one',
-]
+FORMULAS = ["=1+1", "+2", "-3+4", "@SUM(A1)", "\t=5", ' =HYPERLINK("http://x")', "＝7", 'a "quoted", one']
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +164,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hostile")
     for place, message in enumerate([*FORMULAS, HOSTILE]):
         cell = train_cell(message, workload=f"<img src=x onerror=window.HACKED=1>{place}", batch=1)
-        record = make_record(cell, status=Status.FAILED, cause=Cause.CRASH, message=message,
-                             provenance=provenance())  # fmt: skip
+        record = make_record(cell, status=Status.FAILED, cause=Cause.CRASH, message=message, provenance=provenance())
         write_record(root / "synthetic" / "train" / cell.id / "record.json", record)
     build_report(root / "synthetic", root / "report.html", title="Hostile", questions=[])
     return root / "report.html"

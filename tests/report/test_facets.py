@@ -38,9 +38,13 @@ def one_group(*records: Record) -> Group:
 def test_a_group_is_about_its_cell_and_all_that_became_of_its_repeats() -> None:
     found = facets_of(one_group(ended(repeat=0), ended(Status.FAILED, repeat=1)))
     assert found == Facets(
-        workload=("iris-mlp",), framework=("torch",), strategy=("mpi-allreduce",), ranks=("2",),
-        status=("failed", "ok"), cell=(allreduce().id,),
-    )  # fmt: skip
+        workload=("iris-mlp",),
+        framework=("torch",),
+        strategy=("mpi-allreduce",),
+        ranks=("2",),
+        status=("failed", "ok"),
+        cell=(allreduce().id,),
+    )
 
 
 def test_a_repeat_has_the_id_of_its_group() -> None:
@@ -79,9 +83,13 @@ class Own:
         (("a name", one_group(ended())), ("torch",)),
         (Spoken("numpy", 4), ("numpy",)),
         (Own(), ()),
-        ("torch", ()), (None, ()), (3.0, ()), ({"a": 1}, ()), (object(), ()),
+        ("torch", ()),
+        (None, ()),
+        (3.0, ()),
+        ({"a": 1}, ()),
+        (object(), ()),
     ],
-)  # fmt: skip
+)
 def test_a_row_is_about_what_it_says_it_is(item: Any, frameworks: tuple[str, ...]) -> None:
     assert facets_of(item).framework == frameworks
 

@@ -36,9 +36,7 @@ def test_each_cause_is_one_block_with_meaning_step_and_command() -> None:
         failed(Cause.UNSUPPORTED, "rank 0 does not train", 31, Status.SKIPPED),
     )
     assert [one.cause for one in made] == ["timeout", "unsupported"]
-    assert [re.findall(r"\d+|train", one.amount) for one in made] == [
-        ["30", "30", "train"], ["1", "1", "train"]
-    ]  # fmt: skip
+    assert [re.findall(r"\d+|train", one.amount) for one in made] == [["30", "30", "train"], ["1", "1", "train"]]
     assert "limits.seconds" in made[0].action
     assert made[0].command == "make report STUDY='my study'"
     assert len(made[0].said.rows) == 1 and made[0].cells is not None

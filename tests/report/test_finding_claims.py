@@ -28,50 +28,55 @@ def infer(workload: str, latencies: list[float], runtime: str = "r", **axes: Any
             {"latency": value, "throughput": 1 / value, "top1_agreement": 1.0},
         )
         for n, value in enumerate(latencies)
-    ]  # fmt: skip
+    ]
 
 
 def train(steps: list[float], *, workload: str = "w", **more: Any) -> list[Record]:
     """Synthetic repeats of a training cell of one rank: 10 MFLOP and 1 MB a step."""
-    details = {"flops_per_step": 1e7, "bytes_per_step": 1e6, "global_batch": 10,
-               "quality": {"metric": "accuracy", "target": 0.3, "reached": True}}  # fmt: skip
+    details = {
+        "flops_per_step": 1e7,
+        "bytes_per_step": 1e6,
+        "global_batch": 10,
+        "quality": {"metric": "accuracy", "target": 0.3, "reached": True},
+    }
     fields = {name: more.pop(name) for name in ("status", "cause", "message") if name in more}
     return [
         make_record(
             train_cell("torch", n, workload=workload, batch=10, **more),
-            {"step_time": step, "samples_per_second": 10 / step, "time_to_quality": 50 * step,
-             "equality_ratio": 0.5},
-            details=details, **fields,
+            {"step_time": step, "samples_per_second": 10 / step, "time_to_quality": 50 * step, "equality_ratio": 0.5},
+            details=details,
+            **fields,
         )
         for n, step in enumerate(steps)
-    ]  # fmt: skip
+    ]
 
 
 def bench(threads: int = 1) -> list[Record]:
     """10 GFLOP/s and 10 GB/s."""
     return [
-        make_record(bench_cell(name, threads=threads),
-                    [MetricValue.of(metric, 1e10, label)])
+        make_record(bench_cell(name, threads=threads), [MetricValue.of(metric, 1e10, label)])
         for name, metric, label in (("gemm", "flops", "fp32"), ("stream", "memory_bandwidth", "triad"))
-    ]  # fmt: skip
+    ]
 
 
-NOISY = [*infer("quiet", [1.0, 1.04]), *infer("loud", [1.0, 1.72]), *infer("quiet", [3.0], "other")]  # fmt: skip
+NOISY = [*infer("quiet", [1.0, 1.04]), *infer("loud", [1.0, 1.72]), *infer("quiet", [3.0], "other")]
 LENT = [*infer("loud", [1.0, 1.72]), *infer("once", [1.0])]
 # The second start takes twice as long for all: seed by seed, that is no noise.
 SEEDS = [*train([0.1, 0.2]), *train([0.11, 0.221], threads=2), *train([0.3, 0.6], threads=3)]
 # The bound is 1 ms: 10 MFLOP at 10 GFLOP/s.
 ABOVE = [*bench(), *train([0.0008, 0.00081, 0.00079]), *train([0.002], workload="slow")]
 DIVERGED = train(
-    [0.001, 0.0011], status=Status.FAILED, cause=Cause.DIVERGED,
+    [0.001, 0.0011],
+    status=Status.FAILED,
+    cause=Cause.DIVERGED,
     message="the loss ends at 9517 (median of its last 5 steps), more than 4 times the 1 of its first",
-)  # fmt: skip
+)
 
 
 def test_prose(snapshot: Any) -> None:
     noise = {"own floors": NOISY, "a lent floor": LENT, "seed by seed": SEEDS}
     assert prose(noise, "noise") == snapshot(name="noise")
-    assert prose({"training": ABOVE, "inference": infer_above()}, "bound") == snapshot(name="bounds")  # fmt: skip
+    assert prose({"training": ABOVE, "inference": infer_above()}, "bound") == snapshot(name="bounds")
     diverged = prose({"diverged": DIVERGED}, "fastest", "equality")
     assert diverged == snapshot(name="diverged")
 
@@ -79,9 +84,7 @@ def test_prose(snapshot: Any) -> None:
 def test_the_noise_finding_states_the_floor_of_each_workload() -> None:
     floors = context(*NOISY).floors
     told = {name: floors.get("infer", name, "latency") for name in ("quiet", "loud")}
-    assert {name: floor and round(floor.relative, 3) for name, floor in told.items()} == {
-        "quiet": 0.04, "loud": 0.72
-    }  # fmt: skip
+    assert {name: floor and round(floor.relative, 3) for name, floor in told.items()} == {"quiet": 0.04, "loud": 0.72}
     found = findings(*NOISY)
     [noise] = found["noise"]
     assert "4.0 % (quiet)" in noise.text and "72.0 % (loud)" in noise.text
@@ -101,14 +104,11 @@ def test_a_floor_that_is_lent_says_so() -> None:
 
 
 def test_every_cause_is_counted() -> None:
-    causes = [Cause(name) for name in (
-        "crash", "timeout", "killed", "unsupported", "out-of-memory", "bad-input", "diverged",
-        "scheduler",
-    )]  # fmt: skip
-    bad = [
-        make_record(bench_cell("b", threads=n), status=Status.FAILED, cause=c)
-        for n, c in enumerate(causes, 1)
+    causes = [
+        Cause(name)
+        for name in ("crash", "timeout", "killed", "unsupported", "out-of-memory", "bad-input", "diverged", "scheduler")
     ]
+    bad = [make_record(bench_cell("b", threads=n), status=Status.FAILED, cause=c) for n, c in enumerate(causes, 1)]
     [coverage] = findings(*bad)["coverage"]
     assert "more" not in coverage.evidence
     assert all(f"1 {cause.value}" in coverage.evidence for cause in causes)
@@ -128,10 +128,13 @@ def test_a_floor_is_stated_as_findings_use_it() -> None:
     "records",
     [
         [*infer("w", [1.0, 1.3, 1.01]), *infer("w", [1.35, 1.2, 1.31], "other")],
-        [*infer("w", [1.0, 1.001, 1.6]), *infer("w", [1.4, 1.41, 1.42], "other"),
-         *infer("w", [9.0 * 1.001**n for n in range(30)], "steady")],
+        [
+            *infer("w", [1.0, 1.001, 1.6]),
+            *infer("w", [1.4, 1.41, 1.42], "other"),
+            *infer("w", [9.0 * 1.001**n for n in range(30)], "steady"),
+        ],
     ],
-)  # fmt: skip
+)
 def test_a_difference_that_is_none_states_its_floor_too(records: list[Record]) -> None:
     [latency] = [one for one in findings(*records)["runtime"] if "batch 1" in one.text]
     assert latency.sureness == "open" and latency.decision is not None and latency.decision.tied
@@ -150,7 +153,7 @@ def test_a_difference_that_is_none_states_its_floor_too(records: list[Record]) -
         ((None, None, None), 0.5, "50 not"),
         ((None, 0.5, None), 0.5, "50 slower, nothing left"),
     ],
-)  # fmt: skip
+)
 def test_the_parts_of_a_cost_add_up_as_they_are_written(
     parts: tuple[float | None, ...], cost: float, written: str
 ) -> None:
@@ -158,10 +161,18 @@ def test_the_parts_of_a_cost_add_up_as_they_are_written(
     waited, computing, given = parts
     found = split_text(
         DistributionCost(
-            group=group, base=group, scaling=ScalingKind.STRONG, ideal_s=1.0, step_s=1 + cost,
-            cost=cost, waited=waited, computing=computing, input=given, floor=None,
+            group=group,
+            base=group,
+            scaling=ScalingKind.STRONG,
+            ideal_s=1.0,
+            step_s=1 + cost,
+            cost=cost,
+            waited=waited,
+            computing=computing,
+            input=given,
+            floor=None,
         )
-    )  # fmt: skip
+    )
     told = [one.replace(" %", "").split(" ")[:2] for one in found.split(", ")]
     assert ", ".join(map(" ".join, told)) == written
     shares = [int(share.replace("−", "-")) for share in re.findall(r"(−?\d+) %", found)]
@@ -172,8 +183,9 @@ def test_a_cell_above_its_bound_names_itself_and_the_bound() -> None:
     made = context(*ABOVE)
     told = {g.cell.workload: step_bound(g, made.rates) for g in made.of("train")}
     assert {name: bound and (bound.time_s, bound.kind) for name, bound in told.items()} == {
-        "w": (pytest.approx(1e-3), "arithmetic"), "slow": (pytest.approx(1e-3), "arithmetic")
-    }  # fmt: skip
+        "w": (pytest.approx(1e-3), "arithmetic"),
+        "slow": (pytest.approx(1e-3), "arithmetic"),
+    }
     [above] = findings(*ABOVE)["bound"]
     assert "125 %" in above.text and "gemm" in above.text and "slow" not in above.text
     assert "800 µs" in above.evidence and "1 ms" in above.evidence
@@ -206,10 +218,7 @@ def infer_above() -> list[Record]:
 def test_inference_and_memory_are_held_against_their_bound_too() -> None:
     made = context(*infer_above())
     bound = run_bound(made.of("infer")[0], made.rates)
-    assert bound is not None and (bound.time_s, bound.kind) == (
-        pytest.approx(2e-3),
-        "memory bandwidth",
-    )
+    assert bound is not None and (bound.time_s, bound.kind) == (pytest.approx(2e-3), "memory bandwidth")
     [above] = findings(*infer_above())["bound"]
     assert "200 %" in above.text and "of stream" in above.text
 
@@ -238,10 +247,10 @@ def test_a_diverged_cell_reaches_nothing_and_is_no_wrong_result() -> None:
 
 def test_superlinear_efficiencies_state_their_floor() -> None:
     many = [
-        record.model_copy(update={
-            "cell": record.cell.changed(strategy="ddp"), "details": record.details | {"quality": {}}
-        })
+        record.model_copy(
+            update={"cell": record.cell.changed(strategy="ddp"), "details": record.details | {"quality": {}}}
+        )
         for record in train([0.01, 0.0101], ranks_per_node=2)
-    ]  # fmt: skip
+    ]
     [odd] = findings(*train([0.1, 0.101]), *many)["suspect"]
     assert re.search(r"noise floor \d", odd.evidence)

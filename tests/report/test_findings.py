@@ -21,20 +21,23 @@ def first(kind: str, *records: Record) -> Finding:
     return findings(*records)[kind][0]
 
 
-def runs(framework: str, times: list[float], *, ranks: int = 1, strategy: str = "single",
-         **details: Any) -> list[Record]:  # fmt: skip
+def runs(
+    framework: str, times: list[float], *, ranks: int = 1, strategy: str = "single", **details: Any
+) -> list[Record]:
     """Synthetic repeats of a training cell that reach the target in `times` seconds."""
     made = []
     for repeat, time in enumerate(times):
-        cell = train_cell(
-            framework, repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64
-        )
+        cell = train_cell(framework, repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64)
         quality = {"metric": "accuracy", "target": 0.9, "reached": time > 0}
         metrics = {
-            "samples_per_second": 1000 / abs(time), "step_time": abs(time) / 100,
-            "compute_time": abs(time) / 200, "communication_time": 0.0, "input_time": 0.0,
-            "accuracy": 0.93, "equality_ratio": 0.5,
-        }  # fmt: skip
+            "samples_per_second": 1000 / abs(time),
+            "step_time": abs(time) / 100,
+            "compute_time": abs(time) / 200,
+            "communication_time": 0.0,
+            "input_time": 0.0,
+            "accuracy": 0.93,
+            "equality_ratio": 0.5,
+        }
         if time > 0:
             metrics["time_to_quality"] = time
         details = {"quality": quality, "global_batch": 64, **details}
@@ -53,43 +56,61 @@ def left_out(finding: Finding) -> dict[str, str]:
 
 
 CLEAR = [*runs("torch", [1.0, 1.01, 1.02]), *runs("numpy", [2.0, 2.01, 2.02])]
-WITHIN = [*runs("torch", [1.0, 1.001, 1.002]), *runs("numpy", [1.01, 1.011, 1.012]),
-          *runs("go", [3.0, 3.3, 3.1])]  # fmt: skip
+WITHIN = [*runs("torch", [1.0, 1.001, 1.002]), *runs("numpy", [1.01, 1.011, 1.012]), *runs("go", [3.0, 3.3, 3.1])]
 SAME = race([1.0, 1.003, 1.006], [1.002, 1.0, 1.003], [1.001, 1.005, 1.004])
 LOUD = race([1.0, 1.2, 1.1], [1.1, 1.0, 1.25], [1.05, 1.3, 1.0])
 WRONG = [
     *runs("numpy", [2.0, 2.01, 2.02]),
-    *(record.model_copy(update={"status": Status.FAILED, "cause": Cause.WRONG_RESULT})
-      for record in runs("mxnet", [0.1, 0.1, 0.1])),
-    *(record.model_copy(update={"metrics": [
-        one.model_copy(update={"value": 7.0}) if one.name == "equality_ratio" else one
-        for one in record.metrics]}) for record in runs("torch", [0.1, 0.1, 0.1])),
-]  # fmt: skip
+    *(
+        record.model_copy(update={"status": Status.FAILED, "cause": Cause.WRONG_RESULT})
+        for record in runs("mxnet", [0.1, 0.1, 0.1])
+    ),
+    *(
+        record.model_copy(
+            update={
+                "metrics": [
+                    one.model_copy(update={"value": 7.0}) if one.name == "equality_ratio" else one
+                    for one in record.metrics
+                ]
+            }
+        )
+        for record in runs("torch", [0.1, 0.1, 0.1])
+    ),
+]
 MISSED = [*runs("torch", [1.0, -1.0, 1.0]), *runs("numpy", [2.0, 2.01, 2.02])]
 NONE = runs("torch", [-1.0, -1.0])
-CROWDED = [*runs("torch", [2.0, 2.01, 2.02]),
-           *runs("torch", [0.5, 0.51, 0.52], ranks=8, strategy="ddp", over_subscribed=True)]  # fmt: skip
-SUPERLINEAR = [*runs("torch", [4.0, 4.01, 4.02]), *runs("torch", [1.0, 1.01], ranks=2, strategy="ddp")]  # fmt: skip
+CROWDED = [
+    *runs("torch", [2.0, 2.01, 2.02]),
+    *runs("torch", [0.5, 0.51, 0.52], ranks=8, strategy="ddp", over_subscribed=True),
+]
+SUPERLINEAR = [*runs("torch", [4.0, 4.01, 4.02]), *runs("torch", [1.0, 1.01], ranks=2, strategy="ddp")]
 SHARP = [{"step": 40, "steps": 4, "ratio": 0.02, "sharp": True}]
 DULL = [*SHARP, {"step": 80, "steps": 4, "ratio": 0.0, "sharp": False}]
 ELSEWHERE = [
     *runs("torch", [1.0, 1.01, 1.02]),
-    *(record.model_copy(update={"provenance": {**record.provenance, "host": "elsewhere"}})
-      for record in runs("numpy", [2.0, 2.01, 2.02])),
-]  # fmt: skip
+    *(
+        record.model_copy(update={"provenance": {**record.provenance, "host": "elsewhere"}})
+        for record in runs("numpy", [2.0, 2.01, 2.02])
+    ),
+]
 # The third start takes twice the epochs for everybody, so that the ranges overlap.
-STARTS = [*runs("torch", [1.0, 1.01, 2.02]), *runs("numpy", [1.5, 1.52, 3.0]),
-          *race(*([t, 1.01 * t, 2 * t] for t in (5, 6, 7)))]  # fmt: skip
+STARTS = [
+    *runs("torch", [1.0, 1.01, 2.02]),
+    *runs("numpy", [1.5, 1.52, 3.0]),
+    *race(*([t, 1.01 * t, 2 * t] for t in (5, 6, 7))),
+]
 # The two later starts of torch take longer; numpy ran only the first.
-COMMON = [*runs("torch", [1.0, 2.0, 2.0]), *runs("numpy", [1.5]),
-          *race(*([t, 2 * t, 2 * t] for t in (5.0, 6.0, 7.0)))]  # fmt: skip
+COMMON = [*runs("torch", [1.0, 2.0, 2.0]), *runs("numpy", [1.5]), *race(*([t, 2 * t, 2 * t] for t in (5.0, 6.0, 7.0)))]
 
 
 def blind(restarts: list[dict[str, Any]], *names: str) -> list[Record]:
     """Two trainers; the check of those named goes blind at step 30."""
     details = {"not_checkable_from": 30, "restarts": restarts}
-    return [record for name, times in (("torch", FAST), ("numpy", SLOW))
-            for record in runs(name, times, **(details if name in names else {}))]  # fmt: skip
+    return [
+        record
+        for name, times in (("torch", FAST), ("numpy", SLOW))
+        for record in runs(name, times, **(details if name in names else {}))
+    ]
 
 
 def restarted() -> list[Record]:
@@ -106,13 +127,24 @@ def export(difference: float, agreement: float) -> Record:
 
 def test_prose(snapshot: Any) -> None:
     trained = {
-        "a clear winner": CLEAR, "within the noise": WITHIN, "shown to be the same": SAME, "loud": LOUD,
-        "wrong results": WRONG, "target missed once": MISSED, "target missed": NONE, "over-subscribed": CROWDED,
-        "blind": blind([], "torch"), "blind alone": blind([], "torch")[:6], "blind with restarts": blind(SHARP, "torch"),
-        "a restart that leaves": restarted(), "another host": ELSEWHERE, "long starts": STARTS,
-        "starts that all ran": COMMON, "superlinear": SUPERLINEAR,
-    }  # fmt: skip
-    exports = {"right": [export(1e-7, 1.0)], "far": [export(1e-2, 1.0)], "turned": [export(1e-7, 0.98)]}  # fmt: skip
+        "a clear winner": CLEAR,
+        "within the noise": WITHIN,
+        "shown to be the same": SAME,
+        "loud": LOUD,
+        "wrong results": WRONG,
+        "target missed once": MISSED,
+        "target missed": NONE,
+        "over-subscribed": CROWDED,
+        "blind": blind([], "torch"),
+        "blind alone": blind([], "torch")[:6],
+        "blind with restarts": blind(SHARP, "torch"),
+        "a restart that leaves": restarted(),
+        "another host": ELSEWHERE,
+        "long starts": STARTS,
+        "starts that all ran": COMMON,
+        "superlinear": SUPERLINEAR,
+    }
+    exports = {"right": [export(1e-7, 1.0)], "far": [export(1e-2, 1.0)], "turned": [export(1e-7, 0.98)]}
     assert prose(trained, "fastest", "equality", "suspect") == snapshot(name="training")
     assert prose(exports, "export") == snapshot(name="exports")
     assert prose({"served": SERVED}, "runtime") == snapshot(name="runtimes")
@@ -147,7 +179,7 @@ def test_below_the_noise_floor_nothing_is_faster() -> None:
     assert found.sureness == "tentative" and "too few" in found.evidence
 
 
-@pytest.mark.parametrize(("records", "equal", "sureness"), [(SAME, True, "firm"), (LOUD, False, "open")])  # fmt: skip
+@pytest.mark.parametrize(("records", "equal", "sureness"), [(SAME, True, "firm"), (LOUD, False, "open")])
 def test_what_is_proved_the_same_is_firm_and_what_is_not_is_open(
     records: list[Record], equal: bool, sureness: str
 ) -> None:
@@ -181,9 +213,7 @@ def test_an_over_subscribed_cell_carries_no_claim() -> None:
     assert "scaling" not in findings(*CROWDED)
     found = first("fastest", *CROWDED)
     assert found.decision is not None and found.decision.winner == TORCH
-    assert [("ddp" in what, "cores" in why) for what, why in left_out(found).items()] == [
-        (True, True)
-    ]
+    assert [("ddp" in what, "cores" in why) for what, why in left_out(found).items()] == [(True, True)]
 
 
 def test_superlinear_speed_is_flagged() -> None:
@@ -229,7 +259,7 @@ def test_other_hardware_is_named_beside_a_comparison() -> None:
 
 @pytest.mark.parametrize(
     ("difference", "agreement", "right"), [(1e-7, 1.0, True), (1e-2, 1.0, False), (1e-7, 0.98, False)]
-)  # fmt: skip
+)
 def test_an_export_is_judged_by_numbers(difference: float, agreement: float, right: bool) -> None:
     found = first("export", export(difference, agreement))
     assert found.alarm is not right and found.claim.startswith("0 of 1") is not right
@@ -240,11 +270,10 @@ def infer(runtime: str, latency: float, agreement: float = 1.0) -> list[Record]:
     return [
         make_record(
             infer_cell(runtime, repeat, workload="w", exporter="dynamo"),
-            {"latency": latency * (1 + repeat / 1000), "throughput": 1 / latency,
-             "top1_agreement": agreement},
+            {"latency": latency * (1 + repeat / 1000), "throughput": 1 / latency, "top1_agreement": agreement},
         )
         for repeat in range(3)
-    ]  # fmt: skip
+    ]
 
 
 SERVED = [*infer("rust", 1e-6, agreement=0.9), *infer("python", 2e-5), *infer("c", 4e-5)]
@@ -264,7 +293,7 @@ def test_a_clean_study_reports_no_failures_and_an_empty_one_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("records", "value", "runs_of_each", "factor"), [(STARTS, "1.01 s", 3, 1.5), (COMMON, "1 s", 1, 1.5)]
-)  # fmt: skip
+)
 def test_cells_are_compared_seed_by_seed_over_the_starts_that_all_ran(
     records: list[Record], value: str, runs_of_each: int, factor: float
 ) -> None:

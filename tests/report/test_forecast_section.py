@@ -32,13 +32,14 @@ def predicted(strategy: str, step_s: float, **fields):
 def trained(strategy: str, step_s: float):
     """Repeat a training as on a quiet machine."""
     record = next(
-        one for one in measured("train", strategy=strategy, ranks_per_node=2, framework="numpy", options=())
+        one
+        for one in measured("train", strategy=strategy, ranks_per_node=2, framework="numpy", options=())
         if not one.cell.repeat
-    )  # fmt: skip
+    )
     return [
         changed(record, {"step_time": step_s * (1 + n / 1000)}, axes={"repeat": n}, started=LATER, ended=LATER)
         for n in range(6)
-    ]  # fmt: skip
+    ]
 
 
 def test_without_predictions_there_is_nothing():
@@ -54,7 +55,7 @@ LATE = [predicted("mpi-allreduce", 0.01, ended="2100-01-01T00:00:00+00:00"), *BO
 
 
 def test_prose(snapshot):
-    sets = {"the right order": RIGHT, "a wrong order": REVERSED, "too late": LATE, "alone": RIGHT[:1]}  # fmt: skip
+    sets = {"the right order": RIGHT, "a wrong order": REVERSED, "too late": LATE, "alone": RIGHT[:1]}
     assert prose(sets, "forecast") == snapshot
 
 
@@ -114,16 +115,11 @@ FLAT = {"from": "probe", "latency_s": 5e-5, "bytes_per_s": 1e9, "remark": ""}
 
 def joined_by(network):
     """Return the cells that ran, and their predictions over another network."""
-    return [
-        changed(one, details={"network": network}) if one.stage == "forecast" else one
-        for one in measured()
-    ]
+    return [changed(one, details={"network": network}) if one.stage == "forecast" else one for one in measured()]
 
 
 def read(study) -> Context:
-    return Context(
-        load_records(study), title="t", questions=[Question(ask="?", answered_by=["claim"])]
-    )
+    return Context(load_records(study), title="t", questions=[Question(ask="?", answered_by=["claim"])])
 
 
 def drawn(study) -> list[Curve]:
@@ -155,21 +151,18 @@ def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study):
     body, problems = section_of(made)
     said = " ".join(one.text for one in body.blocks if isinstance(one, Heading | Prose))
     assert problems == [] and "131,072" in said and "Nobody has measured" in said
-    [chart] = [one for part in body.blocks if isinstance(part, Charts) for one in part.items
-               if one.name == "forecast-curve"]  # fmt: skip
+    [chart] = [
+        one for part in body.blocks if isinstance(part, Charts) for one in part.items if one.name == "forecast-curve"
+    ]
     assert {row[-1].text for row in chart.table.rows} == {"extrapolated"}
     several = [one for one in claim_answers(made) if one.claim.key.startswith("nodes-")]
     assert len(several) == 2 and all(one.extrapolated for one in several)
     assert sum("by extrapolation" in one.text for one in claim_findings(made)) == 2
 
 
-@pytest.mark.parametrize(
-    ("error", "judgement"), [(None, "open"), (0.02, "less"), (0.5, "open"), (0.0, "less")]
-)
+@pytest.mark.parametrize(("error", "judgement"), [(None, "open"), (0.02, "less"), (0.5, "open"), (0.0, "less")])
 def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgement):
-    evidence = Evidence(
-        groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error
-    )
+    evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error)
     found = {one.claim.key: one for one in answers(evidence)}
     assert found["nodes-128"].judgement == judgement  # 89.6 beside 110
     assert found["nodes-128"].extrapolated and found["nodes-128"].sureness is Sureness.OPEN
@@ -203,19 +196,17 @@ def test_a_curve_begins_where_the_prediction_stood(study):
 def test_more_stages_than_cores_have_a_curve_too(tmp_path):
     """Their profile is of as many ranks at once as there are cores, not as there are ranks."""
     hybrid = changed(
-        measured("forecast", strategy="mpi-pipeline")[0], details={"network": FLAT, "cores": 2},
+        measured("forecast", strategy="mpi-pipeline")[0],
+        details={"network": FLAT, "cores": 2},
         axes={"ranks_per_node": 4, "options": (("stages", 2),), "batch": 128},
-    )  # fmt: skip
+    )
     study = write_measured(tmp_path / "co-design", [*measured("profile"), hybrid])
     [curve] = drawn(study)
     assert (curve.parts, curve.points[0].ranks) == (2, 2)
 
 
 def test_a_strategy_that_is_gone_costs_its_curve_and_no_section(tmp_path):
-    gone = [
-        changed(one, axes={"strategy": "gone"}) if one.stage == "forecast" else one
-        for one in measured()
-    ]
+    gone = [changed(one, axes={"strategy": "gone"}) if one.stage == "forecast" else one for one in measured()]
     study = write_measured(tmp_path / "co-design", gone)
     body, problems = section_of(read(study))
     assert problems and all("'gone'" in one for one in problems)

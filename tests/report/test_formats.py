@@ -26,10 +26,29 @@ from transect.report.made import Made
 # What any log or name may hold: each character of the first planes, and what has a meaning somewhere.
 EVERY = "".join(map(chr, [*range(1, 0x250), *range(0x2000, 0x2070), 0x4E2D, 0x1F600, 0xFEFF]))
 NASTY = [
-    HOSTILE, EVERY, "`a` ``b` ``` c", "| --- |", "# no heading", "1. no list", "- no list", "a\\", "\\\\", "$x^2$",
-    "https://evil.example/x www.evil.example a@b.example @somebody", "![x](javascript:alert(1))", "<!-- x", "&lt;b&gt;",
-    r"\input{/etc/passwd}\write18{id}^^5c", "%", "[4cm] x", "*", "}{", "a & b \\\\ c", ":warning:", "\x1b[31m",
-]  # fmt: skip
+    HOSTILE,
+    EVERY,
+    "`a` ``b` ``` c",
+    "| --- |",
+    "# no heading",
+    "1. no list",
+    "- no list",
+    "a\\",
+    "\\\\",
+    "$x^2$",
+    "https://evil.example/x www.evil.example a@b.example @somebody",
+    "![x](javascript:alert(1))",
+    "<!-- x",
+    "&lt;b&gt;",
+    r"\input{/etc/passwd}\write18{id}^^5c",
+    "%",
+    "[4cm] x",
+    "*",
+    "}{",
+    "a & b \\\\ c",
+    ":warning:",
+    "\x1b[31m",
+]
 
 
 def hostile(made: Made) -> Made:
@@ -63,9 +82,7 @@ def tables_of(made: Made) -> list[Table]:
     return found
 
 
-def test_every_format_writes_something_and_stays_in_its_place(
-    contents: dict[str, Contents],
-) -> None:
+def test_every_format_writes_something_and_stays_in_its_place(contents: dict[str, Contents]) -> None:
     for name, one in contents.items():
         place = REPORT_FORMATS.get(name).place
         assert one.files or one.left_out, name
@@ -74,9 +91,7 @@ def test_every_format_writes_something_and_stays_in_its_place(
             assert re.fullmatch(r"[\w.~+=,/-]*", path) and ".." not in path, path
 
 
-def test_equal_records_give_equal_bytes(
-    synthetic_again: Made, contents: dict[str, Contents]
-) -> None:
+def test_equal_records_give_equal_bytes(synthetic_again: Made, contents: dict[str, Contents]) -> None:
     for name in ("markdown", "json", "latex-tables", "figures"):
         files = REPORT_FORMATS.get(name).contents(hostile(synthetic_again)).files
         assert dict(files) == dict(contents[name].files), name
@@ -113,24 +128,10 @@ def test_markdown_has_every_row_of_every_table(made: Made, contents: dict[str, C
 def test_foreign_text_in_markdown_shows_and_does_nothing(text: str) -> None:
     for place in (inline(text), row([inline(text), "x"]), f"- {inline(text)}", f"# {inline(text)}"):
         kinds = {one.type for one in tokens(f"{place}\n")}
-        assert not kinds & {
-            "link_open",
-            "image",
-            "html_block",
-            "em_open",
-            "strong_open",
-            "s_open",
-            "fence",
-        }, place
+        assert not kinds & {"link_open", "image", "html_block", "em_open", "strong_open", "s_open", "fence"}, place
         assert {one.content for one in tokens(place) if one.type == "html_inline"} <= {"<!-- -->"}
     assert (
-        len(
-            [
-                one
-                for one in tokens(f"| a | b |\n| - | - |\n{row([inline(text), 'x'])}\n")
-                if one.type == "td_open"
-            ]
-        )
+        len([one for one in tokens(f"| a | b |\n| - | - |\n{row([inline(text), 'x'])}\n") if one.type == "td_open"])
         == 2
     )
     (block,) = [one for one in tokens(fenced(text)) if one.level == 0]
@@ -174,9 +175,7 @@ def check_latex(text: str) -> None:
     assert all(ord(one) < 0x100 for one in text)
 
 
-def test_latex_tables_hold_all_tables_and_would_compile(
-    made: Made, contents: dict[str, Contents]
-) -> None:
+def test_latex_tables_hold_all_tables_and_would_compile(made: Made, contents: dict[str, Contents]) -> None:
     files = dict(contents["latex-tables"].files)
     together = files.pop("all-tables.tex").decode()
     assert sorted(re.findall(r"\\input\{([^}]+)\}", together)) == sorted(files)
@@ -186,11 +185,7 @@ def test_latex_tables_hold_all_tables_and_would_compile(
         check_latex(text)
         specification = re.search(r"\\begin\{(?:tabular|longtable)\}\{(.*)\}$", text, re.MULTILINE)
         assert specification, name
-        columns = len(
-            re.sub(
-                r">\{[^}]*\}|p\{[^}]*\}", lambda m: "p" if m[0][0] == "p" else "", specification[1]
-            )
-        )
+        columns = len(re.sub(r">\{[^}]*\}|p\{[^}]*\}", lambda m: "p" if m[0][0] == "p" else "", specification[1]))
         lines = [line for line in text.splitlines() if line.endswith(r" \\")]
         assert len(lines) > 1
         for line in lines:
@@ -207,9 +202,7 @@ def test_foreign_text_in_latex_is_text(text: str) -> None:
 
 @pytest.mark.env
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
-def test_a_latex_compiler_takes_all_tables_and_all_characters(
-    contents: dict[str, Contents], tmp_path: Path
-) -> None:
+def test_a_latex_compiler_takes_all_tables_and_all_characters(contents: dict[str, Contents], tmp_path: Path) -> None:
     for name, data in contents["latex-tables"].files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,8 +212,11 @@ def test_a_latex_compiler_takes_all_tables_and_all_characters(
     whole.write_text(whole.read_text().replace(r"\end{document}", extra + "\n\\end{document}"))
     run = subprocess.run(
         ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", whole.name],
-        cwd=tmp_path, capture_output=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert run.returncode == 0, run.stdout.decode("latin-1")[-2000:]
 
 
@@ -232,20 +228,11 @@ def test_json_says_what_the_page_says(made: Made, contents: dict[str, Contents])
     assert [one["key"] for one in told["sections"]] == [one.key for one in made.every]
     assert told["summary"] == json.loads(json.dumps(made.summary).encode("utf-8", "replace"))
     rows = [
-        len(block["rows"])
-        for section in told["sections"] for block in section["blocks"] if block["kind"] == "table"
-    ]  # fmt: skip
-    expected = [
-        len(block.rows)
-        for section in made.every for block in section.body.blocks if isinstance(block, Table)
-    ]  # fmt: skip
-    assert rows == expected and rows
-    assert not [
-        block
-        for section in told["sections"]
-        for block in section["blocks"]
-        if block["kind"] == "unknown"
+        len(block["rows"]) for section in told["sections"] for block in section["blocks"] if block["kind"] == "table"
     ]
+    expected = [len(block.rows) for section in made.every for block in section.body.blocks if isinstance(block, Table)]
+    assert rows == expected and rows
+    assert not [block for section in told["sections"] for block in section["blocks"] if block["kind"] == "unknown"]
 
 
 def test_figures_stand_alone(made: Made, contents: dict[str, Contents]) -> None:
@@ -261,17 +248,9 @@ def test_figures_stand_alone(made: Made, contents: dict[str, Contents]) -> None:
         tree = ElementTree.fromstring(data)
         assert tree.get("font-family", "").startswith("Liberation Sans")
         for one in tree.iter():
-            assert one.tag.rpartition("}")[2] not in (
-                "script",
-                "foreignObject",
-                "image",
-                "a",
-                "style",
-            ), name
+            assert one.tag.rpartition("}")[2] not in ("script", "foreignObject", "image", "a", "style"), name
             for key, value in one.attrib.items():
-                assert not key.startswith(("on", "data-")) and "var(" not in value, (
-                    f"{name}: {key}={value}"
-                )
+                assert not key.startswith(("on", "data-")) and "var(" not in value, f"{name}: {key}={value}"
         assert b"http" not in data.replace(b"http://www.w3.org/2000/svg", b""), name
 
 

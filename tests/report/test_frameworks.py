@@ -81,9 +81,7 @@ def test_rows_are_sorted_by_time_to_quality_and_none_of_the_usual_kind_is_missin
     assert not any(kind in names for kind in ("synthetic", "sum of", "fp64", "linear"))
 
 
-def test_what_is_not_told_is_said_and_is_never_zero(
-    page: Page, tables: dict[str, list[list[str]]]
-) -> None:
+def test_what_is_not_told_is_said_and_is_never_zero(page: Page, tables: dict[str, list[list[str]]]) -> None:
     untold = [row for row in table(tables, SOONEST) if re.search("fsdp|multiworker", row[WAY])]
     assert untold
     for row in untold:
@@ -92,14 +90,13 @@ def test_what_is_not_told_is_said_and_is_never_zero(
     assert "waiting not told" in page.section("speed").text
 
 
-def test_wrong_failed_and_skipped_cells_are_listed_with_their_reason(
-    tables: dict[str, list[list[str]]],
-) -> None:
+def test_wrong_failed_and_skipped_cells_are_listed_with_their_reason(tables: dict[str, list[list[str]]]) -> None:
     rows = table(tables, "Not in the comparison: wrong, failed or skipped")
     assert [(row[WAY].split(" · batch")[0], row["Outcome"]) for row in rows] == [
-        ("keras-2 · mpi-allreduce", "wrong result"), ("mxnet · kvstore-dist-async", "failed"),
+        ("keras-2 · mpi-allreduce", "wrong result"),
+        ("mxnet · kvstore-dist-async", "failed"),
         ("torch · ddp-nccl", "skipped"),
-    ]  # fmt: skip
+    ]
     wrong, failed, skipped = (row["Reason"] for row in rows)
     assert "tolerance" in wrong
     # The record's cause and its message.
@@ -122,15 +119,16 @@ def test_the_cost_of_distribution_is_split_and_over_subscribed_cells_are_marked(
     tables: dict[str, list[list[str]]],
 ) -> None:
     (rows,) = (
-        rows for head, rows in tables.items()
+        rows
+        for head, rows in tables.items()
         if "what distribution costs" in head and "linear" not in head and len(rows) > 20
-    )  # fmt: skip
-    found = {(row[0].replace(" · batch 64", ""), row[1]): dict(zip(rows[0], row, strict=True))
-             for row in rows[1:]}  # fmt: skip
+    )
+    found = {(row[0].replace(" · batch 64", ""), row[1]): dict(zip(rows[0], row, strict=True)) for row in rows[1:]}
     one = found["torch · mpi-allreduce", "2"]
     assert (one["Scaling"], one["Base"]) == ("strong", "single")
-    whole = sum(int(one[part].replace("−", "-").removesuffix(" %"))
-                for part in ("Waited", "Computing", "Input", "Other"))  # fmt: skip
+    whole = sum(
+        int(one[part].replace("−", "-").removesuffix(" %")) for part in ("Waited", "Computing", "Input", "Other")
+    )
     assert whole == pytest.approx(int(one["Cost"].removesuffix(" %")), abs=2)
     assert found["torch · mpi-allreduce", "4"][""] == "over-subscribed"
     assert found["torch · fsdp", "2"]["Waited"] == "not told"
@@ -138,9 +136,7 @@ def test_the_cost_of_distribution_is_split_and_over_subscribed_cells_are_marked(
     assert weak["Scaling"] == "weak"
 
 
-def test_each_framework_alone_stands_beside_the_fastest(
-    tables: dict[str, list[list[str]]],
-) -> None:
+def test_each_framework_alone_stands_beside_the_fastest(tables: dict[str, list[list[str]]]) -> None:
     [(_, *rows)] = [rows for head, rows in tables.items() if "frameworks alone" in head]
     found = {row[0].split(" · ")[0]: row for row in rows}
     assert len(found) == 8
@@ -155,11 +151,14 @@ def test_input_and_rules_have_their_tables(tables: dict[str, list[list[str]]]) -
     [(heads, *rows)] = [rows for head, rows in tables.items() if "the batch's rules" in head]
     factors = {(row[1], row[2], row[3], row[4]): row[heads.index("Rate's factor")] for row in rows}
     assert factors == {
-        ("1", "64", "mean", "none"): "1", ("1", "64", "mean", "linear"): "1",
-        ("1", "64", "sum", "none"): "1", ("2", "64", "mean", "none"): "1",
-        ("2", "64", "sum", "none"): "2", ("2", "128", "mean", "none"): "1",
+        ("1", "64", "mean", "none"): "1",
+        ("1", "64", "mean", "linear"): "1",
+        ("1", "64", "sum", "none"): "1",
+        ("2", "64", "mean", "none"): "1",
+        ("2", "64", "sum", "none"): "2",
+        ("2", "128", "mean", "none"): "1",
         ("2", "128", "mean", "linear"): "2",
-    }  # fmt: skip
+    }
 
 
 def test_equality_shows_the_weights_and_how_batch_norm_is_treated(page: Page) -> None:
@@ -186,8 +185,7 @@ def test_findings_name_cost_overlap_input_and_sum(told: dict[str, list[Finding]]
 
 
 def repeats(*arguments: Any, **fields: Any) -> list[Record]:
-    return [train_record(*arguments, repeat, noise=1 + repeat / 500, **fields)
-            for repeat in range(3)]  # fmt: skip
+    return [train_record(*arguments, repeat, noise=1 + repeat / 500, **fields) for repeat in range(3)]
 
 
 def laid_out(records: list[Record], replicas: int, servers: int) -> list[Record]:
@@ -197,35 +195,44 @@ def laid_out(records: list[Record], replicas: int, servers: int) -> list[Record]
 
 
 TORCH, SYNTHETIC = repeats("torch", "single", 1), repeats("numpy", "single", 1, input="synthetic")
-BESIDE_SYNTHETIC = [*TORCH, *repeats("numpy", "single", 1, input="synthetic",
-                                     changes={"samples_per_second": 9e9})]  # fmt: skip
+BESIDE_SYNTHETIC = [*TORCH, *repeats("numpy", "single", 1, input="synthetic", changes={"samples_per_second": 9e9})]
 KINDS = [
-    *repeats("numpy", "mpi-allreduce", 2), *repeats("numpy", "mpi-allreduce", 2, reduce="sum"),
+    *repeats("numpy", "mpi-allreduce", 2),
+    *repeats("numpy", "mpi-allreduce", 2, reduce="sum"),
     *repeats("torch", "single", 1, precision="fp64"),
     *repeats("numpy", "single", 1, precision="fp64"),
-]  # fmt: skip
+]
 NO_OVERLAP = [*TORCH, *repeats("torch", "mpi-allreduce", 2)]
 UNTOLD = [*TORCH, *repeats("torch", "fsdp", 2)]
 DIVERGED = make_record(
     train_cell(workload="digits-cnn", strategy="mpi-allreduce", ranks_per_node=2, batch=64, reduce="sum"),
-    status=Status.FAILED, cause=Cause.DIVERGED, message="the loss is inf at step 7",
-)  # fmt: skip
+    status=Status.FAILED,
+    cause=Cause.DIVERGED,
+    message="the loss is inf at step 7",
+)
 PUBLISHED = [
-    one for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1))
+    one
+    for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1))
     for one in laid_out(repeats("numpy", name, 4, reduce="sum", batch=48), 4 - servers, servers)
-]  # fmt: skip
+]
 MEANS = [one for n in (2, 3) for one in repeats("numpy", "mpi-allreduce", n, batch=48)]
 NOISY = [
     *repeats("torch", "single", 1, changes={"step_time": 1.0}),
-    *[train_record("torch", "ddp-gloo", 2, repeat, changes={"step_time": step})
-      for repeat, step in enumerate((0.45, 0.5, 0.57))],
-]  # fmt: skip
+    *[
+        train_record("torch", "ddp-gloo", 2, repeat, changes={"step_time": step})
+        for repeat, step in enumerate((0.45, 0.5, 0.57))
+    ],
+]
 SETS = {
-    "beside synthetic input": BESIDE_SYNTHETIC, "synthetic input alone": SYNTHETIC, "kinds": KINDS,
-    "no overlap": NO_OVERLAP, "untold overlap": UNTOLD,
+    "beside synthetic input": BESIDE_SYNTHETIC,
+    "synthetic input alone": SYNTHETIC,
+    "kinds": KINDS,
+    "no overlap": NO_OVERLAP,
+    "untold overlap": UNTOLD,
     "a diverged sum": [DIVERGED, *repeats("numpy", "mpi-allreduce", 2)],
-    "published sums": [*PUBLISHED, *MEANS], "within the noise": NOISY,
-}  # fmt: skip
+    "published sums": [*PUBLISHED, *MEANS],
+    "within the noise": NOISY,
+}
 
 
 def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
@@ -288,8 +295,7 @@ def test_a_distributed_step_within_the_noise_carries_no_cost() -> None:
 
 
 def test_eight_frameworks_with_twelve_strategies_look_different() -> None:
-    frameworks = ["numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax",
-                  "keras-2", "mxnet"]  # fmt: skip
+    frameworks = ["numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2", "mxnet"]
     strategies = ["single", *(f"way-{number}" for number in range(11))]
     styles = Styles(frameworks, strategies)
     assert len({styles.get(name).color for name in frameworks}) == 8

@@ -35,9 +35,7 @@ def cell_of(workload: str, repeat: int) -> Cell:
 def comparison(factor: float, floor: bool = True) -> Comparison:
     """Compare six runs with six that take so many times as long."""
     base = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0]
-    groups = group_records(
-        [make_record(cell_of("w", n), {"step_time": one}) for n, one in enumerate(base)]
-    )
+    groups = group_records([make_record(cell_of("w", n), {"step_time": one}) for n, one in enumerate(base)])
     noise = Floors(groups).get("train", "w", "step_time") if floor else None
     told = compare(base, [factor * one for one in base], direction=Direction.LOWER, floor=noise)
     assert told is not None
@@ -94,9 +92,10 @@ def test_at_most_seven_stand_open_and_two_of_a_rule_as_long_as_others_wait() -> 
 
 def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> None:
     findings = [
-        found("b", claim="beta."), found("a.one", Sureness.TENTATIVE, claim="alpha."),
+        found("b", claim="beta."),
+        found("a.one", Sureness.TENTATIVE, claim="alpha."),
         found("a.two", claim="other."),
-    ]  # fmt: skip
+    ]
     told = answer(Question(ask="Why?", answered_by=["a.one", "b"]), findings)
     assert [one.rule for _, one in told.clauses] == ["a.one", "b"]
     assert told.sureness == "likely" and told.rest == 0
@@ -135,15 +134,15 @@ def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> N
     told = answer(Question(ask="?", answered_by=["export"]), [found("a")])
     assert told.clauses == () and "export" in told.text
     asked = [
-        Question(
-            ask="A", answered_by=["export", "exports.fine", "serv*", "serving", "doubt.heads"]
-        ),
+        Question(ask="A", answered_by=["export", "exports.fine", "serv*", "serving", "doubt.heads"]),
         Question(ask="B", shown_in=["speed", "spede", "failures"]),
     ]
     told = unknown_names(asked, all_parts())
     assert [(ask, what.split("'")[1]) for ask, what in told] == [
-        ("A", "exports.fine"), ("A", "serving"), ("B", "spede"),
-    ]  # fmt: skip
+        ("A", "exports.fine"),
+        ("A", "serving"),
+        ("B", "spede"),
+    ]
     assert "'serving.runtime'" in told[1][1] and "'speed'" in told[2][1]
 
 
@@ -170,7 +169,7 @@ def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) ->
         (f"{'y' * 60}; it is so, by 1,500 of them; {'x' * 200}", f"{'y' * 60}; it is so, by 1,500 of them …"),
         ("z" * 300, f"{'z' * 190} …"),
     ],
-)  # fmt: skip
+)
 def test_long_claims_end_where_a_part_of_them_ends(text: str, short: str) -> None:
     assert shortened(text) == short
 
@@ -237,13 +236,9 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
 
 def test_a_finding_links_to_the_chart_of_its_workload_and_stage() -> None:
     def chart(name: str) -> Chart:
-        return Chart(
-            title=name, name=name, drawing=Markup("<svg/>"), table=Table(columns=[], rows=[])
-        )
+        return Chart(title=name, name=name, drawing=Markup("<svg/>"), table=Table(columns=[], rows=[]))
 
-    drawn = [
-        chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")
-    ]
+    drawn = [chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")]
     made = MadeSection(key="speed", title="Speed", body=Body(lead="", blocks=[Charts(items=drawn)]))
     links = chart_links([made], {"iris-mlp", "iris-mlp-ce", "study"})
 

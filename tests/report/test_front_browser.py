@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from make_records import make_record
-from pending_pages import write
 
 from factories import train_cell
+from factories import write_records as write
 from transect.domain.study import Question
 from transect.report.build import build_report
 
@@ -24,12 +24,8 @@ def opened(browser: Any, report: Path) -> Iterator[Any]:
     """Return a function that opens a page of this width, at a fragment of it if need be."""
     contexts = []
 
-    def open_page(
-        width: int = 1280, hash_: str = "", scripts: bool = True, file: Path = report
-    ) -> Any:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=scripts
-        )
+    def open_page(width: int = 1280, hash_: str = "", scripts: bool = True, file: Path = report) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, java_script_enabled=scripts)
         contexts.append(context)
         page = context.new_page()
         page.complaints = []
@@ -44,9 +40,7 @@ def opened(browser: Any, report: Path) -> Iterator[Any]:
 
 
 def open_parts(page: Any) -> list[str]:
-    found = page.evaluate(
-        "[...document.querySelectorAll('details.part[open]')].map((one) => one.parentElement.id)"
-    )
+    found = page.evaluate("[...document.querySelectorAll('details.part[open]')].map((one) => one.parentElement.id)")
     return list(found)
 
 
@@ -62,9 +56,7 @@ def test_the_page_is_short_before_anything_is_unfolded(opened: Any, width: int, 
 def test_contents_hash_and_answers_open_what_they_lead_to(opened: Any) -> None:
     page = opened(hash_="#runtimes")
     assert open_parts(page) == ["runtimes"]
-    assert (
-        0 <= page.evaluate("document.getElementById('runtimes').getBoundingClientRect().top") < 200
-    )
+    assert 0 <= page.evaluate("document.getElementById('runtimes').getBoundingClientRect().top") < 200
     page.click("nav a[href='#equality']")
     page.wait_for_function("document.querySelector('#equality > details').open")
     folded = page.locator("#findings .rest .finding").last

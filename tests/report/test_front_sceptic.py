@@ -20,7 +20,7 @@ from transect.report.made import Made as Report
 from transect.report.rerun import Cells
 
 Table = dict[tuple[str, str], dict[str, Any]]
-SETS = {"ways": ways, "lacking": lacking, "unequal": unequal, "targets": targets, "elsewhere": elsewhere}  # fmt: skip
+SETS = {"ways": ways, "lacking": lacking, "unequal": unequal, "targets": targets, "elsewhere": elsewhere}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def tables(reports: dict[str, Report]) -> dict[str, Table]:
             for one in report.summary["decisions"]
         }
         for name, report in reports.items()
-    }  # fmt: skip
+    }
 
 
 def why(entry: dict[str, Any]) -> dict[str, str]:
@@ -45,19 +45,14 @@ def why(entry: dict[str, Any]) -> dict[str, str]:
 
 
 def test_prose(tables: dict[str, Table], snapshot: Any) -> None:
-    kept = ("winner", "tied", "instead", "gain", "value", "quality", "limit", "left_out", "why_not")  # fmt: skip
+    kept = ("winner", "tied", "instead", "gain", "value", "quality", "limit", "left_out", "why_not")
     assert {
-        name: {
-            " ".join(place): {key: entry[key] for key in kept if entry.get(key)}
-            for place, entry in table.items()
-        }
+        name: {" ".join(place): {key: entry[key] for key in kept if entry.get(key)} for place, entry in table.items()}
         for name, table in tables.items()
-    } == snapshot  # fmt: skip
+    } == snapshot
 
 
-def test_ways_on_as_many_ranks_are_compared_before_one_of_them_wins(
-    tables: dict[str, Table],
-) -> None:
+def test_ways_on_as_many_ranks_are_compared_before_one_of_them_wins(tables: dict[str, Table]) -> None:
     tie, won, slow = (tables["ways"][name, "scale"] for name in ("tie", "won", "slow"))
     both = {"numpy · mpi-allreduce", "torch · ddp-gloo"}
     assert {tie["winner"], *tie["tied"]} == both
@@ -72,18 +67,18 @@ def test_no_workload_is_missing_and_nothing_that_was_asked_is_called_not_asked(
 ) -> None:
     table = tables["lacking"]
     for place, words in {
-        ("broken", "scale"): "crash", ("shared", "scale"): "cores",
-        ("none", "serve-many"): "failed: timeout", ("broken", "serve-one"): "not part",
-    }.items():  # fmt: skip
+        ("broken", "scale"): "crash",
+        ("shared", "scale"): "cores",
+        ("none", "serve-many"): "failed: timeout",
+        ("broken", "serve-one"): "not part",
+    }.items():
         assert words in table[place]["why_not"], place
     assert "1 cell" in table["broken", "scale"]["why_not"]
     assert "synthetic" in table["random", "train"]["instead"]
     assert reports["lacking"].front.table.absent == ()
 
 
-def test_who_lost_runs_or_ran_on_another_machine_is_no_sure_winner(
-    tables: dict[str, Table],
-) -> None:
+def test_who_lost_runs_or_ran_on_another_machine_is_no_sure_winner(tables: dict[str, Table]) -> None:
     table = tables["unequal"]
     for column in ("train", "serve-one", "serve-many"):
         lost, apart, fair = (table[name, column] for name in ("lost", "apart", "fair"))
@@ -98,8 +93,9 @@ def test_a_race_is_to_one_target_and_of_one_training(tables: dict[str, Table]) -
     iris = table["iris", "train"]
     assert iris["winner"].startswith("torch") and "accuracy 0.99," in iris["quality"]
     assert why(iris) == {
-        "keras · single · 1 rank": "another target", "numpy · single · 1 rank, fp64": "another training"
-    }  # fmt: skip
+        "keras · single · 1 rank": "another target",
+        "numpy · single · 1 rank, fp64": "another training",
+    }
     assert "below" in table["below", "train"]["quality"] and "below" not in iris["quality"]
 
 
@@ -114,9 +110,8 @@ def test_a_runtime_that_was_not_measured_where_the_best_was_is_named(
     assert set(why(one)) == {"cpp", "python"}
     assert all(reason.endswith("batch 1") for reason in why(one).values())
     alone = next(
-        x for x in reports["elsewhere"].findings
-        if (x.subject, x.kind) == ("small", "runtime") and "batch 1" in x.scope
-    )  # fmt: skip
+        x for x in reports["elsewhere"].findings if (x.subject, x.kind) == ("small", "runtime") and "batch 1" in x.scope
+    )
     assert not alone.comparisons and alone.decision is not None and not alone.decision.second
     assert "python" in table["alike", "serve-one"]["quality"]
 
@@ -130,14 +125,12 @@ def test_strange_workloads_run_again_by_their_own_ids_and_no_others() -> None:
 
     def of(subject: str) -> list[str]:
         finding = Finding(
-            subject=subject, claim="c", evidence="e", sureness=Sureness.FIRM, kind="k",
-            stages=("train", "infer"),
-        )  # fmt: skip
+            subject=subject, claim="c", evidence="e", sureness=Sureness.FIRM, kind="k", stages=("train", "infer")
+        )
         return cells.of(finding)
 
     ids = {
-        name: sorted(f"train/{r.cell_id}" for r in made.records if r.cell.workload == name)
-        for name in ("a b", "iris")
+        name: sorted(f"train/{r.cell_id}" for r in made.records if r.cell.workload == name) for name in ("a b", "iris")
     }
     assert of("a b") == ids["a b"] and of("iris") == ids["iris"]
     assert of("iris.big") == ["train/iris.big.*"] and of("plain") == ["train/plain.*"]
@@ -146,12 +139,7 @@ def test_strange_workloads_run_again_by_their_own_ids_and_no_others() -> None:
 
 def test_a_rule_that_is_nearly_right_is_told_from_those_that_say_something() -> None:
     finding = Finding(
-        subject="iris",
-        claim="c.",
-        evidence="e",
-        sureness=Sureness.FIRM,
-        kind="k",
-        rule="training.fastest",
+        subject="iris", claim="c.", evidence="e", sureness=Sureness.FIRM, kind="k", rule="training.fastest"
     )
     told = answer(Question(ask="?", answered_by=["training.fastes"]), [finding])
     assert "training.fastest" in told.text
@@ -184,8 +172,6 @@ def test_nobody_wins_by_a_median_that_the_comparison_turns_over() -> None:
     assert worse is not None and better is not None
 
     def sureness(one: Any) -> Sureness:
-        return Race(
-            best=group, values=(1.0,), tied=(), runner_up=None, comparison=one, comparisons=(one,)
-        ).sureness
+        return Race(best=group, values=(1.0,), tied=(), runner_up=None, comparison=one, comparisons=(one,)).sureness
 
     assert sureness(worse) is Sureness.OPEN and sureness(better) is not Sureness.OPEN

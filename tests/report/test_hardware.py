@@ -60,15 +60,10 @@ def drawn(chart: Chart) -> str:
     return chart.svg + repr(rows(chart.table))
 
 
-def test_prose(
-    hardware: Made, roofline: Made, found: dict[str, list[Finding]], snapshot: Any
-) -> None:
-    told = {kind: [f"{one.text} ({one.evidence})" for one in found[kind]]
-            for kind in ("hardware", "limit")}  # fmt: skip
+def test_prose(hardware: Made, roofline: Made, found: dict[str, list[Finding]], snapshot: Any) -> None:
+    told = {kind: [f"{one.text} ({one.evidence})" for one in found[kind]] for kind in ("hardware", "limit")}
     none = {key: Made(key).prose for key in ("hardware", "roofline")}
-    assert snapshot == told | {
-        "sections": [hardware.prose, roofline.prose], "sections of nothing": none
-    }  # fmt: skip
+    assert snapshot == told | {"sections": [hardware.prose, roofline.prose], "sections of nothing": none}
 
 
 def test_nothing_goes_wrong_and_the_roofline_stands_before_the_hardware(built: Path) -> None:
@@ -95,8 +90,9 @@ def test_the_table_holds_the_best_valid_value_of_each_system(hardware: Made) -> 
     assert [cedar[head] for head in heads[:3]] == ["<b>cedar<i>.out", "–", "no valid run"]
     score = [row for row in best if row["Benchmark"] == "io500 · standard · score"]
     assert [tuple(row[head] for head in heads[:3]) for row in score] == [
-        ("birch", "23", "best of 2"), ("aster", "11.5", "None"),
-    ]  # fmt: skip
+        ("birch", "23", "best of 2"),
+        ("aster", "11.5", "None"),
+    ]
 
 
 def test_times_and_residuals_of_freely_chosen_problems_have_no_best(records: list[Record]) -> None:
@@ -160,10 +156,7 @@ def test_text_of_logs_and_names_of_files_stay_text(built: Path) -> None:
 
 def test_points_below_the_roof_are_those_of_the_calculation_by_hand(records: list[Record]) -> None:
     points, left_out = roofline_points(group_records(records, "train"), Rates(records))
-    crowded, unknown = (
-        "over-subscribed",
-        "without benchmarks of the same number of threads and precision",
-    )
+    crowded, unknown = ("over-subscribed", "without benchmarks of the same number of threads and precision")
     assert left_out == {crowded: 1, unknown: 1}
     assert [point.threads for point in points] == [1, 2]
     for point in points:
@@ -183,9 +176,15 @@ def test_the_roofline_says_what_a_cell_reaches_and_where_counts_come_from(roofli
     for words in ("reaches 41 %", "reaches 40 %", "counted, not measured", "2 cells left out"):
         assert words in said
     assert list(roofline.table("Training: share of the roof")[0].values())[:8] == [
-        "numpy · single · 1 rank · 1 thread", "200", "9.54 MiB", "20", "10 ms", "20", "40 %",
+        "numpy · single · 1 rank · 1 thread",
+        "200",
+        "9.54 MiB",
+        "20",
+        "10 ms",
+        "20",
+        "40 %",
         "peak FLOP/s",
-    ]  # fmt: skip
+    ]
     assert len(roofline.charts) == 3
     for chart in roofline.charts:
         assert 'aria-label="Roofline of' in chart.svg
@@ -210,9 +209,7 @@ def test_without_benchmarks_there_is_no_roof_and_no_table() -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 375])
-def test_long_tables_and_log_text_stay_inside_a_real_page(
-    browser: Any, built: Path, width: int
-) -> None:
+def test_long_tables_and_log_text_stay_inside_a_real_page(browser: Any, built: Path, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(built.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")

@@ -65,11 +65,7 @@ def test_python_alone_has_no_such_section():
 
 def only_pair(name):
     made = context(*SETS[name])
-    return next(
-        one
-        for one in languages(made.of("train"), made.floors)
-        if one.other.cell.framework == "numpy"
-    )
+    return next(one for one in languages(made.of("train"), made.floors) if one.other.cell.framework == "numpy")
 
 
 @pytest.mark.parametrize(
@@ -93,9 +89,7 @@ def test_a_step_in_go_is_held_against_numpy_on_equal_work(name, ratio, reached, 
     assert pair.result.ratio.value == pytest.approx(ratio, rel=1e-3)
     assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
     said = {True: "within the goal of 1.1", False: "beyond the goal of 1.1", None: "cannot be told"}
-    assert [
-        each for each, words in said.items() if words in found.text.replace("is within", "")
-    ] == [reached]
+    assert [each for each, words in said.items() if words in found.text.replace("is within", "")] == [reached]
     # Without them two sentences on one workload would contradict each other.
     assert found.scope.startswith("batch ") and found.scope.endswith(", 1 thread")
     assert "CPU use 97 %" in found.evidence
@@ -105,8 +99,7 @@ def test_a_step_in_go_is_held_against_numpy_on_equal_work(name, ratio, reached, 
 
 
 def test_only_cells_that_differ_in_nothing_else_are_compared():
-    records = [*cells("go"), *cells("numpy", threads=2), *cells("numpy", batch=32),
-               *cells("numpy", precision="fp64")]  # fmt: skip
+    records = [*cells("go"), *cells("numpy", threads=2), *cells("numpy", batch=32), *cells("numpy", precision="fp64")]
     made = context(*records)
     assert languages(made.of("train"), made.floors) == []
     assert "language" not in findings(*records)
@@ -160,7 +153,5 @@ def test_a_framework_whose_size_nobody_knows_is_in_no_table_of_sizes():
         one.model_copy(update={"metrics": [m for m in one.metrics if not m.name.startswith("env")]})
         for one in cells("torch")
     ]
-    rows = Made("languages", *cells("go"), *cells("numpy"), *without).table(
-        "digits-cnn: deployment"
-    )
+    rows = Made("languages", *cells("go"), *cells("numpy"), *without).table("digits-cnn: deployment")
     assert [row["Framework"] for row in rows] == ["go", "numpy"]

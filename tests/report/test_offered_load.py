@@ -18,9 +18,7 @@ from transect.domain.record import Record
 from transect.runtimes.prepare import arrival_times
 
 
-def served(
-    load: float, service_s: float, *, sessions: int = 1, repeat: int = 0, runtime: str = "cpp"
-) -> Record:
+def served(load: float, service_s: float, *, sessions: int = 1, repeat: int = 0, runtime: str = "cpp") -> Record:
     """Serve the arrivals of two seconds by calls of one length, as a runner does.
 
     It takes none after twice the time of the last arrival.
@@ -33,11 +31,12 @@ def served(
         if begin < 2 * arrivals_s[-1]:
             ends.append(begin + service_s)
     waited = np.array(ends) - arrivals_s[: len(ends)]
-    cell = infer_cell(
-        runtime, repeat, workload="tickets", exporter="torch-dynamo", load=load, sessions=sessions
-    )
-    metrics = {"load_latency": float(np.median(waited)), "served_rate": len(ends) / max(ends),
-               "served_share": len(ends) / len(arrivals_s)}  # fmt: skip
+    cell = infer_cell(runtime, repeat, workload="tickets", exporter="torch-dynamo", load=load, sessions=sessions)
+    metrics = {
+        "load_latency": float(np.median(waited)),
+        "served_rate": len(ends) / max(ends),
+        "served_share": len(ends) / len(arrivals_s),
+    }
     return make_record(cell, metrics, details={"requests": len(arrivals_s)})
 
 
@@ -68,13 +67,16 @@ def test_one_long_call_is_no_queue() -> None:
 def test_runs_are_judged_one_by_one() -> None:
     fine = load_record("cpp", 4000.0, 1, 9000.0)
     late = [
-        fine.model_copy(update={
-            "cell": fine.cell.changed(repeat=n),
-            "metrics": [m.model_copy(update={"value": 3000.0}) if m.name == "served_rate" else m
-                        for m in fine.metrics],
-        })
+        fine.model_copy(
+            update={
+                "cell": fine.cell.changed(repeat=n),
+                "metrics": [
+                    m.model_copy(update={"value": 3000.0}) if m.name == "served_rate" else m for m in fine.metrics
+                ],
+            }
+        )
         for n in (1, 2)
-    ]  # fmt: skip
+    ]
     assert not saturated(fine) and saturated(late[0])
     assert saturated(fine, late[0]) and saturated(fine, *late)
     more = load_record("cpp", 4000.0, 1, 9000.0, 3)
@@ -82,8 +84,7 @@ def test_runs_are_judged_one_by_one() -> None:
 
 
 def test_no_load_beyond_one_that_saturates_is_kept_up_with() -> None:
-    loads = [load_record("cpp", load, 1, 500.0 if load == 300 else 9000.0)
-             for load in (100.0, 300.0, 600.0)]  # fmt: skip
+    loads = [load_record("cpp", load, 1, 500.0 if load == 300 else 9000.0) for load in (100.0, 300.0, 600.0)]
     assert highest_load(group_records(loads)) == 600.0
     loads[1] = load_record("cpp", 300.0, 1, 100.0)
     assert highest_load(group_records(loads)) == 100.0
@@ -92,35 +93,41 @@ def test_no_load_beyond_one_that_saturates_is_kept_up_with() -> None:
 # The finding.
 
 
-def offered(runtime: str, capacity: float, amount: int = 1, loads: tuple[float, ...] = (),
-            sessions: int = 1) -> list[Record]:  # fmt: skip
-    return [load_record(runtime, load, sessions, capacity, n)
-            for load in loads or (100.0, 1000.0, 4000.0, 8000.0) for n in range(amount)]  # fmt: skip
+def offered(
+    runtime: str, capacity: float, amount: int = 1, loads: tuple[float, ...] = (), sessions: int = 1
+) -> list[Record]:
+    return [
+        load_record(runtime, load, sessions, capacity, n)
+        for load in loads or (100.0, 1000.0, 4000.0, 8000.0)
+        for n in range(amount)
+    ]
 
 
 def odd_repeat() -> list[Record]:
     """Make the sixth run at 4000 requests/s unlike the five before."""
     both = SETS["agreeing"]
     kept = [one for one in both if one.cell.repeat != 5 or one.cell.get("load") != 4000]
-    return [
-        *kept, load_record("cpp", 4000.0, 1, 2000.0, 5), load_record("python", 4000.0, 1, 1500.0, 5)
-    ]  # fmt: skip
+    return [*kept, load_record("cpp", 4000.0, 1, 2000.0, 5), load_record("python", 4000.0, 1, 1500.0, 5)]
 
 
 SETS = Sets(
-    three=lambda: [
-        *offered("cpp", 9000.0), *offered("python", 5000.0), *offered("java", 1500.0)],
+    three=lambda: [*offered("cpp", 9000.0), *offered("python", 5000.0), *offered("java", 1500.0)],
     agreeing=lambda: [*offered("cpp", 5000.0, 6), *offered("python", 1500.0, 6)],
     odd=odd_repeat,
     alike=lambda: [*offered("cpp", 90000.0, 6), *offered("python", 80000.0, 6)],
     nobody=lambda: [*offered("cpp", 50.0), *offered("python", 50.0)],
     offered_to_some=lambda: [
-        *offered("cpp", 9000.0), *offered("python", 9000.0, loads=(1000.0,)),
-        *offered("java", 500.0, loads=(100.0, 1000.0))],
+        *offered("cpp", 9000.0),
+        *offered("python", 9000.0, loads=(1000.0,)),
+        *offered("java", 500.0, loads=(100.0, 1000.0)),
+    ],
     sessions=lambda: [
-        *offered("cpp", 5000.0), *offered("python", 1500.0),
-        *offered("cpp", 90000.0, sessions=2), *offered("python", 5000.0, sessions=2)],
-)  # fmt: skip
+        *offered("cpp", 5000.0),
+        *offered("python", 1500.0),
+        *offered("cpp", 90000.0, sessions=2),
+        *offered("python", 5000.0, sessions=2),
+    ],
+)
 
 
 def test_prose(snapshot: Any) -> None:
@@ -131,10 +138,7 @@ def highest(name: str) -> dict[str, float]:
     """Return by runtime the load that it keeps up with."""
     groups = context(*SETS[name]).of("infer")
     runtimes = sorted({group.cell.runtime for group in groups})
-    return {
-        one: highest_load([group for group in groups if group.cell.runtime == one])
-        for one in runtimes
-    }
+    return {one: highest_load([group for group in groups if group.cell.runtime == one]) for one in runtimes}
 
 
 @pytest.mark.parametrize(
@@ -163,11 +167,8 @@ def test_who_keeps_up_with_the_highest_load_is_named_with_the_others(
 
 def test_sessions_stand_apart_and_only_loads_offered_to_all_count() -> None:
     both = SETS.findings("sessions")["load"]
-    assert [("1 session" in one.scope, "2 sessions" in one.scope) for one in both] == [
-        (True, False), (False, True),
-    ]  # fmt: skip
+    assert [("1 session" in one.scope, "2 sessions" in one.scope) for one in both] == [(True, False), (False, True)]
     found = SETS.only("load", "offered_to_some")
     assert found.claim.startswith("cpp and python") and "1\u202f000" in found.claim
     assert "load" not in findings(*offered("cpp", 9000.0))
-    assert "load" not in findings(*offered("cpp", 9000.0, loads=(1.0,)),
-                                  *offered("python", 9000.0, loads=(2.0,)))  # fmt: skip
+    assert "load" not in findings(*offered("cpp", 9000.0, loads=(1.0,)), *offered("python", 9000.0, loads=(2.0,)))

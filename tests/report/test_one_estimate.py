@@ -27,7 +27,7 @@ def trained(rates: tuple[list[float], list[float]]) -> list[Record]:
         )
         for ranks, own in zip((1, 2), rates, strict=True)
         for n, rate in enumerate(own)
-    ]  # fmt: skip
+    ]
 
 
 def numbers(pattern: str, text: str) -> list[float]:
@@ -49,8 +49,7 @@ def test_what_more_ranks_bring_lies_inside_the_interval_of_its_comparison(
     [one] = scaling.comparisons
     assert scaling.decision is not None and one.ratio is not None
     gain, low, high = numbers(
-        r"^([\d.]+) times the speed of 1 rank \(95 % interval ([\d.]+) to ([\d.]+)\)",
-        scaling.decision.gain,
+        r"^([\d.]+) times the speed of 1 rank \(95 % interval ([\d.]+) to ([\d.]+)\)", scaling.decision.gain
     )
     assert low <= gain <= high
     told = (one.ratio.value, one.ratio.low, one.ratio.high)
@@ -59,9 +58,7 @@ def test_what_more_ranks_bring_lies_inside_the_interval_of_its_comparison(
 
 
 @pytest.mark.parametrize("rates", [SLOWER, FASTER])
-def test_what_distribution_costs_is_its_comparison_less_1(
-    rates: tuple[list[float], list[float]],
-) -> None:
+def test_what_distribution_costs_is_its_comparison_less_1(rates: tuple[list[float], list[float]]) -> None:
     _, cost = scaling_of(rates)
     [one] = cost.comparisons
     assert one.ratio is not None
@@ -73,6 +70,9 @@ def test_disturbed_runs_are_counted_as_runs_and_skipped_ones_did_not_run() -> No
     loud = {"global_batch": 16, "disturbed": True}
     made = [one.model_copy(update={"details": loud}) for one in trained(SLOWER)]
     skipped = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "metrics": []}
-    made += [one.model_copy(update=skipped | {"cell": one.cell.changed(batch=32), "cell_id": one.cell.changed(batch=32).id}) for one in made]  # fmt: skip
+    made += [
+        one.model_copy(update=skipped | {"cell": one.cell.changed(batch=32), "cell_id": one.cell.changed(batch=32).id})
+        for one in made
+    ]
     [noise] = [one for one in coverage_findings(context(*made)) if "other processes" in one.claim]
     assert noise.claim.startswith("6 of 6 runs") and "2 cells" in noise.claim

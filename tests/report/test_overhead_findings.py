@@ -16,9 +16,10 @@ from transect.report.findings.runtimes import Nearness
 
 def calls(**latencies: float) -> list[Record]:
     return [
-        record for name, latency in latencies.items()
+        record
+        for name, latency in latencies.items()
         for record in runs(name, latency, workload="identity-1k", exporter="onnx")
-    ]  # fmt: skip
+    ]
 
 
 def settings(equal: float, thesis: float) -> list[Record]:
@@ -30,10 +31,14 @@ def settings(equal: float, thesis: float) -> list[Record]:
 SLOWER, NOT_SLOWER = "settings made it slower", "did not make it"
 CALLS, LEFT, NOTHING_LEFT = "not calls through", "times is left", "is not slower"
 EFFECTS = {
-    (1.08, 1.05): (NOT_SLOWER, LEFT), (1.09, 1.11): (SLOWER, LEFT), (1.09, 0.9): (NOT_SLOWER, LEFT),
-    (1.02, 2.3): (SLOWER, CALLS), (1.0, 0.9): (NOT_SLOWER, NOTHING_LEFT),
-    (0.8, 0.9): (SLOWER, NOTHING_LEFT), (1.4, 2.3): (SLOWER, LEFT),
-}  # fmt: skip
+    (1.08, 1.05): (NOT_SLOWER, LEFT),
+    (1.09, 1.11): (SLOWER, LEFT),
+    (1.09, 0.9): (NOT_SLOWER, LEFT),
+    (1.02, 2.3): (SLOWER, CALLS),
+    (1.0, 0.9): (NOT_SLOWER, NOTHING_LEFT),
+    (0.8, 0.9): (SLOWER, NOTHING_LEFT),
+    (1.4, 2.3): (SLOWER, LEFT),
+}
 SETS = Sets(
     thesis=thesis_runs,
     nothing_left=lambda: thesis_runs(equal=1.0001e-4),
@@ -46,8 +51,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim
-            for equal, thesis in EFFECTS}  # fmt: skip
+    told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim for equal, thesis in EFFECTS}
     assert prose(SETS, "FFI overhead", "call") | told == snapshot
 
 
@@ -70,9 +74,7 @@ def test_without_a_difference_under_equal_settings_calls_are_not_the_cause() -> 
 
 
 @pytest.mark.parametrize(("given", "said"), EFFECTS.items())
-def test_what_the_settings_do_is_told_by_both_ratios(
-    given: tuple[float, float], said: tuple[str, str]
-) -> None:
+def test_what_the_settings_do_is_told_by_both_ratios(given: tuple[float, float], said: tuple[str, str]) -> None:
     equal, thesis = given
     found = only("FFI overhead", *settings(equal, thesis))
     assert found.sureness == "firm"

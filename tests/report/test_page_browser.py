@@ -31,8 +31,16 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     study = write_hostile_study(folder)
     output = folder / "report.html"
-    published = [{"study": payload(n, "study"), "what": payload(n, "what"), "published": 2.0,
-                  "measured": 1.0, "note": payload(n, "note")} for n in range(len(PAYLOADS))]  # fmt: skip
+    published = [
+        {
+            "study": payload(n, "study"),
+            "what": payload(n, "what"),
+            "published": 2.0,
+            "measured": 1.0,
+            "note": payload(n, "note"),
+        }
+        for n in range(len(PAYLOADS))
+    ]
     build_report(study, output, title=TITLE, questions=QUESTIONS, published=published)
     return output
 
@@ -127,11 +135,14 @@ def test_no_text_of_a_study_runs_whatever_is_clicked(hostile: Opened) -> None:
     # All scripts are the page's own, and no element came out of a text.
     assert page.locator("main script, main style, main iframe, main img, main object").count() == 0
     inline = "[...document.querySelectorAll('*')].flatMap((one) => [...one.attributes])"
+    assert page.evaluate(f"{inline}.filter((a) => a.name.startsWith('on')).map((a) => a.value)") == []
     assert (
-        page.evaluate(f"{inline}.filter((a) => a.name.startsWith('on')).map((a) => a.value)") == []
+        page.evaluate(
+            f"{inline}.filter((a) => /^\\s*javascript:/i.test(a.value) && "
+            "['href', 'src', 'action', 'xlink:href'].includes(a.name))"
+        )
+        == []
     )
-    assert page.evaluate(f"{inline}.filter((a) => /^\\s*javascript:/i.test(a.value) && "
-                         "['href', 'src', 'action', 'xlink:href'].includes(a.name))") == []  # fmt: skip
 
 
 def test_the_texts_are_shown_as_they_are(hostile_page: Path, browser: Any) -> None:
@@ -173,8 +184,9 @@ def serious(page: Any, within: str | None = None, **options: Any) -> list[Any]:
     assert found["passes"] or found["violations"]
     return [
         (one["id"], one["impact"], [node["target"] for node in one["nodes"][:3]], one["nodes"][0]["html"][:200])
-        for one in found["violations"] if one["impact"] in ("serious", "critical")
-    ]  # fmt: skip
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 def unfolded(which: str, scheme: str, request: pytest.FixtureRequest) -> Any:
@@ -190,10 +202,7 @@ LOOKS = pytest.mark.parametrize(("which", "scheme"), [("synthetic", "light"), ("
 @LOOKS
 def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
     page = unfolded(which, scheme, request)
-    whole = {
-        "runOnly": {"type": "tag", "values": TAGS},
-        "rules": {"color-contrast": {"enabled": False}},
-    }
+    whole = {"runOnly": {"type": "tag", "values": TAGS}, "rules": {"color-contrast": {"enabled": False}}}
     assert serious(page, **whole) == []
     assert page.evaluate(MARK_LOOKS) > 5
     contrast = {"type": "rule", "values": ["color-contrast"]}
@@ -202,9 +211,7 @@ def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.Fixt
 
 @pytest.mark.exhaustive
 @LOOKS
-def test_axe_finds_no_text_of_low_contrast_at_all(
-    which: str, scheme: str, request: pytest.FixtureRequest
-) -> None:
+def test_axe_finds_no_text_of_low_contrast_at_all(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
     page = unfolded(which, scheme, request)
     assert serious(page, runOnly={"type": "rule", "values": ["color-contrast"]}) == []
 
@@ -219,9 +226,7 @@ def test_no_width_overflows(which: str, width: int, request: pytest.FixtureReque
     page.goto("about:blank")
     page.goto(opened.path.as_uri())
     for folded in (True, False):
-        page.evaluate(
-            f"document.querySelectorAll('details').forEach((d) => {{ d.open = {str(not folded).lower()} }})"
-        )
+        page.evaluate(f"document.querySelectorAll('details').forEach((d) => {{ d.open = {str(not folded).lower()} }})")
         wide = page.evaluate(
             """(width) => document.documentElement.scrollWidth <= width ? [] :
               [...document.querySelectorAll('main *')].filter((one) =>

@@ -9,19 +9,7 @@ from markupsafe import Markup
 
 from transect.analysis.comparisons import Sureness
 from transect.report.answers import Answer
-from transect.report.blocks import (
-    Body,
-    Chart,
-    Charts,
-    Difference,
-    Facts,
-    Heading,
-    Prose,
-    Table,
-    digits,
-    table,
-    words,
-)
+from transect.report.blocks import Body, Chart, Charts, Difference, Facts, Heading, Prose, Table, digits, table, words
 from transect.report.build import _inlined
 from transect.report.charts.chart import Point, Series, dot_chart, gather, line_chart
 from transect.report.charts.marks import Dot
@@ -54,16 +42,10 @@ def test_prose(snapshot: Any) -> None:
     [cut] = fitted([section(300)], 100)
     [style] = palette(1)
     points = [Point(x=x, repeats=[1.0]) for x in range(5000)]
-    long = [
-        block for n in range(40) for block in (Heading(f"workload {n}"), table(range(20), COLUMNS))
-    ]
-    _, short = fitted(
-        [section(5), MadeSection(key="l", title="L", body=Body(lead="", blocks=long))], size=20_000
-    )
+    long = [block for n in range(40) for block in (Heading(f"workload {n}"), table(range(20), COLUMNS))]
+    _, short = fitted([section(5), MadeSection(key="l", title="L", body=Body(lead="", blocks=long))], size=20_000)
     many = Charts(items=[chart(f"a-{n}", 1000) for n in range(6)])
-    [drawn] = fitted(
-        [MadeSection(key="a", title="a", body=Body(lead="", blocks=[many]))], drawings=3500
-    )
+    [drawn] = fitted([MadeSection(key="a", title="a", body=Body(lead="", blocks=[many]))], drawings=3500)
     assert snapshot == {
         "rows": cut.body.blocks[0].note,  # type: ignore[union-attr]
         "runs": gather([Series(name="s", style=style, points=points)])[1],
@@ -90,9 +72,7 @@ def test_every_table_keeps_some_rows_and_counts_those_it_had_left_out_before() -
     [made] = fitted([section(*[400] * 9)], 10)
     assert rows(made) == [LEAST_ROWS] * 9
     # 300 of 400 stood in the table before.
-    assert {one.note.split(" ")[0] for one in made.body.blocks if isinstance(one, Table)} == {
-        str(400 - LEAST_ROWS)
-    }
+    assert {one.note.split(" ")[0] for one in made.body.blocks if isinstance(one, Table)} == {str(400 - LEAST_ROWS)}
 
 
 def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
@@ -110,23 +90,32 @@ def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
     assert len(places) < 60 and places[0] == 0 and places[-1] == 4999
 
     chart = line_chart(
-        [Series(name="s", style=style, points=points)], range(3), COLUMNS, title="t", x="x", y="y",
-        name="n", alt="a", most=4,
-    )  # fmt: skip
+        [Series(name="s", style=style, points=points)],
+        range(3),
+        COLUMNS,
+        title="t",
+        x="x",
+        y="y",
+        name="n",
+        alt="a",
+        most=4,
+    )
     assert said in chart.note and chart.svg.count("<path") < 60
     assert Charts(items=[chart]).items[0].table.rows
 
 
 def chart(name: str, size: int) -> Chart:
-    return Chart(title=name, name=name, drawing=Markup("<svg>" + "x" * (size - 11) + "</svg>"),
-                 table=table(range(3), COLUMNS))  # fmt: skip
+    return Chart(
+        title=name, name=name, drawing=Markup("<svg>" + "x" * (size - 11) + "</svg>"), table=table(range(3), COLUMNS)
+    )
 
 
 def test_later_drawings_of_a_section_go_first_and_their_numbers_stay() -> None:
     many = Charts(items=[chart(f"a-{n}", 1000) for n in range(6)])
     one = Charts(items=[chart("b-0", 1000)])
-    given = [MadeSection(key=key, title=key, body=Body(lead="", blocks=[held]))
-             for key, held in (("a", many), ("b", one))]  # fmt: skip
+    given = [
+        MadeSection(key=key, title=key, body=Body(lead="", blocks=[held])) for key, held in (("a", many), ("b", one))
+    ]
     assert fitted(given, drawings=7000) == given
     first, second = fitted(given, drawings=3500)
     [charts] = [block for block in first.body.blocks if isinstance(block, Charts)]
@@ -143,10 +132,7 @@ def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None
     for n in range(40):
         long += [Heading(f"workload {n}"), table(range(20), COLUMNS), Prose("x" * 100)]
     kept = [Difference(title="Two cells", data="y" * 90_000), Facts(items=[("t", "v")], ids=["id"])]
-    given = [
-        MadeSection(key="long", title="L", body=Body(lead="", blocks=[*long, *kept])),
-        section(5),
-    ]
+    given = [MadeSection(key="long", title="L", body=Body(lead="", blocks=[*long, *kept])), section(5)]
     first, second = fitted(given, size=20_000)
     assert second == given[1]
     *before, difference, facts, told = first.body.blocks
@@ -169,9 +155,13 @@ def test_the_size_of_a_part_is_about_that_in_the_page() -> None:
 def test_a_mark_of_many_runs_has_few_dots_and_counts_all() -> None:
     [style] = palette(1)
     made = dot_chart(
-        [range(500)], lambda runs: Dot(label="r", value=249.5, points=list(runs), style=style),
-        [words("Run", str)], title="t", axis="a", name="n",
-    )  # fmt: skip
+        [range(500)],
+        lambda runs: Dot(label="r", value=249.5, points=list(runs), style=style),
+        [words("Run", str)],
+        title="t",
+        axis="a",
+        name="n",
+    )
     assert made is not None and made.svg.count("<path") < 12
     assert "more than 12" in made.note and made.marks[0].count == 500
     points = [Point(x=x, repeats=[y, y + 1.0]) for x in (1, 2) for y in range(400)]
@@ -182,23 +172,23 @@ def test_a_mark_of_many_runs_has_few_dots_and_counts_all() -> None:
 def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:
     column = DecisionColumn(key="train", title="Train", order=1, stage="train")
     findings = [
-        Finding(subject=f"w{n}", claim=f"claim {n}.", sureness=Sureness.FIRM, evidence="e",
-                kind="fastest", rule="r")
+        Finding(subject=f"w{n}", claim=f"claim {n}.", sureness=Sureness.FIRM, evidence="e", kind="fastest", rule="r")
         for n in range(400)
-    ]  # fmt: skip
-    shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="")
-             for n, one in enumerate(findings)]  # fmt: skip
+    ]
+    shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="") for n, one in enumerate(findings)]
     told = Decision(column="train", winner="a")
     rows = tuple(
-        Row(subject=one.subject, entries=(Entry(column=column, told=((told, one),)),))
-        for one in reversed(findings)
+        Row(subject=one.subject, entries=(Entry(column=column, told=((told, one),)),)) for one in reversed(findings)
     )
     front = Front(
         answers=(Answer(question="?", clauses=(("c", findings[350]),)),),
-        table=DecisionTable(columns=(column,), rows=rows, absent=()), first=tuple(shown[:7]),
-        more=tuple((one.finding.subject, (one,)) for one in shown[7:]), tally="", all=tuple(shown),
+        table=DecisionTable(columns=(column,), rows=rows, absent=()),
+        first=tuple(shown[:7]),
+        more=tuple((one.finding.subject, (one,)) for one in shown[7:]),
+        tally="",
+        all=tuple(shown),
         anchors={id(one.finding): one.anchor for one in shown},
-    )  # fmt: skip
+    )
     fit = shortened(front, most=30, rows=20)
     kept = {one.finding.subject for _, members in fit.more for one in members}
     assert kept == {f"w{n}" for n in (*range(380, 400), 350, 7, 8)}

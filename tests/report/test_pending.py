@@ -12,8 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from make_framework_records import train_record
-from pending_pages import page_of, text, write
+from pending_pages import page_of, text
 
+from factories import write_records as write
 from transect.analysis.load import cell_states, load_records
 from transect.domain.cell import Cell
 from transect.domain.files import digest
@@ -38,9 +39,7 @@ def failed(framework: str) -> Record:
     )
 
 
-def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(
-    study: Path, tmp_path: Path
-) -> None:
+def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(study: Path, tmp_path: Path) -> None:
     kept, gone = train_record("numpy", "single"), failed("torch")
     fast = train_record("mxnet", "single", changes={"time_to_quality": 1e-6})
     write(study, kept, gone, fast)
@@ -68,17 +67,13 @@ def test_strict_passes_when_only_an_earlier_cell_failed(
     assert strict.main() == 0
 
 
-def test_the_plan_beside_the_records_says_which_cells_the_study_has(
-    study: Path, tmp_path: Path
-) -> None:
+def test_the_plan_beside_the_records_says_which_cells_the_study_has(study: Path, tmp_path: Path) -> None:
     kept, gone = train_record("numpy", "single"), failed("torch")
     write(study, kept, gone)
     file = tmp_path / "s.yaml"
     file.write_text("name: s\n", encoding="utf-8")
     plan = StudyPaths(results=study.parent, study="s").plan
-    plan.write_text(
-        json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}})
-    )
+    plan.write_text(json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}}))
     assert make_report(file, study.parent)["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
 
 
@@ -95,12 +90,8 @@ def ended_pid() -> int:
 
 
 @pytest.mark.env
-def test_a_cell_at_work_is_running_and_no_problem(
-    study: Path, tmp_path: Path, ended_pid: int
-) -> None:
-    done, at_work, to_come, begun = (
-        train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2")
-    )
+def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path, ended_pid: int) -> None:
+    done, at_work, to_come, begun = (train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2"))
     write(study, done)
     for one in (at_work, begun):
         (study / one.stage / one.cell_id).mkdir(parents=True)
@@ -117,22 +108,19 @@ def test_a_cell_at_work_is_running_and_no_problem(
     assert re.findall(r"\d+", progress) == ["3", "1", "2"]
     states = {one.cell: one.state for one in cell_states(study, planned)}
     assert states == {
-        done.cell_id: "ok", at_work.cell_id: "running", to_come.cell_id: "waiting",
+        done.cell_id: "ok",
+        at_work.cell_id: "running",
+        to_come.cell_id: "waiting",
         begun.cell_id: "waiting",
-    }  # fmt: skip
+    }
 
 
 def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_path: Path) -> None:
-    now, kept, before, unknown = (
-        train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2")
-    )
+    now, kept, before, unknown = (train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2"))
     inputs = ["data 0123"]
     now = now.model_copy(update={"fingerprint": digest(["planned"])[:16]})
     taken = {"fingerprint": digest(["planned", *inputs])[:16], "inputs": inputs}
-    kept, unknown = (
-        kept.model_copy(update=taken),
-        unknown.model_copy(update={"fingerprint": "planned"}),
-    )
+    kept, unknown = (kept.model_copy(update=taken), unknown.model_copy(update={"fingerprint": "planned"}))
     old = {"fingerprint": digest(["edited since", *inputs])[:16], "inputs": inputs}
     before = before.model_copy(update=old)
     write(study, now, kept, before, unknown)
@@ -145,9 +133,7 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
     assert state.cell == before.cell_id and "earlier plan" in state.message
 
 
-def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem(
-    study: Path,
-) -> None:
+def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem(study: Path) -> None:
     for name, files in (("a~00000001", ["attempt.json"]), ("b~00000002", [])):
         (study / "train" / name).mkdir(parents=True)
         for file in files:
@@ -161,17 +147,13 @@ def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem
 def test_states_name_cause_and_message(study: Path) -> None:
     write(study, failed("torch"))
     [state] = cell_states(study)
-    assert (state.stage, state.state, state.cause, state.message) == (
-        "train", "failed", "crash", "signal 11",
-    )  # fmt: skip
+    assert (state.stage, state.state, state.cause, state.message) == ("train", "failed", "crash", "signal 11")
 
 
 def test_of_thousands_of_failures_the_first_show_their_logs_and_the_rest_are_counted(
     study: Path, tmp_path: Path
 ) -> None:
-    alike = [
-        failed("torch").model_copy(update={"log_tail": f"log of {batch}"}) for batch in range(60)
-    ]
+    alike = [failed("torch").model_copy(update={"log_tail": f"log of {batch}"}) for batch in range(60)]
     for batch, one in enumerate(alike):
         cell = one.cell.model_copy(update={"batch": batch + 1})
         cell = Cell.of(**cell.axes())

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from make_framework_records import train_record
 from pages import Page
-from pending_pages import page_of, unknown, write
+from pending_pages import page_of, unknown
 
+from factories import write_records as write
 from transect.report import making
 from transect.report.context import Context
 from transect.report.parts import FindingMaker, Section
@@ -28,9 +29,7 @@ def study(tmp_path: Path) -> Path:
     return tmp_path / "results" / "s"
 
 
-def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(
-    study: Path, tmp_path: Path
-) -> None:
+def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(study: Path, tmp_path: Path) -> None:
     write(study, unknown(0, 0.5), unknown(1, 0.7), train_record("numpy", "single"))
     for _ in ("parsed", "from the cache"):
         summary, page = page_of(study, tmp_path)
@@ -56,9 +55,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     parts.findings.append(FindingMaker(order=1, make=raises))
     monkeypatch.setattr("transect.report.made.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
-    assert [problem.split(":")[0] for problem in summary["problems"]] == [
-        "raises", "section unlucky",
-    ]  # fmt: skip
+    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises", "section unlucky"]
     read = Page.read(page)
     assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
     [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
@@ -90,7 +87,7 @@ REPORT = '''
 """What a report says of outlooks."""
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import group_labels
+from transect.analysis.labels import group_labels
 from transect.report.blocks import Body, table, words
 from transect.report.findings.finding import Finding
 from transect.report.parts import FindingMaker, Section
@@ -147,15 +144,11 @@ def made_with_plugin(study: Path, folder: Path, report_file: str) -> tuple[dict[
 
 
 @in_a_process
-def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_columns(
-    study: Path, tmp_path: Path
-) -> None:
+def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_columns(study: Path, tmp_path: Path) -> None:
     summary, page = made_with_plugin(study, tmp_path / "plugins", REPORT)
     assert summary["problems"] == []
     order = Page.read(page).sections
-    assert order[order.index("outlook") - 1 : order.index("outlook") + 2] == [
-        "runtimes", "outlook", "roofline",
-    ]  # fmt: skip
+    assert order[order.index("outlook") - 1 : order.index("outlook") + 2] == ["runtimes", "outlook", "roofline"]
     [rows] = Page.read(page).section("outlook").tables.values()
     assert [row[1] for row in rows[1:]] == ["", "yearly season"]
     assert rows[2][0].split(" · ") == ["arima", "6 steps ahead", "yearly season"]
@@ -167,9 +160,7 @@ def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_colum
 
 
 @in_a_process
-def test_a_stage_whose_report_file_is_broken_is_listed_with_its_error(
-    study: Path, tmp_path: Path
-) -> None:
+def test_a_stage_whose_report_file_is_broken_is_listed_with_its_error(study: Path, tmp_path: Path) -> None:
     summary, page = made_with_plugin(study, tmp_path / "plugins", "import nothing_of_the_kind\n")
     [problem] = summary["problems"]
     assert problem.startswith("stage outlook:") and "nothing_of_the_kind" in problem

@@ -62,10 +62,7 @@ def test_a_work_is_known_by_its_name_however_its_dash_is_written():
 def test_other_epochs_and_another_rate_are_not_the_same_work():
     other, same = told(MPI, OTHER), told(MPI, SAME)
     (problem,) = problems(context(*other).of("train"), [])
-    assert problem.differs == (
-        "epochs 5 here, 100 published",
-        "learning rate 0.5 here, 0.01 published",
-    )
+    assert problem.differs == ("epochs 5 here, 100 published", "learning rate 0.5 here, 0.01 published")
     (problem,) = problems(context(*same).of("train"), [])
     assert problem.differs == ()
     shown = Made("ranks", *other).prose

@@ -38,18 +38,15 @@ def networks():
         for network in ("1gbit", "direct")
         for nodes in (2, 4)
         for strategy, waited in (("mpi-sendrecv", 1.2e-3), ("mpi-allreduce", 1e-4))
-        for record in repeated(strategy=strategy, ranks=1, nodes=nodes, network=network, batch=8,
-                               waited=waited)
-    ]  # fmt: skip
+        for record in repeated(strategy=strategy, ranks=1, nodes=nodes, network=network, batch=8, waited=waited)
+    ]
 
 
 def sweep(*steps: float | None, cores: int = 4):
     return [
         record
         for batch, number in zip((8, 16, 32), steps, strict=False)
-        for record in repeated(
-            workload="iris-mlp-ce", batch=batch, steps_to_quality=number, cores=cores
-        )
+        for record in repeated(workload="iris-mlp-ce", batch=batch, steps_to_quality=number, cores=cores)
     ]
 
 
@@ -67,13 +64,12 @@ SETS = Sets(
     batches_alike=lambda: sweep(100, 100.1, 100.2),
     batches_that_miss=lambda: sweep(100, None, None),
     batches_crowded=lambda: sweep(400, 200, 160, cores=1),
-)  # fmt: skip
+)
 
 
 def test_prose(snapshot):
     sections = {
-        f"section of {name}": Made("ranks", *SETS[name]).prose
-        for name in ("sum_is_rate", "messages", "batches")
+        f"section of {name}": Made("ranks", *SETS[name]).prose for name in ("sum_is_rate", "messages", "batches")
     }
     assert prose(SETS, *KINDS) | sections == snapshot
 
@@ -171,21 +167,26 @@ def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_t
 def late(staleness: float, step_s: float, *, cores: int = 4, steps: float | None = 100):
     """Make a server with two workers, whose gradients are so late."""
     made = repeated(
-        strategy="async", ranks=3, batch=8, computing=step_s, cores=cores, steps_to_quality=steps,
+        strategy="async",
+        ranks=3,
+        batch=8,
+        computing=step_s,
+        cores=cores,
+        steps_to_quality=steps,
         changes={"staleness": staleness, "staleness_p95": 2 * staleness},
-    )  # fmt: skip
+    )
     layout = {"replicas": 2, "model_parts": 1, "micro_batches": 1}
     updates = {"staleness_bound": 2, "largest_staleness": 5}
     return [
-        one.model_copy(update={
-            "details": one.details | {"layout": layout, "updates": updates},
-            "metrics": [m for m in one.metrics if m.name != "equality_ratio"],
-        })
+        one.model_copy(
+            update={
+                "details": one.details | {"layout": layout, "updates": updates},
+                "metrics": [m for m in one.metrics if m.name != "equality_ratio"],
+            }
+        )
         for one in made
-    ]  # fmt: skip
+    ]
 
 
 def test_updates_that_nobody_held_to_a_reference_are_no_mean_beside_a_sum():
-    assert "sum-rate" not in findings(
-        *late(1.0, 5e-4), *triple(3, ends=(0.2, 0.2, 0.4), ranks=2)[:2]
-    )
+    assert "sum-rate" not in findings(*late(1.0, 5e-4), *triple(3, ends=(0.2, 0.2, 0.4), ranks=2)[:2])

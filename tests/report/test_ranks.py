@@ -21,10 +21,13 @@ def flat():
         record
         for ranks, shift in ((1, 0.001), (2, 0.0))
         for record in repeated(
-            strategy="single" if ranks == 1 else "mpi-allreduce", ranks=ranks, spread=0.004,
-            computing=ranks * 1e-3 * (1 + shift), waited=0.0,
+            strategy="single" if ranks == 1 else "mpi-allreduce",
+            ranks=ranks,
+            spread=0.004,
+            computing=ranks * 1e-3 * (1 + shift),
+            waited=0.0,
         )
-    ]  # fmt: skip
+    ]
 
 
 SETS = Sets(
@@ -34,7 +37,7 @@ SETS = Sets(
     images=lambda: scaling((1, 7, 30), workload="images-mlp"),
     slower=lambda: [*repeated(strategy="single", ranks=1), *repeated(ranks=2, waited=9e-3)],
     flat=flat,
-)  # fmt: skip
+)
 
 
 def test_prose(snapshot):
@@ -88,10 +91,7 @@ def test_other_batches_of_a_rank_are_no_part_of_what_was_published():
 
 @pytest.mark.parametrize(
     ("name", "ranks", "speed_up", "ideal", "share", "measured"),
-    [
-        ("exact", (1, 6), 1.77, 6, (0.52, 0.38, 0.71), 2.5),
-        ("images", (7, 30), 2.05, 30 / 7, None, None),
-    ],
+    [("exact", (1, 6), 1.77, 6, (0.52, 0.38, 0.71), 2.5), ("images", (7, 30), 2.05, 30 / 7, None, None)],
 )
 def test_near_linear_is_held_against_its_own_minutes(name, ranks, speed_up, ideal, share, measured):
     problem, found = series(*SETS[name]), SETS.only("near-linear", name)
@@ -133,20 +133,18 @@ def test_where_it_stops_is_firm_within_the_cores_and_open_past_them():
     assert found.sureness is Sureness.FIRM and all(one.claimed for one in found.tests)
     assert "20 % (95 %" in found.evidence
     crowded = SETS.only("rank-stop", "crowded")
-    assert (
-        crowded.sureness is Sureness.OPEN and crowded.tests == () and "more cores" in crowded.text
-    )
+    assert crowded.sureness is Sureness.OPEN and crowded.tests == () and "more cores" in crowded.text
     [one] = series(*SETS["unprobed"]).measured
-    assert (
-        "network probe" in one.stop.reason
-        and one.stop.reason in SETS.only("rank-stop", "unprobed").text
-    )
+    assert "network probe" in one.stop.reason and one.stop.reason in SETS.only("rank-stop", "unprobed").text
 
 
 def test_the_chart_has_published_and_measured_lines_each_scaled_to_itself():
     made = Made("ranks", *scaling((1, 7, 16, 30), workload="images-mlp"), data_record(), probe())
-    rows = [dict(zip([c.title for c in t.columns], row, strict=True))
-            for t in [made.chart("Time for the same samples").table] for row in t.rows]  # fmt: skip
+    rows = [
+        dict(zip([c.title for c in t.columns], row, strict=True))
+        for t in [made.chart("Time for the same samples").table]
+        for row in t.rows
+    ]
     at = {(str(row["Series"]), str(row["Ranks"])): row for row in rows}
     assert at["published, Allreduce", "7"]["Times that"] == "1.000"
     assert at["published, Allreduce", "30"]["As it is"] == "44 min"

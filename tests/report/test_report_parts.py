@@ -53,18 +53,14 @@ def test_a_body_gathers_neighbouring_charts_and_drops_nothing_else() -> None:
     a, b, c = chart("a"), chart("b"), chart("c")
     body = Body.of([Lead("Why."), Heading("x"), a, None, b, note("between"), c])
     assert body == Body(
-        lead="Why.",
-        blocks=[Heading("x"), Charts(items=[a, b]), Prose("between", quiet=True),
-                Charts(items=[c])],
-    )  # fmt: skip
+        lead="Why.", blocks=[Heading("x"), Charts(items=[a, b]), Prose("between", quiet=True), Charts(items=[c])]
+    )
 
 
 def test_a_body_says_when_it_has_nothing_to_show() -> None:
     # A folded section shows how it begins: why it would be of use is no news where it holds nothing.
     assert Body.of([Lead("Why.", empty="No cell."), None]) == Body(lead="No cell.", blocks=[])
-    assert Body.of([Lead("Why.", empty="No cell."), Prose("It.")]) == Body(
-        lead="Why.", blocks=[Prose("It.")]
-    )
+    assert Body.of([Lead("Why.", empty="No cell."), Prose("It.")]) == Body(lead="Why.", blocks=[Prose("It.")])
     assert Body.of([Lead("Why.")]) == Body(lead="Why.", blocks=[])
     assert Body.of([]) is None
 
@@ -78,10 +74,14 @@ def test_only_a_long_table_is_folded_by_its_length() -> None:
 
 def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:
     series = Series(
-        name="a", style=Style("#000000"),
-        points=[Point(x=4, repeats=[1.0, 3.0], hollow=True), Point(x=2, repeats=[5.0]),
-                Point(x=1, repeats=[1.0, 2.0, 9.0])],
-    )  # fmt: skip
+        name="a",
+        style=Style("#000000"),
+        points=[
+            Point(x=4, repeats=[1.0, 3.0], hollow=True),
+            Point(x=2, repeats=[5.0]),
+            Point(x=1, repeats=[1.0, 2.0, 9.0]),
+        ],
+    )
     solid, hollow = series.lines()
     assert solid.joined and not solid.hollow
     assert solid.points == [(1, 2.0), (2, 5.0)]
@@ -91,8 +91,7 @@ def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.1234, "12.3 %"), (-0.1234, "−12.3 %"), (-0.0003, "0.0 %"), (1, "100.0 %")],
+    ("share", "text"), [(0.1234, "12.3 %"), (-0.1234, "−12.3 %"), (-0.0003, "0.0 %"), (1, "100.0 %")]
 )
 def test_tenths_have_a_real_minus_and_no_negative_zero(share: float, text: str) -> None:
     assert tenths(share) == text

@@ -5,13 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from make_retrain_records import (
-    factor_records,
-    lacking,
-    published_like,
-    retrain_record,
-    write_retrain_study,
-)
+from make_retrain_records import factor_records, lacking, published_like, retrain_record, write_retrain_study
 from pages import Page
 from said_of_records import Made as Section
 from said_of_records import Sets, context, findings, prose, ratios, rows
@@ -48,8 +42,9 @@ def one_lacks():
     """Make a seed that lacks a combination."""
     records = factor_records(published_like())
     gone = next(r for r in records if r.cell.repeat == 2 and r.cell.rate == "schedule")
-    again = retrain_record(gone.cell.runtime, 2, optimiser=gone.cell.optimiser, rate="schedule",
-                           base_epochs=1, fields=DIVERGED)  # fmt: skip
+    again = retrain_record(
+        gone.cell.runtime, 2, optimiser=gone.cell.optimiser, rate="schedule", base_epochs=1, fields=DIVERGED
+    )
     return [again if record is gone else record for record in records]
 
 
@@ -61,8 +56,7 @@ def two_seeds_apart():
 
 
 SETS = Sets(
-    speed=lambda: [*runs("c", 1e-4), *runs("python", 2e-4), *runs("torch-eager", 4e-4),
-                   *runs("ort-training", 1.5e-4)],
+    speed=lambda: [*runs("c", 1e-4), *runs("python", 2e-4), *runs("torch-eager", 4e-4), *runs("ort-training", 1.5e-4)],
     alike=lambda: [*runs("c", 1e-4), *runs("torch-eager", 1e-4)],
     apart=lambda: [*runs("c", 1e-4), *runs("torch-eager", 4e-4)],
     one_wrong=one_wrong,
@@ -77,16 +71,13 @@ SETS = Sets(
     three_seeds=lambda: factor_records(published_like(), 3),
     one_lacks=one_lacks,
     two_seeds_apart=two_seeds_apart,
-)  # fmt: skip
+)
 
 
 def test_prose(snapshot):
-    kinds = ("retraining-speed", "retraining-path", "retraining-relay", "retraining-gain",
-             "retraining-factor")  # fmt: skip
+    kinds = ("retraining-speed", "retraining-path", "retraining-relay", "retraining-gain", "retraining-factor")
     noise = {"noise": SETS.only("noise", "apart").text}
-    sections = {
-        f"section of {name}": Made(*SETS[name]).prose for name in ("one_wrong", "relay", "factors")
-    }
+    sections = {f"section of {name}": Made(*SETS[name]).prose for name in ("one_wrong", "relay", "factors")}
     assert prose(SETS, *kinds) | noise | sections == snapshot
 
 
@@ -114,8 +105,11 @@ def test_steps_that_cannot_be_told_apart_are_not_called_faster():
 
 @pytest.mark.parametrize(
     ("runs_of_rust", "said"),
-    [(1.0001e-4, "c takes 100 µs, the same within 5 % as that of rust: "), (1.05e-4, "not told apart from that of rust: ")],
-)  # fmt: skip
+    [
+        (1.0001e-4, "c takes 100 µs, the same within 5 % as that of rust: "),
+        (1.05e-4, "not told apart from that of rust: "),
+    ],
+)
 def test_of_portable_steps_that_cannot_be_told_apart_none_is_the_fastest(runs_of_rust, said):
     records = [*runs("c", 1e-4), *runs("torch-eager", 4e-4)]
     if "same" in said:
@@ -163,8 +157,11 @@ def test_a_relay_is_drawn_in_the_colours_of_its_runtimes_beside_one_that_never_c
     assert [item.text for item in chart.legend] == [*RELAY.split(">"), "PyTorch, float64"]
     turns = rows(chart.table)
     assert [(row["Runtime"], row["From step"], row["To step"]) for row in turns] == [
-        ("rust", "0", "9"), ("javascript", "10", "19"), ("browser", "20", "29"), ("python", "30", "39"),
-    ]  # fmt: skip
+        ("rust", "0", "9"),
+        ("javascript", "10", "19"),
+        ("browser", "20", "29"),
+        ("python", "30", "39"),
+    ]
     [row] = made.table("Relays beside")
     assert (row[""], row["to"], row["Largest difference"]) == ("the same path", "python alone", "0")
     assert made.chart("Deviation").table.rows
@@ -204,8 +201,7 @@ def test_a_gain_is_shared_out_to_its_factors_with_intervals():
     assert not set(own.scores[0]) & {("sgd", rate, "ort-training") for rate in ("old", "new")}
     factor = SETS.only("retraining-factor", "factors")
     assert "torch-eager → ort-training, with adamw" in factor.claim
-    alone = {one.given["optimiser"]: one.summary.median for one in effects(own)
-             if one.apart and one.after == "new"}  # fmt: skip
+    alone = {one.given["optimiser"]: one.summary.median for one in effects(own) if one.apart and one.after == "new"}
     assert alone == pytest.approx({("sgd",): 0.2, ("adamw",): 0.05}, abs=0.01)
     assert "with sgd +2" in factor.evidence and "with adamw +" in factor.evidence
 
@@ -221,9 +217,7 @@ def test_effects_that_contain_0_decide_nothing():
 def test_a_runtime_that_changes_no_score_is_told_so():
     found = SETS.only("retraining-gain", "exact")
     share = attribution(design("exact"), ("sgd", "old", "torch-eager"), ("adamw", "new", "python"))
-    assert (share.parts["runtime"].low, share.parts["runtime"].high) == pytest.approx(
-        (0, 0), abs=1e-12
-    )
+    assert (share.parts["runtime"].low, share.parts["runtime"].high) == pytest.approx((0, 0), abs=1e-12)
     assert found.claim.endswith("0.0 (in every seed).")
 
 
@@ -248,9 +242,7 @@ def test_a_seed_that_lacks_a_combination_is_left_out_and_counted():
 def test_where_no_seed_has_all_nothing_is_said_of_factors():
     assert not design("two_seeds_apart").scores
     found = SETS.findings("two_seeds_apart")
-    assert (
-        "retraining-factor" not in found and found["retraining-gain"][0].sureness is Sureness.OPEN
-    )
+    assert "retraining-factor" not in found and found["retraining-gain"][0].sureness is Sureness.OPEN
     assert "not known" in found["retraining-gain"][0].claim
 
 

@@ -22,23 +22,26 @@ from transect.report.rules import RULES, rule_fits, unknown_names
 # Each study that the tests make beside the synthetic one, and how.
 MADE = [
     ("make_framework_records", "write_framework_study"),
-    ("make_multi_node_records", "write_multi_node_study"), ("rank_records", "write_rank_study"),
-    ("make_retrain_records", "write_retrain_study"), ("make_ticket_records", "write_ticket_study"),
-    ("make_runtime_records", "write_runtime_study"), ("co_design_records", "write_measured"),
+    ("make_multi_node_records", "write_multi_node_study"),
+    ("rank_records", "write_rank_study"),
+    ("make_retrain_records", "write_retrain_study"),
+    ("make_ticket_records", "write_ticket_study"),
+    ("make_runtime_records", "write_runtime_study"),
+    ("co_design_records", "write_measured"),
     ("make_benchmark_records", "write_benchmark_study"),
-]  # fmt: skip
+]
 # Rules that none of these studies calls for, and the tests that do.
 ELSEWHERE = {
-    "asynchronous": "test_asynchronous.py", "docking": "test_docking_section.py",
-    "conformance": "test_conformance_section.py", "container": "test_container_findings.py",
+    "asynchronous": "test_asynchronous.py",
+    "docking": "test_docking_section.py",
+    "conformance": "test_conformance_section.py",
+    "container": "test_container_findings.py",
     "drift": "test_drift_energy.py",
-}  # fmt: skip
+}
 STUDIES = sorted((ROOT / "config/studies").glob("*.yaml"))
 
 
-def test_every_finding_of_a_report_names_its_rule_and_where_more_stands(
-    report: Path, summary: dict[str, Any]
-) -> None:
+def test_every_finding_of_a_report_names_its_rule_and_where_more_stands(report: Path, summary: dict[str, Any]) -> None:
     page = report.read_text(encoding="utf-8")
     sections = set(re.findall(r'<section id="([a-z-]+)">', page))
     anchors = [one["id"] for one in summary["findings"]]
@@ -60,9 +63,7 @@ def rules(synthetic: Made, tmp_path_factory: pytest.TempPathFactory) -> set[str]
     for module, function in MADE:
         folder = tmp_path_factory.mktemp("made") / "s"
         path = getattr(importlib.import_module(module), function)(folder)
-        context = Context(
-            load_records(path), title="t", questions=[Question(ask="?", answered_by=["*"])]
-        )
+        context = Context(load_records(path), title="t", questions=[Question(ask="?", answered_by=["*"])])
         told |= {one.rule for one in make_findings(context, makers)}
         assert not any(rule.endswith(".fault") for rule in told), context.problems
     return told

@@ -22,32 +22,32 @@ from transect.report.made import make_all
 EPOCHS, STEPS, BEGAN = 4, 5, "2026-01-02T03:04:05+00:00"
 
 
-def training(
-    folder: Path, repeat: int, scores: list[float], score: str = "accuracy", **more: object
-) -> Record:
+def training(folder: Path, repeat: int, scores: list[float], score: str = "accuracy", **more: object) -> Record:
     """Write a training of four epochs of a second each, whose target is 0.9, or 0.1 of an error."""
     target = 0.9 if score == "accuracy" else 0.1
-    better = [
-        i
-        for i, one in enumerate(scores)
-        if (one >= target if score == "accuracy" else one <= target)
-    ]
+    better = [i for i, one in enumerate(scores) if (one >= target if score == "accuracy" else one <= target)]
     metrics = {"startup_time": 2.0, "train_time": 4.0}
     if better:
         metrics["time_to_quality"] = better[0] + 1.25  # a quarter of a second to load data
     series = {
-        score: (scores, "1"), "epoch_end": ([1.0, 2.0, 3.0, 4.0], "s"), "step_time": ([0.18] * EPOCHS * STEPS, "s"),
+        score: (scores, "1"),
+        "epoch_end": ([1.0, 2.0, 3.0, 4.0], "s"),
+        "step_time": ([0.18] * EPOCHS * STEPS, "s"),
         "loss": ([0.5] * EPOCHS * STEPS, "1"),
-    }  # fmt: skip
+    }
     record = make_record(
-        train_cell(repeat=repeat), metrics, samples={name: Samples(unit=unit, values=v, count=len(v)) for name, (v, unit) in series.items()},
+        train_cell(repeat=repeat),
+        metrics,
+        samples={name: Samples(unit=unit, values=v, count=len(v)) for name, (v, unit) in series.items()},
         details={
-            "global_batch": 16, "quality": {"metric": score, "target": target, "reached": bool(better)},
+            "global_batch": 16,
+            "quality": {"metric": score, "target": target, "reached": bool(better)},
             "layout": {"replicas": 2, "model_parts": 1, "micro_batches": 1},
         },
         parameters={"optimiser": "sgd", "learning_rate": 0.1, "momentum": 0.9},
-        provenance=provenance("base", system={"name": HOSTILE}), **more,
-    ).model_copy(update={"started": BEGAN})  # fmt: skip
+        provenance=provenance("base", system={"name": HOSTILE}),
+        **more,
+    ).model_copy(update={"started": BEGAN})
     write_records(folder, record)
     return record
 
@@ -81,9 +81,7 @@ def test_a_log_ends_where_the_target_is_reached_after_the_time_to_quality(tmp_pa
     data(tmp_path)
     training(tmp_path, 1, [0.5, 0.8, 0.95, 0.97])
     ((name, log),) = logs(contents(tmp_path, "mlperf-logs")).items()
-    assert name.startswith("results/iris-mlp.numpy.single") and name.endswith(
-        "/iris-mlp/result_1.txt"
-    )
+    assert name.startswith("results/iris-mlp.numpy.single") and name.endswith("/iris-mlp/result_1.txt")
     run = parsed(log)
     assert (run.status, run.benchmark, run.variant) == (RunStatus.OK, "mlperf-training", "iris-mlp")
     values = {one.name: one.value for one in run.metrics}
@@ -91,9 +89,7 @@ def test_a_log_ends_where_the_target_is_reached_after_the_time_to_quality(tmp_pa
     assert values["eval_accuracy"] == pytest.approx(0.95)
     told = events(log)
     assert {"namespace", "time_ms", "event_type", "key", "value", "metadata"} == set(told[0])
-    assert all(
-        {"file", "lineno"} <= set(one["metadata"]) and one["metadata"]["lineno"] > 0 for one in told
-    )
+    assert all({"file", "lineno"} <= set(one["metadata"]) and one["metadata"]["lineno"] > 0 for one in told)
     times = [one["time_ms"] for one in told]
     assert times == sorted(times) and min(times) == 1767323045000
     by_key = {one["key"]: one for one in told}
@@ -111,14 +107,8 @@ def test_a_run_that_misses_its_target_is_aborted_at_its_end(tmp_path: Path) -> N
     run = parsed(log)
     assert run.status is RunStatus.FAILED and "aborted" in run.reason
     stop = events(log)[-1]
-    assert (stop["key"], stop["metadata"]["status"], stop["metadata"]["epoch_num"]) == (
-        "run_stop",
-        "aborted",
-        4,
-    )
-    assert "train_samples" not in {one["key"] for one in events(log)}, (
-        "no record of data says how many"
-    )
+    assert (stop["key"], stop["metadata"]["status"], stop["metadata"]["epoch_num"]) == ("run_stop", "aborted", 4)
+    assert "train_samples" not in {one["key"] for one in events(log)}, "no record of data says how many"
 
 
 def test_an_error_is_better_the_lower_it_is(tmp_path: Path) -> None:
@@ -136,13 +126,7 @@ def test_the_rules_are_yaml_that_says_no_more_than_it_should(tmp_path: Path) -> 
     training(tmp_path, 0, [0.95] * 4)
     rules = yaml.safe_load(contents(tmp_path, "mlperf-logs").files["rules/open_iris-mlp.yaml"])
     names = [rule["KEY"]["NAME"] for rule in rules if "KEY" in rule]
-    assert names == [
-        "submission_benchmark",
-        "quality_target",
-        "global_batch_size",
-        "eval_accuracy",
-        "run_stop",
-    ]
+    assert names == ["submission_benchmark", "quality_target", "global_batch_size", "eval_accuracy", "run_stop"]
     assert rules[1]["KEY"]["CHECK"] == "v['value'] == 'iris-mlp'"
 
 
@@ -165,7 +149,7 @@ def test_a_retraining_is_no_run_and_is_named(tmp_path: Path, name: str) -> None:
     training(tmp_path, 0, [0.95] * 4)
     cell = Cell.of(
         stage="retrain", workload="iris-mlp", runtime="rust", provider="cpu", optimiser="sgd", steps=8, batch=4
-    )  # fmt: skip
+    )
     write_records(tmp_path, make_record(cell))
     told = contents(tmp_path, name)
     assert [one.partition(": ")[0] for one in told.left_out] == [f"retrain/{cell.id}"]
@@ -178,23 +162,18 @@ def test_deep500_has_its_own_columns_and_words(tmp_path: Path) -> None:
     files = contents(tmp_path, "deep500").files
     folder = f"train/{record.cell_id}"
     assert set(files) == {
-        f"{folder}/{name}"
-        for name in ("training_stats_train.csv", "training_stats_test.csv", "metrics.txt")
+        f"{folder}/{name}" for name in ("training_stats_train.csv", "training_stats_test.csv", "metrics.txt")
     }
     tests = list(csv.DictReader(io.StringIO(files[f"{folder}/training_stats_test.csv"].decode())))
     assert tuple(tests[0]) == COLUMNS
     assert [float(row["accuracy"]) for row in tests] == pytest.approx([50, 80, 95, 90])
     assert [int(row["wrong"]) for row in tests] == [19, 8, 2, 4]
     assert {row["avg_loss"] for row in tests} == {""}, "nobody measures it"
-    trained = list(
-        csv.DictReader(io.StringIO(files[f"{folder}/training_stats_train.csv"].decode()))
-    )
+    trained = list(csv.DictReader(io.StringIO(files[f"{folder}/training_stats_train.csv"].decode())))
     assert {row["accuracy"] for row in trained} == {"-1.0"}, "Deep500's own never measured"
     assert [float(row["time_used"]) for row in trained] == pytest.approx([0.9] * 4)
     assert float(trained[-1]["total_used_time"]) == pytest.approx(3.6)
-    assert [float(row["start_time"]) for row in trained] == pytest.approx(
-        [1767323047 + i for i in range(4)]
-    )
+    assert [float(row["start_time"]) for row in trained] == pytest.approx([1767323047 + i for i in range(4)])
     run = parsed(files[f"{folder}/metrics.txt"])
     assert run.status is RunStatus.OK and run.benchmark == "deep500"
     values = {one.name: one.value for one in run.metrics}

@@ -34,10 +34,15 @@ def pytorch(latency: float, *others: Record, amount: int = 6) -> list[Record]:
 
 def copies_inside_of_run() -> list[Record]:
     slow = [
-        infer_record("javascript", 1.2e-4 * (1 + n / 1000), n, details=INSIDE,
-                     metrics={"bind_time": 0.0, "copy_time": 0.0, "end_to_end_time": 1.2e-4})
+        infer_record(
+            "javascript",
+            1.2e-4 * (1 + n / 1000),
+            n,
+            details=INSIDE,
+            metrics={"bind_time": 0.0, "copy_time": 0.0, "end_to_end_time": 1.2e-4},
+        )
         for n in range(6)
-    ]  # fmt: skip
+    ]
     return [*runs("cpp", 1e-4, metrics={"end_to_end_time": 1.19e-4}), *slow]
 
 
@@ -52,33 +57,44 @@ SETS = Sets(
     edge_below_in_noise=lambda: javascript(1.05e-4, 6, *spread("python", LOUD)),
     edge_above_in_noise=lambda: javascript(1.15e-4, 6, *spread("python", LOUD)),
     beyond_the_noise=lambda: javascript(1.3e-4, 6, *spread("python", LOUD)),
-    across_the_tenth=lambda: [
-        *runs("cpp", 1e-4), *spread("javascript", (1.0, 1.05, 1.1, 1.15, 1.2, 1.25))],
+    across_the_tenth=lambda: [*runs("cpp", 1e-4), *spread("javascript", (1.0, 1.05, 1.1, 1.15, 1.2, 1.25))],
     more_noise_than_a_tenth=lambda: javascript(1.01e-4, 6, *spread("python", LOUDER)),
     exporters=lambda: [
-        one for exporter in ("torch-dynamo", "torchscript")
+        one
+        for exporter in ("torch-dynamo", "torchscript")
         for name, latency in (("cpp", 1e-4), ("javascript", 1.02e-4))
-        for one in runs(name, latency, exporter=exporter)],
+        for one in runs(name, latency, exporter=exporter)
+    ],
     many_models=lambda: [
-        one for n in range(6) for name, latency in (("cpp", 1e-4), ("javascript", 1e-4 * (1 + n / 8)))
-        for one in runs(name, latency, workload=f"model-{n}")],
+        one
+        for n in range(6)
+        for name, latency in (("cpp", 1e-4), ("javascript", 1e-4 * (1 + n / 8)))
+        for one in runs(name, latency, workload=f"model-{n}")
+    ],
     copies_inside=copies_inside_of_run,
-    other_version=lambda: [
-        *javascript(1.03e-4, details={"runtime_version": "1.27.0"}), *runs("rust", 1e-4)],
+    other_version=lambda: [*javascript(1.03e-4, details={"runtime_version": "1.27.0"}), *runs("rust", 1e-4)],
     pytorch=lambda: pytorch(
-        4e-4, *runs("python", 2e-4, exporter="torchscript"),
-        infer_record("python", 1.0, provider="cuda", fields=SKIPPED)),
+        4e-4,
+        *runs("python", 2e-4, exporter="torchscript"),
+        infer_record("python", 1.0, provider="cuda", fields=SKIPPED),
+    ),
     pytorch_on_cuda=lambda: [
-        one for provider, factor in (("cuda", 22.0), ("cpu", 3.0))
+        one
+        for provider, factor in (("cuda", 22.0), ("cpu", 3.0))
         for name, latency in (("torch-eager", factor * 1e-4), ("python", 1e-4))
-        for one in runs(name, latency, provider=provider)],
+        for one in runs(name, latency, provider=provider)
+    ],
     pytorch_quiet=lambda: pytorch(7e-4),
     pytorch_in_noise=lambda: pytorch(7e-4, *spread("rust", LOUDER)),
     pytorch_once=lambda: pytorch(4e-4, amount=1),
     race=lambda: [
-        *runs("cpp", 1e-4), *runs("rust", 2e-4), *with_options("rust", 1e-6, "basic"),
-        *runs("rust", 1e-6, precision="fp16"), load_record("rust", 100.0, 1, 9000.0)],
-)  # fmt: skip
+        *runs("cpp", 1e-4),
+        *runs("rust", 2e-4),
+        *with_options("rust", 1e-6, "basic"),
+        *runs("rust", 1e-6, precision="fp16"),
+        load_record("rust", 100.0, 1, 9000.0),
+    ],
+)
 
 
 def test_prose(snapshot: Any) -> None:
@@ -107,9 +123,7 @@ def test_javascript_beside_cpp_is_a_ratio_with_its_interval(
     name: str, ratio: float | None, verdict: Nearness, sureness: str | None
 ) -> None:
     found = SETS.only("language", name)
-    assert verdict.value in found.claim and (found.subject, found.scope) == (
-        "tickets", "on cpu, batch 1, 1 thread",
-    )  # fmt: skip
+    assert verdict.value in found.claim and (found.subject, found.scope) == ("tickets", "on cpu, batch 1, 1 thread")
     assert sureness in (None, found.sureness)
     if ratio:
         assert ratios(found) == pytest.approx([ratio], rel=2e-3)
@@ -119,9 +133,7 @@ def test_javascript_beside_cpp_is_a_ratio_with_its_interval(
 
 def test_three_quiet_runs_have_an_interval_and_two_are_not_firm() -> None:
     [few] = SETS.only("language", "three_runs").comparisons
-    assert few.decision and (few.decision.low, few.decision.high) == pytest.approx(
-        (1.028, 1.032), abs=6e-4
-    )
+    assert few.decision and (few.decision.low, few.decision.high) == pytest.approx((1.028, 1.032), abs=6e-4)
     assert SETS.only("language", "two_runs").sureness != "firm"
     [alone] = SETS.only("language", "one_run").comparisons
     assert alone.decision is None and alone.a.count == 1

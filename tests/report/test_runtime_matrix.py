@@ -14,16 +14,23 @@ Made = partial(Section, "runtimes")
 
 def test_prose(snapshot: Any) -> None:
     steps = {"clock_resolution_ns": 5000}
-    assert snapshot == Made(
-        *runs("cpp", 1e-4), *runs("rust", 1e-4), *runs("browser", 2e-4, details=steps),
-        *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3}),
-    ).prose  # fmt: skip
+    assert (
+        snapshot
+        == Made(
+            *runs("cpp", 1e-4),
+            *runs("rust", 1e-4),
+            *runs("browser", 2e-4, details=steps),
+            *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3}),
+        ).prose
+    )
 
 
 def test_a_pass_says_when_not_all_or_no_outputs_were_compared() -> None:
     partly = {"outputs_compared": 1, "outputs_expected": 2}
-    none = [record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
-            for record in runs("go", 2e-4)]  # fmt: skip
+    none = [
+        record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+        for record in runs("go", 2e-4)
+    ]
     made = Made(*runs("cpp", 1e-4), *runs("rust", 2e-4, details=partly), *none)
     [row] = made.table("Models by runtimes")
     assert (row["rust"], row["go"]) == ("✓ (1 of 2 outputs): 2", "not compared: 2")
@@ -42,9 +49,12 @@ def test_outputs_of_converted_files_stand_in_a_table_of_their_own() -> None:
 
 def test_a_runtime_that_ran_other_batches_alone_has_a_row_at_its_own_point() -> None:
     made = Made(
-        *runs("cpp", 1e-4), *runs("rust", 2e-4), *runs("cpp", 4e-4, batch=8),
-        *runs("rust", 4e-4, batch=8), *runs("java", 8e-4, batch=8),
-    )  # fmt: skip
+        *runs("cpp", 1e-4),
+        *runs("rust", 2e-4),
+        *runs("cpp", 4e-4, batch=8),
+        *runs("rust", 4e-4, batch=8),
+        *runs("java", 8e-4, batch=8),
+    )
     first, second = made.table("Models by runtimes, on cpu")
     assert (first["At"], first["java"]) == ("batch 1, 1 thread", "–")
     assert (second["At"], second["cpp"]) == ("batch 8, 1 thread", "✓ 401 µs")
@@ -54,20 +64,15 @@ def test_a_runtime_that_ran_other_batches_alone_has_a_row_at_its_own_point() -> 
 def test_a_point_without_cpp_has_times_and_a_baseline_stands_beside_each_export() -> None:
     made = Made(*runs("cpp", 1e-4), *runs("java", 8e-4, threads=2))
     assert [row["java"] for row in made.table("Models by runtimes")] == ["–", "✓ 802 µs"]
-    made = Made(
-        *runs("cpp", 1e-4), *runs("cpp", 4e-4, batch=8), *runs("torch-eager", 2e-3, batch=8)
-    )
+    made = Made(*runs("cpp", 1e-4), *runs("cpp", 4e-4, batch=8), *runs("torch-eager", 2e-3, batch=8))
     _, second = made.table("Models by runtimes")
     assert (second["torch-eager"], second["From"]) == ("✓ 5", "torch-dynamo")
 
 
 def test_an_exporter_s_model_that_ran_elsewhere_is_not_left_out() -> None:
-    made = Made(*runs("cpp", 1e-4), *runs("rust", 1e-4),
-                *runs("rust", 5e-4, exporter="torchscript", batch=4))  # fmt: skip
+    made = Made(*runs("cpp", 1e-4), *runs("rust", 1e-4), *runs("rust", 5e-4, exporter="torchscript", batch=4))
     rows = made.table("Models by runtimes")
-    assert [(row["From"], row["At"][:7]) for row in rows] == [
-        ("torch-dynamo", "batch 1"), ("torchscript", "batch 4"),
-    ]  # fmt: skip
+    assert [(row["From"], row["At"][:7]) for row in rows] == [("torch-dynamo", "batch 1"), ("torchscript", "batch 4")]
 
 
 def test_a_ratio_by_a_clock_of_long_steps_is_marked() -> None:

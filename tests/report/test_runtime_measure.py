@@ -27,9 +27,7 @@ def spread_out(middle: float) -> list[float]:
 
 def beside(**javascript: object) -> list[Record]:
     """Make C++ and JavaScript at two batches: by Run alone C++ is first, end to end it is not."""
-    given: dict[str, object] = {
-        "details": INSIDE, "metrics": WHOLE, "calls": spread_out(JAVASCRIPT), **javascript,
-    }  # fmt: skip
+    given: dict[str, object] = {"details": INSIDE, "metrics": WHOLE, "calls": spread_out(JAVASCRIPT), **javascript}
     return [
         record
         for batch in (1, 8)
@@ -58,10 +56,11 @@ def calls_of_two() -> list[Record]:
         for name in ("identity-1", "identity-1k")
         for record in (
             *runs("c", 1e-6, workload=name, exporter="onnx"),
-            *runs("java", 1.05e-6, workload=name, exporter="onnx", details=INSIDE,
-                  metrics={"end_to_end_time": 1.05e-6}),
+            *runs(
+                "java", 1.05e-6, workload=name, exporter="onnx", details=INSIDE, metrics={"end_to_end_time": 1.05e-6}
+            ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_prose(snapshot: Any) -> None:

@@ -58,8 +58,9 @@ def test_the_whole_section_is_drawn_inert_with_ids_of_its_own(page: Path) -> Non
     section = read.section("runtimes")
     assert "not be made" not in section.text
     assert len(read.ids) == len(set(read.ids))
-    assert {"tickets on cpu", "What a call costs", "Other session options", "Under load",
-            "Conditions and outputs"} <= {one.text for one in section.soup("h3")}  # fmt: skip
+    assert {"tickets on cpu", "What a call costs", "Other session options", "Under load", "Conditions and outputs"} <= {
+        one.text for one in section.soup("h3")
+    }
     assert not section.soup.select("img, script")
     # A reason is text in its tag, whatever it holds.
     reasons = [one["title"] for one in section.soup.select("[title]")]
@@ -68,9 +69,7 @@ def test_the_whole_section_is_drawn_inert_with_ids_of_its_own(page: Path) -> Non
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [375, 1280])
-def test_the_page_never_scrolls_sideways_and_stays_legible(
-    browser: Any, page: Path, width: int
-) -> None:
+def test_the_page_never_scrolls_sideways_and_stays_legible(browser: Any, page: Path, width: int) -> None:
     opened = browser.new_page(viewport={"width": width, "height": 900})
     opened.goto(page.as_uri())
     opened.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")

@@ -26,67 +26,80 @@ def many(*records: list[Record]) -> list[Record]:
 
 def matrix() -> list[Record]:
     return [
-        *runs("cpp", 1e-4), *runs("rust", 1.0003e-4), *runs("python", 2e-4),
-        *runs("torch-eager", 5e-4), infer_record("go", 1.0, fields=CRASH),
+        *runs("cpp", 1e-4),
+        *runs("rust", 1.0003e-4),
+        *runs("python", 2e-4),
+        *runs("torch-eager", 5e-4),
+        infer_record("go", 1.0, fields=CRASH),
         infer_record("java", 1e-9, fields=WRONG),
         *runs("cpp", 3e-4, exporter="torchscript"),
         infer_record("python", 1.0, provider="cuda", fields=SKIPPED),
         infer_record("cpp", 1.0, provider="cuda", fields=SKIPPED),
-    ]  # fmt: skip
+    ]
 
 
 def under_load(**changes: Any) -> list[Record]:
     loads = (100.0, 4000.0, 8000.0, 16000.0)
-    return [load_record(name, load, 1, capacity, **changes)
-            for name, capacity in (("cpp", 9000.0), ("python", 5000.0)) for load in loads]  # fmt: skip
+    return [
+        load_record(name, load, 1, capacity, **changes)
+        for name, capacity in (("cpp", 9000.0), ("python", 5000.0))
+        for load in loads
+    ]
 
 
 def sizes(*names: str) -> list[Record]:
     """Make models that hand 1 and 1000 numbers on, in C and others."""
     latencies = {"c": 1e-6, "python": 5e-6, "rust": 1.001e-6}
-    return many(*(
-        runs(name, latencies[name] * (1 + size / 100), workload=f"identity-{word}", exporter="onnx")
-        for word, size in (("1", 1), ("1k", 1000)) for name in names
-    ))  # fmt: skip
+    return many(
+        *(
+            runs(name, latencies[name] * (1 + size / 100), workload=f"identity-{word}", exporter="onnx")
+            for word, size in (("1", 1), ("1k", 1000))
+            for name in names
+        )
+    )
 
 
 def other_options() -> list[Record]:
-    basic = runs("rust", 2e-4, options="basic",
-                 details={"session_options": {"graph_optimization_level": "basic"}})  # fmt: skip
+    basic = runs("rust", 2e-4, options="basic", details={"session_options": {"graph_optimization_level": "basic"}})
     unset = runs("cpp", 1.1e-4, options="language-defaults", details={"session_options": {}})
     return [*runs("cpp", 1e-4), *runs("rust", 1e-4), *basic, *unset]
 
 
 def conditions() -> list[Record]:
-    other = {"session_options_seen": seen(enable_mem_pattern=False),
-             "options_not_set": ["enable_mem_pattern"]}  # fmt: skip
-    return [*runs("cpp", 1e-4), *runs("c", 1e-4), *runs("java", 1e-4, details=other),
-            *runs("go", 1e-4, told=False), *runs("torch-eager", 1e-3)]  # fmt: skip
+    other = {"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]}
+    return [
+        *runs("cpp", 1e-4),
+        *runs("c", 1e-4),
+        *runs("java", 1e-4, details=other),
+        *runs("go", 1e-4, told=False),
+        *runs("torch-eager", 1e-3),
+    ]
 
 
 def profiled() -> list[Record]:
     def ratio(runtime: str, *values: float, workload: str = "tickets") -> list[Record]:
-        return [infer_record(runtime, 1e-4, n, workload=workload,
-                             details={"run_over_profiler": value})
-                for n, value in enumerate(values)]  # fmt: skip
+        return [
+            infer_record(runtime, 1e-4, n, workload=workload, details={"run_over_profiler": value})
+            for n, value in enumerate(values)
+        ]
 
-    return [*ratio("cpp", 1.01, 1.02, 1.9), *ratio("go", 1.5), *runs("c", 1e-4, 1),
-            *ratio("go", 1.25, 1.25, workload="images")]  # fmt: skip
+    return [
+        *ratio("cpp", 1.01, 1.02, 1.9),
+        *ratio("go", 1.5),
+        *runs("c", 1e-4, 1),
+        *ratio("go", 1.25, 1.25, workload="images"),
+    ]
 
 
 def fourteen_models() -> list[Record]:
-    return many(*(runs(name, 1e-4, 1, workload=f"model-{n:02}")
-                  for n in range(14) for name in ("cpp", "c")))  # fmt: skip
+    return many(*(runs(name, 1e-4, 1, workload=f"model-{n:02}") for n in range(14) for name in ("cpp", "c")))
 
 
 def test_prose(snapshot: Any) -> None:
     made = (matrix, other_options, conditions, profiled, fourteen_models)
     told = {each.__name__: Made(*each()).prose for each in made}
     told["under_load"] = Made(*runs("cpp", 1e-4), *under_load()).prose
-    told |= {
-        "sizes": Made(*sizes("c", "python")).prose,
-        "sizes without C": Made(*sizes("rust")).prose,
-    }
+    told |= {"sizes": Made(*sizes("c", "python")).prose, "sizes without C": Made(*sizes("rust")).prose}
     assert told == snapshot
 
 
@@ -99,9 +112,7 @@ def test_the_matrix_has_models_by_runtimes_with_ratios_and_reasons() -> None:
     told = (second["cpp"], second["python"], second["torch-eager"])
     assert told == ("✓ 301 µs", "–", "✓ 1.67")
     assert made.table("Models by runtimes, on cuda")[0]["cpp"] == "unsupported"
-    why = [
-        rows(one) for one in made.tables if one.folded.startswith("Why 2 runs of the matrix")
-    ]  # fmt: skip
+    why = [rows(one) for one in made.tables if one.folded.startswith("Why 2 runs of the matrix")]
     reasons = [row["Reason"] for own in why for row in own]
     assert reasons == ["signal 11 in the session", "3 elements are NaN", *["no CUDA device"] * 2]
     assert "1 point left out" in made.text and "2 skipped" in made.text
@@ -128,9 +139,11 @@ def test_a_provider_of_one_runtime_has_a_matrix_too() -> None:
 
 def test_what_is_wrong_has_no_time_in_any_chart() -> None:
     made = Made(
-        *runs("cpp", 1e-4), *runs("c", 1.1e-4), infer_record("java", 1e-9, fields=WRONG),
+        *runs("cpp", 1e-4),
+        *runs("c", 1.1e-4),
+        infer_record("java", 1e-9, fields=WRONG),
         *runs("rust", 1e-9, metrics={"nonfinite_outputs": 2}),
-    )  # fmt: skip
+    )
     for chart in made.charts:
         assert "java" not in chart.svg + repr(chart.table), chart.title
         assert "rust" not in chart.svg + repr(chart.table), chart.title
@@ -176,18 +189,24 @@ def test_the_breakdown_goes_from_the_start_to_the_program_s_size() -> None:
     made = Made(*runs("cpp", 1e-4, 3), *runs("javascript", 2e-4, 3, details=inside))
     first, second = made.table("What serving takes, at batch 1, 1 thread")
     assert first == {
-        "Runtime": "cpp · from torch-dynamo", "Start to first result": "80 ms", "Session": "12 ms",
-        "Bind": "5 µs", "Run": "100 µs", "Copy": "2.5 µs", "End to end": "108 µs",
-        "Peak memory": "85.8 MiB", "Program and libraries": "22.9 MiB", "Run includes": "",
-    }  # fmt: skip
+        "Runtime": "cpp · from torch-dynamo",
+        "Start to first result": "80 ms",
+        "Session": "12 ms",
+        "Bind": "5 µs",
+        "Run": "100 µs",
+        "Copy": "2.5 µs",
+        "End to end": "108 µs",
+        "Peak memory": "85.8 MiB",
+        "Program and libraries": "22.9 MiB",
+        "Run includes": "",
+    }
     assert second["Run includes"] == "copy"
     assert "holds that time" in made.chart("Parts of one inference").note
 
 
 def test_saturated_loads_are_marked_and_percentiles_need_requests() -> None:
     made = Made(*runs("cpp", 1e-4), *under_load())
-    listed = {(row["Runtime"].split(" · ")[0], row["Offered (1/s)"]): row
-              for row in made.table("tickets under load")}  # fmt: skip
+    listed = {(row["Runtime"].split(" · ")[0], row["Offered (1/s)"]): row for row in made.table("tickets under load")}
     marked = {key for key, row in listed.items() if "saturated" in row.values()}
     assert marked == {("cpp", "16\u202f000"), ("python", "8\u202f000"), ("python", "16\u202f000")}
     few, enough = listed["cpp", "100"], listed["cpp", "4\u202f000"]
@@ -220,9 +239,12 @@ def test_what_all_runtimes_set_and_had_stands_once_and_the_rest_with_its_runtime
     made = Made(*conditions())
     listed = {row["Runtime"]: row for row in made.table("What the runtimes ran with")}
     assert {name: row["Beside the others"] for name, row in listed.items()} == {
-        "c": "the same", "cpp": "the same", "java": "differs", "go": "not told",
+        "c": "the same",
+        "cpp": "the same",
+        "java": "differs",
+        "go": "not told",
         "torch-eager": "no ONNX Runtime",
-    }  # fmt: skip
+    }
     assert listed["java"]["Had beside what all had"] == "enable_mem_pattern=false"
     assert listed["java"]["Could not be set"] == "enable_mem_pattern"
     assert listed["cpp"]["Kernels"] == "2"
@@ -240,8 +262,13 @@ def test_a_language_s_own_times_stand_over_those_of_onnx_runtime_s_profiler() ->
 
 
 def test_precisions_and_batches_stand_apart() -> None:
-    made = Made(*runs("cpp", 1e-4), *runs("c", 1e-4), *runs("cpp", 5e-5, precision="fp16"),
-                *runs("cpp", 4e-4, batch=8), *runs("c", 4e-4, batch=8))  # fmt: skip
+    made = Made(
+        *runs("cpp", 1e-4),
+        *runs("c", 1e-4),
+        *runs("cpp", 5e-5, precision="fp16"),
+        *runs("cpp", 4e-4, batch=8),
+        *runs("c", 4e-4, batch=8),
+    )
     titles = [chart.title for chart in made.charts]
     assert titles.count("Latency at batch 1") == 2
     assert made.chart("Throughput over batch")

@@ -23,26 +23,38 @@ from transect.report.sections.throughput import both_table
 
 
 def train(
-    ranks: int, rate: float, repeat: int = 0, *, strategy: str = "mpi-allreduce",
-    details: dict[str, Any] | None = None, metrics: dict[str, float] | None = None, **changes: Any,
-) -> Record:  # fmt: skip
-    cell = train_cell(
-        "torch", repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64
-    )
+    ranks: int,
+    rate: float,
+    repeat: int = 0,
+    *,
+    strategy: str = "mpi-allreduce",
+    details: dict[str, Any] | None = None,
+    metrics: dict[str, float] | None = None,
+    **changes: Any,
+) -> Record:
+    cell = train_cell("torch", repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64)
     return make_record(
         cell,
-        {"samples_per_second": rate, "step_time": 64 / rate, "compute_time": 32 / rate,
-         "communication_time": 0.0, "input_time": 0.0, "accuracy": 0.9} | (metrics or {}),
+        {
+            "samples_per_second": rate,
+            "step_time": 64 / rate,
+            "compute_time": 32 / rate,
+            "communication_time": 0.0,
+            "input_time": 0.0,
+            "accuracy": 0.9,
+        }
+        | (metrics or {}),
         details={"global_batch": 64, "over_subscribed": False} | (details or {}),
         provenance=provenance(**changes),
-    )  # fmt: skip
+    )
 
 
 def series(*rates: float, **how: Any) -> list[Record]:
     return [
         train(2**place, rate * (1 + repeat / 1000), repeat, **how)
-        for place, rate in enumerate(rates) for repeat in range(3)
-    ]  # fmt: skip
+        for place, rate in enumerate(rates)
+        for repeat in range(3)
+    ]
 
 
 def parts(records: list[Record], **how: Any) -> list[Any]:
@@ -53,13 +65,16 @@ def test_a_speed_up_stands_beside_its_base_and_the_ideal() -> None:
     made = parts(series(100, 180, 300))
     charts = [part for part in made if isinstance(part, Chart)]
     assert [chart.title for chart in charts] == [
-        "Speed-up over 1 rank", "Throughput over ranks", "What a step consists of, over ranks",
-    ]  # fmt: skip
+        "Speed-up over 1 rank",
+        "Throughput over ranks",
+        "What a step consists of, over ranks",
+    ]
     assert "ideal" in " ".join(item.text for item in charts[0].legend)
     drawn = rows(charts[0].table)
     assert [(row["Ranks"], row["Ideal"], row["Base"]) for row in drawn] == [
-        ("2", "2", "mpi-allreduce, 1 rank"), ("4", "4", "mpi-allreduce, 1 rank"),
-    ]  # fmt: skip
+        ("2", "2", "mpi-allreduce, 1 rank"),
+        ("4", "4", "mpi-allreduce, 1 rank"),
+    ]
     assert [row["Efficiency"] for row in drawn] == ["90 %", "75 %"]
     [table] = [part for part in made if isinstance(part, Table)]
     assert [row["Base"] for row in rows(table)] == ["torch · mpi-allreduce · 1 rank"] * 2
@@ -73,9 +88,7 @@ def test_prose(snapshot: Any) -> None:
         "crowded": crowded(),
         "one rank": series(100),
     }
-    told = {
-        name: [said for part in parts(each) if (said := prose(part))] for name, each in sets.items()
-    }
+    told = {name: [said for part in parts(each) if (said := prose(part))] for name, each in sets.items()}
     told["causes"] = [cause for base, _ in BASES for cause in causes(base)]
     told["nothing to compare"] = [figure(measured)[0].why for measured, _ in LACKING]
     assert told == snapshot
@@ -85,11 +98,7 @@ def prose(part: Any) -> str:
     """Return what a part of the section says."""
     if isinstance(part, Chart):
         return f"chart: {part.title} {part.note}".strip()
-    return (
-        part.caption or part.folded
-        if isinstance(part, Table)
-        else getattr(part, "text", "") or part.empty
-    )
+    return part.caption or part.folded if isinstance(part, Table) else getattr(part, "text", "") or part.empty
 
 
 def superlinear() -> list[Record]:
@@ -184,9 +193,7 @@ LACKING: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("measured", "word"), LACKING)
-def test_what_cannot_be_computed_says_why_and_is_compared_with_nothing(
-    measured: Any, word: str
-) -> None:
+def test_what_cannot_be_computed_says_why_and_is_compared_with_nothing(measured: Any, word: str) -> None:
     found, row = figure(measured)
     assert found.measured is None and found.beside is None
     assert word in found.why and found.why in row["Note"]
@@ -207,21 +214,17 @@ def test_who_is_fastest_and_who_is_there_first_stand_side_by_side() -> None:
         reached = {} if seconds is None else {"time_to_quality": seconds, "steps_to_quality": 9.0}
         return [train(1, rate, n, strategy=strategy, metrics=reached) for n in range(3)]
 
-    records = [
-        *cells("single", 100, 5),
-        *cells("mpi-allreduce", 300, 7),
-        *cells("ddp-gloo", 900, None),
-    ]
+    records = [*cells("single", 100, 5), *cells("mpi-allreduce", 300, 7), *cells("ddp-gloo", 900, None)]
     found = both_table("w", group_records(records))
     assert isinstance(found, Table)
     told = [
-        (row["Cell"].split(" · ")[1], row["By time to quality"], row["By samples/s"], row[""])
-        for row in rows(found)
+        (row["Cell"].split(" · ")[1], row["By time to quality"], row["By samples/s"], row[""]) for row in rows(found)
     ]
     assert told == [
-        ("single", "1", "3", "gains 1 place"), ("mpi-allreduce", "2", "2", "loses 1 place"),
+        ("single", "1", "3", "gains 1 place"),
+        ("mpi-allreduce", "2", "2", "loses 1 place"),
         ("ddp-gloo", "–", "1", "fast, and not there"),
-    ]  # fmt: skip
+    ]
     assert both_table("w", group_records(cells("single", 100, 5))) is None
 
 
@@ -231,9 +234,7 @@ def test_what_bounds_are_made_of_stands_first(report_page: Page) -> None:
     assert "bounds" in first and "Best valid" in second
     bounds = {row[0] for row in section.tables[first]}
     assert {"Peak arithmetic, fp32", "Memory bandwidth"} <= bounds
-    assert any(
-        one.get_text().endswith(("more chart", "more charts")) for one in section.soup("summary")
-    )
+    assert any(one.get_text().endswith(("more chart", "more charts")) for one in section.soup("summary"))
 
 
 def test_the_page_holds_what_was_published_as_text(report_page: Page) -> None:

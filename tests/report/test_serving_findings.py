@@ -18,17 +18,21 @@ COMPARED = ("top1_agreement", "max_abs_difference", "max_rel_difference")
 def inside(runtime: str, latency: float, parts: list[str], **more: Any) -> list[Record]:
     """Repeats of a language whose Run is the whole call."""
     return [
-        infer_record(runtime, latency * t, n, details={"run_includes": parts},
-                     metrics={"bind_time": 0.0, "copy_time": 0.0, "end_to_end_time": latency * t},
-                     **more)
+        infer_record(
+            runtime,
+            latency * t,
+            n,
+            details={"run_includes": parts},
+            metrics={"bind_time": 0.0, "copy_time": 0.0, "end_to_end_time": latency * t},
+            **more,
+        )
         for n, t in enumerate(TIMES)
-    ]  # fmt: skip
+    ]
 
 
 def without(records: list[Record], *names: str) -> list[Record]:
     return [
-        record.model_copy(update={"metrics": [m for m in record.metrics if m.name not in names]})
-        for record in records
+        record.model_copy(update={"metrics": [m for m in record.metrics if m.name not in names]}) for record in records
     ]
 
 
@@ -43,19 +47,21 @@ def calls() -> list[Record]:
 SETS = Sets(
     # Run alone: cpp 100 us and go 110 us; whole calls: cpp 120 us and go 110 us.
     whole_calls=lambda: [
-        *(infer_record("cpp", 1e-4 * t, n, metrics={"end_to_end_time": 1.2e-4 * t})
-          for n, t in enumerate(TIMES)),
-        *inside("go", 1.1e-4, ["copy"])],
+        *(infer_record("cpp", 1e-4 * t, n, metrics={"end_to_end_time": 1.2e-4 * t}) for n, t in enumerate(TIMES)),
+        *inside("go", 1.1e-4, ["copy"]),
+    ],
     batches=lambda: [
-        *runs("cpp", 1e-4), *inside("go", 1e-4, ["copy"]),
-        *runs("cpp", 4e-4, batch=8), *inside("go", 8e-4, ["copy"], batch=8)],
+        *runs("cpp", 1e-4),
+        *inside("go", 1e-4, ["copy"]),
+        *runs("cpp", 4e-4, batch=8),
+        *inside("go", 8e-4, ["copy"], batch=8),
+    ],
     same_parts=lambda: [*inside("python", 1e-4, ["bind"]), *inside("go", 2e-4, ["bind"])],
-    run_alone=lambda: [
-        *without(runs("cpp", 1e-4), "end_to_end_time"), *inside("go", 2e-4, ["copy"])],
+    run_alone=lambda: [*without(runs("cpp", 1e-4), "end_to_end_time"), *inside("go", 2e-4, ["copy"])],
     no_classes=lambda: without([*runs("cpp", 1e-4), *runs("c", 2e-4)], "top1_agreement"),
     not_compared=lambda: without([*runs("cpp", 1e-4), *runs("c", 2e-4)], *COMPARED),
     calls=lambda: [*calls(), *inside("go", 3e-6, ["bind", "copy"], **IDENTITY)],
-)  # fmt: skip
+)
 
 
 def test_prose(snapshot: Any) -> None:

@@ -21,10 +21,7 @@ def said(runs: dict[str, dict[str, Any]]) -> list[Finding]:
 
 
 def runs_of(system: str, rate: float, seed: int, amount: int = 4, **how: Any) -> dict[str, Any]:
-    return {
-        f"{system}/2026-08-{n + 1:02}.out": stream_run(r, **how)
-        for n, r in enumerate(noisy(rate, seed, amount))
-    }
+    return {f"{system}/2026-08-{n + 1:02}.out": stream_run(r, **how) for n, r in enumerate(noisy(rate, seed, amount))}
 
 
 def test_a_faster_system_is_named_with_the_factor_and_is_sure_by_its_runs():
@@ -42,7 +39,7 @@ def test_a_faster_system_is_named_with_the_factor_and_is_sure_by_its_runs():
         (runs_of("alpha", 1000, 1, 2) | runs_of("beta", 700, 2, 2), Sureness.TENTATIVE),
     ],
     ids=["alike", "one run each", "two runs each"],
-)  # fmt: skip
+)
 def test_what_the_runs_cannot_tell_is_not_said(runs, sureness):
     (told,) = said(runs)
     assert told.sureness is sureness
@@ -62,8 +59,7 @@ def test_other_settings_are_not_compared_and_named():
 
 def test_logs_without_any_setting_are_compared_with_a_doubt():
     bare = {
-        name: run | {"parameters": {}}
-        for name, run in (runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)).items()
+        name: run | {"parameters": {}} for name, run in (runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)).items()
     }
     (told,) = said(bare)
     assert told.sureness is Sureness.TENTATIVE and "do not tell all settings" in told.evidence
@@ -71,9 +67,7 @@ def test_logs_without_any_setting_are_compared_with_a_doubt():
 
 def test_runs_that_the_best_has_lost_are_told():
     lost = runs_of("alpha", 9e9, 5, amount=6, status="failed", reason="killed")
-    good = {
-        f"alpha/again/2026-09-{n:02}.out": stream_run(r) for n, r in enumerate(noisy(1000, 1, 4), 1)
-    }
+    good = {f"alpha/again/2026-09-{n:02}.out": stream_run(r) for n, r in enumerate(noisy(1000, 1, 4), 1)}
     (told,) = said(lost | good | runs_of("beta", 800, 2))
     assert "6 of its 10 runs gave no result" in told.evidence
 

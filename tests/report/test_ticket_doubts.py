@@ -27,24 +27,24 @@ def still_learning(*losses: float):
     def history(*losses):
         return {"history": [{"epoch": n, "valid_loss": loss} for n, loss in enumerate(losses)]}
 
-    return [*seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1)),
-            *seeds(0.5, names="removed", details=history(*losses))]  # fmt: skip
+    return [
+        *seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1)),
+        *seeds(0.5, names="removed", details=history(*losses)),
+    ]
 
 
 def other_width():
     """Make a model that differs in more than the reshape."""
     other = {"kind": "transformer", "options": {"reshape": "published", "width": 9}}
     return [
-        r.model_copy(update={"parameters": r.parameters | {"model": other}})
-        if r.cell.model == "published" else r
+        r.model_copy(update={"parameters": r.parameters | {"model": other}}) if r.cell.model == "published" else r
         for r in [*seeds(0.8), *seeds(0.7, model="published")]
-    ]  # fmt: skip
+    ]
 
 
 def fixed(removed: float):
     """Make one run a side of what draws nothing."""
-    return [*seeds(0.8, 1, model="tfidf", names="kept"),
-            *seeds(removed, 1, model="tfidf", names="removed")]  # fmt: skip
+    return [*seeds(0.8, 1, model="tfidf", names="kept"), *seeds(removed, 1, model="tfidf", names="removed")]
 
 
 SETS = Sets(
@@ -61,15 +61,18 @@ SETS = Sets(
     three_seeds=lambda: effects(3),
     one_side_lost=lambda: [
         *seeds(0.8, names="kept"),
-        *(classify_record(names="removed", repeat=n, fields=LOST) for n in range(6))],
+        *(classify_record(names="removed", repeat=n, fields=LOST) for n in range(6)),
+    ],
     one_seed_lacks=lambda: [*seeds(0.8, 7, names="kept"), *seeds(0.5, 6, names="removed")],
     one_head=lambda: [
-        *effects(), *seeds(0.6, heads=1, names="kept", spread=0.0),
-        *seeds(0.6, heads=1, names="kept", model="published", spread=0.0)],
+        *effects(),
+        *seeds(0.6, heads=1, names="kept", spread=0.0),
+        *seeds(0.6, heads=1, names="kept", model="published", spread=0.0),
+    ],
     fixed_beside_seeds=lambda: [*seeds(0.7), *seeds(0.8, 1, model="tfidf")],
     fixed=lambda: fixed(0.5),
     fixed_and_near=lambda: fixed(0.79),
-)  # fmt: skip
+)
 
 
 def test_prose(snapshot):
@@ -102,10 +105,15 @@ def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets
 @pytest.mark.parametrize(
     ("doubt", "after", "points"),
     [
-        ("names", "removed", -30), ("names", "pseudonyms", -1), ("heads", None, 10), ("batch", 64, 20),
-        ("view", None, -40), ("vectors", None, 0.2), ("split", None, -20),
+        ("names", "removed", -30),
+        ("names", "pseudonyms", -1),
+        ("heads", None, 10),
+        ("batch", 64, 20),
+        ("view", None, -40),
+        ("vectors", None, 0.2),
+        ("split", None, -20),
     ],
-)  # fmt: skip
+)
 def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
     one = effect("every", doubt, after).summary
     assert one.median == pytest.approx(points / 100, abs=1e-3) and one.spread is Spread.INTERVAL

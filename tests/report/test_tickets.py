@@ -10,14 +10,19 @@ from said_of_records import Made, Sets, context, prose, rows
 
 from transect.analysis.classifiers import difference, selected, sweeps
 from transect.analysis.comparisons import Sureness
+from transect.domain.axes.text import SearchCell
 from transect.report.blocks import Chip
 from transect.report.build import build_report
 from transect.report.making import all_parts, make_section
 from transect.report.sections.doubts import verdict
-from transect.stages.search.cell import SearchCell
 
-FIGURE = {"study": "T 2024", "what": "4 heads", "knob": "heads", "published": 0.385,
-          "measured": {"stage": "classify", "metric": "accuracy", "heads": 4}}  # fmt: skip
+FIGURE = {
+    "study": "T 2024",
+    "what": "4 heads",
+    "knob": "heads",
+    "published": 0.385,
+    "measured": {"stage": "classify", "metric": "accuracy", "heads": 4},
+}
 TFIDF, LARGEST = "TF-IDF with", "the largest class"
 
 
@@ -27,16 +32,17 @@ def two_settings():
 
 
 SETS = Sets(
-    loses=lambda: [
-        *seeds(0.7, bayes=0.9), *seeds(0.8, model="tfidf", bayes=0.9), *seeds(0.4, model="majority")],
+    loses=lambda: [*seeds(0.7, bayes=0.9), *seeds(0.8, model="tfidf", bayes=0.9), *seeds(0.4, model="majority")],
     two_settings=lambda: [*two_settings(), *seeds(0.5, model="tfidf")],
     two_rivals=lambda: [
-        *seeds(0.7, valid=0.7), *seeds(0.8, model="tfidf", valid=0.6),
-        *seeds(0.75, model="majority", valid=0.9)],
+        *seeds(0.7, valid=0.7),
+        *seeds(0.8, model="tfidf", valid=0.6),
+        *seeds(0.75, model="majority", valid=0.9),
+    ],
     knobs=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
     texts=text_records,
     reasons=lambda: [*effects(), *text_records()],
-)  # fmt: skip
+)
 
 
 def unpublished():
@@ -57,8 +63,10 @@ def test_prose(snapshot):
         "doubt-view",
         "doubt-split",
     )
-    sections = {f"section {key}": Made(key, *SETS[name]).prose
-                for key, name in (("tickets", "texts"), ("classifiers", "loses"), ("knobs", "knobs"), ("doubts", "reasons"))}  # fmt: skip
+    sections = {
+        f"section {key}": Made(key, *SETS[name]).prose
+        for key, name in (("tickets", "texts"), ("classifiers", "loses"), ("knobs", "knobs"), ("doubts", "reasons"))
+    }
     notes = {"notes": [row["Note"] for row in rows(unpublished().tables[0])]}
     assert prose(SETS, *kinds) | sections | notes == snapshot
 
@@ -104,9 +112,7 @@ def test_of_several_rivals_validation_chooses_not_the_test():
 
 
 def test_a_sweep_holds_all_else_equal():
-    groups = context(*seeds(0.6, heads=1), *seeds(0.7, heads=4), *seeds(0.5, heads=4, layers=2)).of(
-        "classify"
-    )
+    groups = context(*seeds(0.6, heads=1), *seeds(0.7, heads=4), *seeds(0.5, heads=4, layers=2)).of("classify")
     found = {sweep.axis: sweep for sweep in sweeps(groups)}
     assert [g.cell.heads for g in found["heads"].groups] == [1, 4]
     assert found["heads"].effects[4].shown and found["heads"].effects[4].firm
@@ -116,8 +122,11 @@ def test_a_sweep_holds_all_else_equal():
 def test_knobs_are_told_the_strongest_first():
     found = SETS.only("knobs", "knobs")
     assert found.scope == "whole conversation, transformer"
-    told = {sweep.axis: effect for sweep in sweeps(context(*SETS["knobs"]).of("classify"))
-            for effect in sweep.effects.values()}  # fmt: skip
+    told = {
+        sweep.axis: effect
+        for sweep in sweeps(context(*SETS["knobs"]).of("classify"))
+        for effect in sweep.effects.values()
+    }
     assert told["layers"].summary.median == pytest.approx(0.2, abs=1e-3)
     assert told["heads"].summary.median == pytest.approx(0.003, abs=1e-3)
     assert found.claim.index("layers 1 → 2 +20.") < found.claim.index("heads 1 → 4 +0.")
@@ -158,8 +167,9 @@ def test_tickets_that_could_not_be_read_are_counted_by_cause():
     counts = [int(word) for word in made.lead.partition(". ")[0].split() if word.isdigit()]
     assert counts == [2480, 2, 4]
     assert [(row["Cause"], row["Tickets"]) for row in made.table("Rejected")] == [
-        ("broken-json", "1"), ("no-text", "3"),
-    ]  # fmt: skip
+        ("broken-json", "1"),
+        ("no-text", "3"),
+    ]
     assert made.table("Sources")[0][""] == "synthetic"
     assert "6 longer" in made.chart("dialogues (synthetic), whole").note
     rejected = SETS.only("tickets-rejected", "texts")
@@ -181,22 +191,29 @@ def test_reasons_come_from_the_cells_before(kind, numbers):
 
 
 def test_a_search_lists_its_last_rung_first_and_where_each_place_came_from():
-    cells = [SearchCell(corpus="places", search="placement", kind="transformer", rung=rung, place=place)
-             for rung, place in ((0, 0), (0, 1), (1, 0))]  # fmt: skip
+    cells = [
+        SearchCell(corpus="places", search="placement", kind="transformer", rung=rung, place=place)
+        for rung, place in ((0, 0), (0, 1), (1, 0))
+    ]
     records = [
-        make_record(cell, {"valid_accuracy": 0.5 + 0.1 * n}, details={
-            "point": {"learning_rate": 0.01, "batch": 8}, "from": cells[1].id if cell.rung else None,
-            "history": [{"epoch": 1}]})
+        make_record(
+            cell,
+            {"valid_accuracy": 0.5 + 0.1 * n},
+            details={
+                "point": {"learning_rate": 0.01, "batch": 8},
+                "from": cells[1].id if cell.rung else None,
+                "history": [{"epoch": 1}],
+            },
+        )
         for n, cell in enumerate(cells)
-    ]  # fmt: skip
+    ]
     table = rows(Made("searches", *records).tables[0])
     assert [(row["Rung"], row["Place"], row["from"]) for row in table] == [
-        ("1", "0", "place1"), ("0", "0", "None"), ("0", "1", "None"),
-    ]  # fmt: skip
-    assert (
-        table[0]["Point"].split(", ") == ["learning rate 0.01", "batch 8"]
-        and table[0]["Validation"] == "70.0 %"
-    )
+        ("1", "0", "place1"),
+        ("0", "0", "None"),
+        ("0", "1", "None"),
+    ]
+    assert table[0]["Point"].split(", ") == ["learning rate 0.01", "batch 8"] and table[0]["Validation"] == "70.0 %"
 
 
 def test_a_whole_report_can_be_made_of_it(tmp_path):
@@ -211,14 +228,10 @@ def test_a_whole_report_can_be_made_of_it(tmp_path):
 
 
 def test_a_difference_of_what_is_drawn_once_is_marked_as_not_firm():
-    records = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, vectors="all"),
-               *seeds(0.6, tickets=9000, heads=4)]  # fmt: skip
+    records = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, vectors="all"), *seeds(0.6, tickets=9000, heads=4)]
     table = Made("knobs", *records).tables[-1]
     chips = {row[0]: chip for row in table.rows for chip in row if isinstance(chip, Chip)}
-    assert {knob: chip.tone for knob, chip in chips.items()} == {
-        "vectors": "plain",
-        "heads": "good",
-    }
+    assert {knob: chip.tone for knob, chip in chips.items()} == {"vectors": "plain", "heads": "good"}
 
 
 def test_what_draws_nothing_is_not_said_to_lack_seeds():

@@ -13,27 +13,19 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Status
 from transect.report.formats import Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import (
-    EXPORTS,
-    EXPORTS_LOCK,
-    noted_exports,
-    older_exports,
-    put,
-    write_formats,
-)
+from transect.report.writing import EXPORTS, EXPORTS_LOCK, noted_exports, older_exports, put, write_formats
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in (EXPORTS, EXPORTS_LOCK)
-    }  # fmt: skip
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in (EXPORTS, EXPORTS_LOCK)
+    }
 
 
 def write(folder: Path, state: str = "s", place: str = "mine/", **files: str) -> object:
-    contents = Contents(
-        files={name.replace("__", "/"): text.encode() for name, text in files.items()}
-    )
+    contents = Contents(files={name.replace("__", "/"): text.encode() for name, text in files.items()})
     return put(folder, "mine", place, contents, state=state)
 
 
@@ -84,9 +76,7 @@ def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "outside").read_text() == "not ours"
 
 
-def test_an_export_that_was_ended_half_way_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_that_was_ended_half_way_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, a="1", b="1")
     from transect.report import writing
 
@@ -105,15 +95,13 @@ def test_an_export_that_was_ended_half_way_goes_on(
     assert files_of(tmp_path) == {"mine/a": b"3", "mine/b": b"3"}
 
 
-def test_of_two_exports_at_once_neither_forgets_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_exports_at_once_neither_forgets_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transect.report import writing
 
     real = writing.write_atomic
     other = threading.Thread(
-        target=put, args=(tmp_path, "other", "theirs/", Contents(files={"b": b"2"})), kwargs={"state": "s"},
-    )  # fmt: skip
+        target=put, args=(tmp_path, "other", "theirs/", Contents(files={"b": b"2"})), kwargs={"state": "s"}
+    )
 
     def begins_the_other(path: Path, data: bytes | str) -> None:
         real(path, data)
@@ -128,9 +116,7 @@ def test_of_two_exports_at_once_neither_forgets_the_other(
     assert files_of(tmp_path) == {"mine/a": b"1", "theirs/b": b"2"}
 
 
-@pytest.mark.parametrize(
-    "damage", ["", "[]", "{", '{"mine": 3}', '{"mine": {"state": "", "files": {"../x": ["1"]}}}']
-)
+@pytest.mark.parametrize("damage", ["", "[]", "{", '{"mine": 3}', '{"mine": {"state": "", "files": {"../x": ["1"]}}}'])
 def test_a_damaged_list_removes_nothing(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "study"
     (tmp_path / "x").write_text("outside")
@@ -158,9 +144,7 @@ def made_of(folder: Path, repeats: int) -> Made:
 def test_exports_of_older_records_are_named_until_they_are_made_again(tmp_path: Path) -> None:
     first = made_of(tmp_path, 1)
     told = write_formats(first, tmp_path, ["markdown", "mlperf-logs"])
-    assert [one.format for one in told] == ["figures", "markdown", "mlperf-logs"], (
-        "markdown needs the figures"
-    )
+    assert [one.format for one in told] == ["figures", "markdown", "mlperf-logs"], "markdown needs the figures"
     assert older_exports(first, tmp_path) == []
     assert any("no quality" in sentence for sentence in told[2].left_out)
     second = made_of(tmp_path, 2)
@@ -177,9 +161,7 @@ def test_an_unknown_format_is_named_with_the_nearest(tmp_path: Path) -> None:
 
 def test_a_study_without_any_record_can_be_written(tmp_path: Path) -> None:
     made = make_all(tmp_path / "none", title="x")
-    told = write_formats(
-        made, tmp_path / "none", ["markdown", "latex-tables", "json", "mlperf-logs", "deep500"]
-    )
+    told = write_formats(made, tmp_path / "none", ["markdown", "latex-tables", "json", "mlperf-logs", "deep500"])
     assert {one.format for one in told} >= {"markdown", "latex-tables", "json"}
     assert json.loads((tmp_path / "none/report.json").read_text())["summary"]["counts"]["ok"] == 0
 

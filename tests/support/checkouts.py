@@ -16,8 +16,6 @@ import psutil
 
 from engine import Engine
 
-__all__ = ["ROOT", "Checkout", "Place", "edited", "environment_python"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -15,11 +15,6 @@ from typing import Any
 from checkouts import ROOT, Checkout
 from clusters import BOUND_S, VirtualCluster, eventually
 
-__all__ = [
-    "PLUGINS", "WAITING", "ClusterCheckout", "ClusterRun", "causes", "cell_of", "config", "job_of",
-    "nothing_left", "start", "tells", "waits_made",
-]  # fmt: skip
-
 PLUGINS = ROOT / "tests" / "plugins"
 # Several cells wait in one block, one after another: each meets another fault.
 WAITING = """
@@ -38,9 +33,7 @@ _ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_ME
 class ClusterRun:
     """One call of Snakemake in the background."""
 
-    def __init__(
-        self, checkout: ClusterCheckout, arguments: tuple[str, ...], node: str | None = None
-    ) -> None:
+    def __init__(self, checkout: ClusterCheckout, arguments: tuple[str, ...], node: str | None = None) -> None:
         number = len(list(checkout.folder.glob("snakemake-*.log")))
         self.log = checkout.folder / f"snakemake-{number}.log"
         self._stream = self.log.open("w")
@@ -194,9 +187,7 @@ def config(name: str, **more: str) -> tuple[str, ...]:
     return ("--config", f"study={name}.yaml", "system=virtual-cluster", *extra)
 
 
-def start(
-    checkout: ClusterCheckout, name: str, text: str = WAITING, **values: object
-) -> ClusterRun:
+def start(checkout: ClusterCheckout, name: str, text: str = WAITING, **values: object) -> ClusterRun:
     """Start a study in the background; `values` are those of its text."""
     checkout.study(text.format(**{"name": name, "seconds": 300} | values), f"{name}.yaml")
     return checkout.start(*config(name))

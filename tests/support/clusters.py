@@ -16,17 +16,6 @@ from typing import Any
 
 from checkouts import ROOT
 
-__all__ = [
-    "BOUND_S",
-    "GIVEN_UP",
-    "SCRIPT",
-    "SYSTEM_PYTHON",
-    "VirtualCluster",
-    "eventually",
-    "virtual_cluster",
-    "why_not",
-]
-
 SCRIPT = ROOT / "scripts" / "virtual-cluster"
 # Not the python of this test run: the script promises to need the system's only.
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
@@ -50,8 +39,7 @@ def why_not(*, accounting: bool = False) -> str:
 
 # What Slurm's programs say of a controller that restarts, or is too busy to answer.
 _NO_ANSWER = re.compile(
-    r"contact|connect|timed out|refused|reset|Zero Bytes|Unexpected message|communication|munge",
-    re.IGNORECASE,
+    r"contact|connect|timed out|refused|reset|Zero Bytes|Unexpected message|communication|munge", re.IGNORECASE
 )
 
 # Far beyond what anything here takes beside busy neighbours: a bound for what never comes.
@@ -77,9 +65,7 @@ def eventually(condition: Callable[[], bool], *, what: str) -> None:
 def virtual_cluster(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the script itself; options are those of `subprocess.run`."""
     options = {"stdin": subprocess.DEVNULL, "timeout": BOUND_S} | options
-    return subprocess.run(
-        [SYSTEM_PYTHON, str(SCRIPT), *argv], capture_output=True, text=True, **options
-    )
+    return subprocess.run([SYSTEM_PYTHON, str(SCRIPT), *argv], capture_output=True, text=True, **options)
 
 
 class VirtualCluster:
@@ -111,9 +97,7 @@ class VirtualCluster:
     def __exit__(self, *_: object) -> None:
         self.down()
 
-    def command(
-        self, *argv: str, check: bool = True, timeout: float = BOUND_S
-    ) -> subprocess.CompletedProcess[str]:
+    def command(self, *argv: str, check: bool = True, timeout: float = BOUND_S) -> subprocess.CompletedProcess[str]:
         """Run a command of the script on this cluster."""
         command, *rest = argv
         done = virtual_cluster(command, "--name", self.name, *rest, timeout=timeout)
@@ -161,23 +145,14 @@ class VirtualCluster:
     def shell(self, *argv: str, node: str | None = None) -> list[str]:
         """Return the argv that runs a command on the login node or on a compute node."""
         where = ["--node", node] if node else []
-        return [
-            SYSTEM_PYTHON, str(SCRIPT), "shell", "--name", self.name, *where, "--", *argv,
-        ]  # fmt: skip
+        return [SYSTEM_PYTHON, str(SCRIPT), "shell", "--name", self.name, *where, "--", *argv]
 
     def run(
-        self,
-        *argv: str,
-        timeout: float = BOUND_S,
-        check: bool = True,
-        node: str | None = None,
-        **options: Any,
+        self, *argv: str, timeout: float = BOUND_S, check: bool = True, node: str | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the login node; further options are those of `subprocess.run`."""
         options = {"stdin": subprocess.DEVNULL} | options
-        done = subprocess.run(
-            self.shell(*argv, node=node), capture_output=True, text=True, timeout=timeout, **options
-        )
+        done = subprocess.run(self.shell(*argv, node=node), capture_output=True, text=True, timeout=timeout, **options)
         if check:
             assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done
@@ -237,16 +212,19 @@ class VirtualCluster:
         Keys: id, name, state (such as RUNNING), partition, nodes, reason, comment, restarts, folder.
         """
         columns = {
-            "id": "JobID", "name": "Name", "state": "State", "partition": "Partition",
-            "nodes": "NodeList", "reason": "Reason", "comment": "Comment",
-            "restarts": "RestartCnt", "folder": "WorkDir",
-        }  # fmt: skip
+            "id": "JobID",
+            "name": "Name",
+            "state": "State",
+            "partition": "Partition",
+            "nodes": "NodeList",
+            "reason": "Reason",
+            "comment": "Comment",
+            "restarts": "RestartCnt",
+            "folder": "WorkDir",
+        }
         layout = ",".join(f"{column}:256" for column in columns.values())
         said = self.ask("squeue", "-h", "-t", "all", "-O", layout)
         return [
-            {
-                key: line[256 * place : 256 * (place + 1)].strip()
-                for place, key in enumerate(columns)
-            }
+            {key: line[256 * place : 256 * (place + 1)].strip() for place, key in enumerate(columns)}
             for line in said.splitlines()
         ]

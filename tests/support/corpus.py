@@ -15,8 +15,6 @@ from checkouts import ROOT
 from transect.hpc.base import PARSERS, UNKNOWN, Run
 from transect.hpc.ingest import ingest
 
-__all__ = ["CORPORA", "Score", "benchmarks", "score"]
-
 
 def _corpora() -> list[Path]:
     """Return the folders that TRANSECT_CORPUS names (parted as PATH is), else those beside the project."""

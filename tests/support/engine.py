@@ -24,8 +24,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["Engine"]
-
 _PROFILE = Path(__file__).resolve().parents[2] / "profiles" / "local" / "config.yaml"
 _PACKAGES = ("cli", "domain", "engine", "launch", "planning", "report")
 
@@ -47,10 +45,13 @@ class Engine:
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch, "out"), Path(scratch, "err")
             call = {
-                "kind": kind, "arguments": arguments, "folder": str(folder),
+                "kind": kind,
+                "arguments": arguments,
+                "folder": str(folder),
                 "environment": {**environment, "PYTHONPATH": str(self._source)},
-                "out": str(out), "err": str(err),
-            }  # fmt: skip
+                "out": str(out),
+                "err": str(err),
+            }
             assert server.stdin is not None and server.stdout is not None
             answer = ""
             try:
@@ -69,9 +70,13 @@ class Engine:
     def _started(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
         if self._server is None:
             self._server = subprocess.Popen(
-                [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                env={**environment, "PYTHONPATH": str(self._source)}, start_new_session=True,
-            )  # fmt: skip
+                [sys.executable, __file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**environment, "PYTHONPATH": str(self._source)},
+                start_new_session=True,
+            )
             weakref.finalize(self, _end, self._server)
         return self._server
 
@@ -189,9 +194,7 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
     """
     from transect.engine.workflow import open_flow
 
-    flow = open_flow(
-        {"study": "quick", "system": "laptop", "results": "results", "strict": False} | config
-    )
+    flow = open_flow({"study": "quick", "system": "laptop", "results": "results", "strict": False} | config)
     if not summary:
         flow.targets(SimpleNamespace(dryrun=dry, executor_plugin="local", touch=False))
     jobs = _jobs(flow, report=report, told=summary)
@@ -231,39 +234,64 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
     found = []
     for name in flow._facts.environments:
         stamp = f"{flow.results}/environments/{name}.json"
-        found.append(SimpleNamespace(
-            outputs=[stamp], inputs=[], waits=[], state=(stamp, "lock_hash", flow.lock_hash(name)),
-            command=lambda _, name=name, stamp=stamp: (
-                "transect.engine.build_environment", "--name", name,
-                f"--results={flow.results}", f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}",
-            ),
-        ))  # fmt: skip
+        found.append(
+            SimpleNamespace(
+                outputs=[stamp],
+                inputs=[],
+                waits=[],
+                state=(stamp, "lock_hash", flow.lock_hash(name)),
+                command=lambda _, name=name, stamp=stamp: (
+                    "transect.engine.build_environment",
+                    "--name",
+                    name,
+                    f"--results={flow.results}",
+                    f"--system={flow.system_file}",
+                    "--lock",
+                    flow.lock_hash(name),
+                    f"--out={stamp}",
+                ),
+            )
+        )
     for rule, block in blocks:
         stamp = flow.pattern(rule).format(block=block)
-        found.append(SimpleNamespace(
-            outputs=[stamp], inputs=flow.inputs(rule, block), waits=flow.waits(rule, block),
-            state=(stamp, "state", flow.state(rule, block)),
-            command=lambda attempt, rule=rule, block=block, stamp=stamp: (
-                "transect.engine.run_block", f"--results={flow.results}",
-                f"--block={flow.folder}/specs/{rule}/{block}.json", f"--attempt={attempt}",
-                f"--state={flow.state(rule, block)}", f"--stamp={stamp}",
-            ),
-        ))  # fmt: skip
+        found.append(
+            SimpleNamespace(
+                outputs=[stamp],
+                inputs=flow.inputs(rule, block),
+                waits=flow.waits(rule, block),
+                state=(stamp, "state", flow.state(rule, block)),
+                command=lambda attempt, rule=rule, block=block, stamp=stamp: (
+                    "transect.engine.run_block",
+                    f"--results={flow.results}",
+                    f"--block={flow.folder}/specs/{rule}/{block}.json",
+                    f"--attempt={attempt}",
+                    f"--state={flow.state(rule, block)}",
+                    f"--stamp={stamp}",
+                ),
+            )
+        )
     if not report:
         return _needed(_sorted(found), told)
     made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
-    found.append(SimpleNamespace(
-        outputs=made, inputs=flow.stamps(), waits=[],
-        state=(f"{flow.folder}/specs/flow.json", "report_state", flow.report_state()),
-        command=lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"),
-    ))  # fmt: skip
+    found.append(
+        SimpleNamespace(
+            outputs=made,
+            inputs=flow.stamps(),
+            waits=[],
+            state=(f"{flow.folder}/specs/flow.json", "report_state", flow.report_state()),
+            command=lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"),
+        )
+    )
     if flow.strict:
-        found.append(SimpleNamespace(
-            outputs=[f"{flow.folder}/strict.ok"], inputs=made[2:], waits=[], state=None,
-            command=lambda _: (
-                "transect.engine.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"
-            ),
-        ))  # fmt: skip
+        found.append(
+            SimpleNamespace(
+                outputs=[f"{flow.folder}/strict.ok"],
+                inputs=made[2:],
+                waits=[],
+                state=None,
+                command=lambda _: ("transect.engine.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"),
+            )
+        )
     return _needed(_sorted(found), told)
 
 

@@ -13,35 +13,40 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status, write_record
 
-__all__ = [
-    "bare_record", "bench_cell", "infer_cell", "make_record", "plan_study", "provenance", "train_cell",
-    "write_records",
-]  # fmt: skip
-
 
 def train_cell(framework: str = "numpy", repeat: int = 0, **axes: Any) -> Cell:
     """Return a training cell: one rank of `iris-mlp`, unless other axes are given."""
-    return Cell.of(**{
-        "stage": "train", "workload": "iris-mlp", "framework": framework, "strategy": "single",
-        "batch": 16, "repeat": repeat, **axes,
-    })  # fmt: skip
+    return Cell.of(
+        **{
+            "stage": "train",
+            "workload": "iris-mlp",
+            "framework": framework,
+            "strategy": "single",
+            "batch": 16,
+            "repeat": repeat,
+            **axes,
+        }
+    )
 
 
 def infer_cell(runtime: str = "python", repeat: int = 0, **axes: Any) -> Cell:
     """Return a cell that serves one row of `iris-mlp` on a processor, unless other axes are given."""
-    return Cell.of(**{
-        "stage": "infer", "workload": "iris-mlp", "runtime": runtime, "provider": "cpu", "batch": 1,
-        "repeat": repeat, **axes,
-    })  # fmt: skip
-
-
-def bench_cell(
-    benchmark: str, options: Mapping[str, Any] | tuple[tuple[str, Any], ...] = (), **axes: Any
-) -> Cell:
-    """Return a cell of a benchmark; its options may be a mapping."""
     return Cell.of(
-        stage="bench", benchmark=benchmark, options=tuple(sorted(dict(options).items())), **axes
+        **{
+            "stage": "infer",
+            "workload": "iris-mlp",
+            "runtime": runtime,
+            "provider": "cpu",
+            "batch": 1,
+            "repeat": repeat,
+            **axes,
+        }
     )
+
+
+def bench_cell(benchmark: str, options: Mapping[str, Any] | tuple[tuple[str, Any], ...] = (), **axes: Any) -> Cell:
+    """Return a cell of a benchmark; its options may be a mapping."""
+    return Cell.of(stage="bench", benchmark=benchmark, options=tuple(sorted(dict(options).items())), **axes)
 
 
 def make_record(
@@ -56,13 +61,15 @@ def make_record(
     if not isinstance(metrics, list):
         metrics = [MetricValue.of(name, value) for name, value in (metrics or {}).items()]
     defaults = {
-        "study": "synthetic", "fingerprint": "synthetic", "started": "2026-01-01T00:00:00Z",
-        "ended": "2026-01-01T00:00:10Z", "provenance": provenance(),
-    }  # fmt: skip
+        "study": "synthetic",
+        "fingerprint": "synthetic",
+        "started": "2026-01-01T00:00:00Z",
+        "ended": "2026-01-01T00:00:10Z",
+        "provenance": provenance(),
+    }
     return Record(
-        stage=cell.stage, cell=cell, cell_id=cell.id, status=status, cause=cause, metrics=metrics,
-        **defaults | fields,
-    )  # fmt: skip
+        stage=cell.stage, cell=cell, cell_id=cell.id, status=status, cause=cause, metrics=metrics, **defaults | fields
+    )
 
 
 # What says nothing of its machine.
@@ -72,16 +79,27 @@ bare_record = functools.partial(make_record, provenance={})
 def provenance(environment: str = "driver", **changes: Any) -> dict[str, Any]:
     """Return where a record was made: a machine that does not exist."""
     return {
-        "host": "synthetic-node-1", "cpu_model": "Synthetic CPU 2.0 GHz", "sockets": 1, "cores": 4,
-        "numa_nodes": 1, "memory_bytes": 16 * 2**30, "kernel": "6.1.0-synthetic",
-        "cgroup": {"cpu_max": "400000 100000"}, "gpus": [], "mpi": "Open MPI 5.0.0",
+        "host": "synthetic-node-1",
+        "cpu_model": "Synthetic CPU 2.0 GHz",
+        "sockets": 1,
+        "cores": 4,
+        "numa_nodes": 1,
+        "memory_bytes": 16 * 2**30,
+        "kernel": "6.1.0-synthetic",
+        "cgroup": {"cpu_max": "400000 100000"},
+        "gpus": [],
+        "mpi": "Open MPI 5.0.0",
         "libraries": {"numpy": "2.1.0"},
         "environment": {"name": environment, "lock_hash": f"{environment}-0123abcd"},
-        "git": {"commit": "0" * 40, "dirty": False}, "slurm": {},
-        "load_before": [0.1, 0.1, 0.1], "load_after": [3.9, 2.0, 1.0],
-        "foreign_before": [], "foreign_after": [], "variables": {"OMP_NUM_THREADS": "1"},
+        "git": {"commit": "0" * 40, "dirty": False},
+        "slurm": {},
+        "load_before": [0.1, 0.1, 0.1],
+        "load_after": [3.9, 2.0, 1.0],
+        "foreign_before": [],
+        "foreign_after": [],
+        "variables": {"OMP_NUM_THREADS": "1"},
         **changes,
-    }  # fmt: skip
+    }
 
 
 def write_records(results: Path, *records: Record) -> Path:
@@ -91,9 +109,7 @@ def write_records(results: Path, *records: Record) -> Path:
     return results
 
 
-def plan_study(
-    folder: Path, study: str, *, name: str = "study.yaml", system: str = "laptop"
-) -> Any:
+def plan_study(folder: Path, study: str, *, name: str = "study.yaml", system: str = "laptop") -> Any:
     """Write a study's text into a folder and plan it; `system` is a name, or the text of a file of its own."""
     from transect.planning.plan import make_plan
     from transect.planning.study import find_system

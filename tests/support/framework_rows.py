@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from thirds import THIRD
 
-__all__ = ["ENVIRONMENTS", "EVERY", "ON_NODES", "ON_ONE_MACHINE", "ROWS", "SKIPPED"]
-
-FRAMEWORKS = (
-    "numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2",
-    "mxnet",
-)  # fmt: skip
+FRAMEWORKS = ("numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2", "mxnet")
 SINGLE = [(name, "single") for name in FRAMEWORKS]
 ROWS = [
     *((name, strategy) for name in FRAMEWORKS for strategy in ("mpi-allreduce", "mpi-sendrecv")),
@@ -21,17 +16,12 @@ ROWS = [
     *(("mxnet", name) for name in ("kvstore-dist-sync", "horovod-gloo", "horovod-mpi")),
 ]
 # A third a day: on nodes besides those of numpy and torch, on one machine besides two that a test compares.
-ON_NODES = [
-    row for number, row in enumerate(ROWS) if row[0] in ("numpy", "torch") or number % 3 == THIRD
-]
+ON_NODES = [row for number, row in enumerate(ROWS) if row[0] in ("numpy", "torch") or number % 3 == THIRD]
 COMPARED = {("torch", "single"), ("torch", "ddp-gloo")}
 EVERY = SINGLE + ROWS
 ON_ONE_MACHINE = [row for number, row in enumerate(EVERY) if row in COMPARED or number % 3 == THIRD]
 # What they run in.
-ENVIRONMENTS = (
-    "torch", "tensorflow", "keras-jax", "mxnet",
-    "horovod-torch", "horovod-tensorflow", "horovod-mxnet",
-)  # fmt: skip
+ENVIRONMENTS = ("torch", "tensorflow", "keras-jax", "mxnet", "horovod-torch", "horovod-tensorflow", "horovod-mxnet")
 # What no wheel of this machine can do, with the reason that the record has to give.
 SKIPPED = {
     ("torch", "ddp-nccl"): "nccl works between GPUs",

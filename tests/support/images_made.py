@@ -43,21 +43,9 @@ class Images:
 
     def build(self, name: str, out: Path) -> subprocess.Popen[str]:
         """Start the rule's command for an environment."""
-        command = [
-            sys.executable,
-            "-m",
-            "transect.engine.build_environment",
-            "--name",
-            name,
-            "--out",
-            str(out),
-        ]
+        command = [sys.executable, "-m", "transect.engine.build_environment", "--name", name, "--out", str(out)]
         return subprocess.Popen(
-            command,
-            env=os.environ | self.variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            command, env=os.environ | self.variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
     def built(self, name: str, out: Path) -> dict[str, Any]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from clusters import VirtualCluster, eventually
 
-__all__ = ["answers", "reaches"]
-
-# Sends bytes, or bounces messages, between two nodes over TCP.
 PROBE = """
 import socket, sys, time
 role, address = sys.argv[1:3]
@@ -77,9 +74,7 @@ def reaches(cluster: VirtualCluster, link: str, amount: int, low: float, high: f
     eventually(look, what=f"{low:g} bit/s over {link}")
 
 
-def answers(
-    cluster: VirtualCluster, link: str, amount: int, low: float, high: float, size: int = 1
-) -> None:
+def answers(cluster: VirtualCluster, link: str, amount: int, low: float, high: float, size: int = 1) -> None:
     """Check that no message comes back before `low` s, and one before `high`."""
 
     def look() -> bool:

@@ -23,11 +23,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROWS = 50
 SEED = 20261120
 # Who has a session for inference alone: ONNX Runtime training has none.
-SERVING = [
-    name
-    for name in RUNTIMES
-    if RUNTIMES.get(name).uses_exporter and not name.startswith("ort-training")
-]
+SERVING = [name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter and not name.startswith("ort-training")]
 
 
 def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
@@ -63,9 +59,7 @@ def run_infer(out: Path, spec: dict[str, Any], *more: str) -> Any:
     """Run an infer cell, whose runner has the threads that it is told; return (exit code, result, stderr)."""
     command = [sys.executable, *_arguments("transect.runtimes.infer", out, spec, more)]
     variables = os.environ | {"PYTHONPATH": str(SOURCE)}
-    return _result(
-        subprocess.run(command, env=variables, capture_output=True, text=True, check=False), out
-    )
+    return _result(subprocess.run(command, env=variables, capture_output=True, text=True, check=False), out)
 
 
 def _arguments(module: str, out: Path, spec: dict[str, Any], more: tuple[str, ...]) -> list[str]:
@@ -111,20 +105,10 @@ def infer(
     **axes: Any,
 ) -> Any:
     """Run an infer cell into `folder/out` on the export in `folder/exporter`."""
-    cell = {
-        "stage": "infer",
-        "workload": "digits-cnn",
-        "runtime": "python",
-        "provider": "cpu",
-        "batch": 16,
-    }
+    cell = {"stage": "infer", "workload": "digits-cnn", "runtime": "python", "provider": "cpu", "batch": 16}
     cell |= axes
     given = options or session_options("equal", int(cell.get("threads", 1)), "cpu", {})
-    spec = {
-        "cell": cell,
-        "options": given,
-        "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05},
-    }
+    spec = {"cell": cell, "options": given, "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}}
     paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
     return run_infer(folder / out, spec, *paths, "--python", python, "--wrap", json.dumps(wrap))
 

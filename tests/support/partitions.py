@@ -11,33 +11,38 @@ from transect.planner.costs import LayerCosts
 from transect.planner.problem import Link, Problem, Solution
 from transect.planner.reasons import least_memory
 
-__all__ = ["by_trying", "random_layers", "random_problem"]
-
 
 def random_layers(generator: np.random.Generator, count: int) -> tuple[LayerCosts, ...]:
     """Layers of about 3 s, 1 MB of weights, 1 MB kept and 1 MB passed on, spread over two decades."""
     sizes = generator.lognormal(0, 1, (count, 5))
     return tuple(
         LayerCosts(
-            name=str(index), forward_s=float(a), backward_s=float(2 * a), weight_bytes=int(1e6 * w),
-            kept_bytes=int(1e6 * k), out_bytes=int(1e6 * o), update_s=float(u / 3),
+            name=str(index),
+            forward_s=float(a),
+            backward_s=float(2 * a),
+            weight_bytes=int(1e6 * w),
+            kept_bytes=int(1e6 * k),
+            out_bytes=int(1e6 * o),
+            update_s=float(u / 3),
         )
         for index, (a, w, k, o, u) in enumerate(sizes)
-    )  # fmt: skip
+    )
 
 
-def random_problem(
-    generator: np.random.Generator, count: int, devices: int, *, spread: bool = False
-) -> Problem:
+def random_problem(generator: np.random.Generator, count: int, devices: int, *, spread: bool = False) -> Problem:
     """Anything from homogeneous and free to slow devices, slow links and memory that one in six lacks."""
     links = [Link(*generator.uniform(0, [0.1, 5e-7])) for _ in range(devices - 1)]
     problem = Problem(
-        layers=random_layers(generator, count), devices=devices, spread=spread,
+        layers=random_layers(generator, count),
+        devices=devices,
+        spread=spread,
         micro_batches=int(generator.integers(1, 17)),
         schedule="gpipe" if generator.random() < 0.5 else "1f1b",
-        link=tuple(links), replicas=int(generator.integers(1, 4)), replica_link=Link(0.01, 1e-7),
+        link=tuple(links),
+        replicas=int(generator.integers(1, 4)),
+        replica_link=Link(0.01, 1e-7),
         speeds=tuple(generator.uniform(0.5, 1, devices)) if generator.random() < 0.5 else (),
-    )  # fmt: skip
+    )
     least = least_memory(problem)
     if not np.isfinite(least) or generator.random() < 0.2:
         return problem
@@ -55,10 +60,7 @@ def by_trying(problem: Problem) -> Solution | None:
                     continue
                 found = problem.solution([*zip(ends, ends[1:], ranks, strict=False)], "trying")
                 limits = iter(problem.memories)
-                fits = all(
-                    stage.memory_bytes <= min(itertools.islice(limits, stage.devices))
-                    for stage in found.stages
-                )
+                fits = all(stage.memory_bytes <= min(itertools.islice(limits, stage.devices)) for stage in found.stages)
                 if fits and (best is None or found.step_s < best.step_s):
                     best = found
     return best

@@ -14,10 +14,6 @@ from factories import make_record, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Record
 
-__all__ = [
-    "FRAMEWORKS", "START", "noisy", "rates", "run_record", "stream_run", "write_logs", "write_planned", "write_run",
-]  # fmt: skip
-
 FRAMEWORKS = ("numpy", "torch", "keras", "tensorflow", "mxnet", "jax")
 START = datetime(2026, 3, 1, 4, 0, tzinfo=UTC)
 
@@ -36,29 +32,43 @@ def rates(seed: int, **factors: float) -> dict[str, list[float]]:
 
 
 def run_record(
-    cell: Cell, metrics: Mapping[str, float], *, at: datetime = START, commit: str = "0" * 40,
-    host: str = "node-1", **fields: Any,
-) -> Record:  # fmt: skip
+    cell: Cell,
+    metrics: Mapping[str, float],
+    *,
+    at: datetime = START,
+    commit: str = "0" * 40,
+    host: str = "node-1",
+    **fields: Any,
+) -> Record:
     """Return a record of a cell."""
     usual = {
-        "study": "made-up", "fingerprint": "made-up",
-        "started": at.isoformat(), "ended": (at + timedelta(seconds=9)).isoformat(),
+        "study": "made-up",
+        "fingerprint": "made-up",
+        "started": at.isoformat(),
+        "ended": (at + timedelta(seconds=9)).isoformat(),
         "parameters": {"learning_rate": 0.1, "epochs": 3},
         "details": {"global_batch": 16, "disturbed": False},
         "provenance": {
-            "host": host, "cpu_model": "Made-up CPU", "cores": 4, "memory_bytes": 16 * 2**30,
+            "host": host,
+            "cpu_model": "Made-up CPU",
+            "cores": 4,
+            "memory_bytes": 16 * 2**30,
             "git": {"commit": commit, "dirty": False},
             "environment": {"name": cell.get("framework"), "lock_hash": "0123abcd"},
             "libraries": {"numpy": "2.1.0"},
         },
-    }  # fmt: skip
+    }
     return make_record(cell, metrics, **usual | fields)
 
 
 def write_run(
-    folder: Path, rates: Mapping[str, Sequence[float]], *, day: int = 0,
-    accuracy: Mapping[str, Sequence[float]] | None = None, **how: Any,
-) -> Path:  # fmt: skip
+    folder: Path,
+    rates: Mapping[str, Sequence[float]],
+    *,
+    day: int = 0,
+    accuracy: Mapping[str, Sequence[float]] | None = None,
+    **how: Any,
+) -> Path:
     """Write a run: each framework's rates by repeat, on a day; `how` is that of `run_record`. Return `folder`."""
     place = 0
     for framework, values in rates.items():
@@ -74,10 +84,7 @@ def write_run(
 
 def write_planned(folder: Path, cells: Sequence[Cell], fingerprint: str = "made-up") -> None:
     """Write the plan of a run with these cells."""
-    facts = {
-        "study": {"name": folder.name},
-        "cells": {f"{c.stage}/{c.id}": fingerprint for c in cells},
-    }
+    facts = {"study": {"name": folder.name}, "cells": {f"{c.stage}/{c.id}": fingerprint for c in cells}}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.json").write_text(json.dumps(facts))
 
@@ -86,21 +93,33 @@ def stream_run(rate: float, **how: Any) -> dict[str, Any]:
     """Return a run of STREAM as parsers tell it: the triad's rate in MB/s; `how` are parameters, or fields."""
     fields = {key: how.pop(key) for key in ("status", "reason", "line", "benchmark") if key in how}
     metric = {
-        "name": "triad", "value": rate, "printed": repr(rate), "unit": "MB/s", "direction": "higher",
+        "name": "triad",
+        "value": rate,
+        "printed": repr(rate),
+        "unit": "MB/s",
+        "direction": "higher",
         "normalised": {"name": "memory_bandwidth", "value": rate * 1e6, "unit": "B/s"},
-    }  # fmt: skip
+    }
     usual = {
-        "line": 1, "benchmark": "stream", "variant": "mccalpin", "version": "5.10", "status": "ok",
-        "parameters": {"array_size": 10**7, "threads": 8} | how, "metrics": [metric],
-    }  # fmt: skip
+        "line": 1,
+        "benchmark": "stream",
+        "variant": "mccalpin",
+        "version": "5.10",
+        "status": "ok",
+        "parameters": {"array_size": 10**7, "threads": 8} | how,
+        "metrics": [metric],
+    }
     return usual | fields
 
 
-def write_logs(
-    folder: Path, source: str, runs: Mapping[str, dict[str, Any]], *, read: int = 0
-) -> Path:
+def write_logs(folder: Path, source: str, runs: Mapping[str, dict[str, Any]], *, read: int = 0) -> Path:
     """Write what reading logs below `source` on a day gave: runs by the log's path below it. Return `folder`."""
     told = [{"file": f"/archive/{source}/{name}", **run} for name, run in runs.items()]
-    one = run_record(Cell.of(stage="ingest", source=source), {}, at=START + timedelta(days=read),
-                     details={"runs": told}, provenance={})  # fmt: skip
+    one = run_record(
+        Cell.of(stage="ingest", source=source),
+        {},
+        at=START + timedelta(days=read),
+        details={"runs": told},
+        provenance={},
+    )
     return write_records(folder, one)

@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["LAST_RUN"]
-
 LAST_RUN = Path("build", "tests", "last-run.jsonl")
 
 
@@ -57,9 +55,18 @@ class RunLog:
         """Note whether every test of `make test` had its turn: only such a run tells how long files take."""
         config = session.config
         names = (
-            "keyword", "markexpr", "maxfail", "exhaustive", "lf", "deselect", "ignore", "ignore_glob", "stepwise",
-            "setuponly", "setupplan",
-        )  # fmt: skip
+            "keyword",
+            "markexpr",
+            "maxfail",
+            "exhaustive",
+            "lf",
+            "deselect",
+            "ignore",
+            "ignore_glob",
+            "stepwise",
+            "setuponly",
+            "setupplan",
+        )
         chosen = any(getattr(config.option, name, None) for name in names)
         self._collected = session.testscollected
         self._whole = exitstatus in (0, 1) and not chosen and config.args_source.name == "TESTPATHS"

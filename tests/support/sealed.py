@@ -9,8 +9,6 @@ from typing import Any
 
 from transect.domain.record import checksum_of
 
-__all__ = ["resealed"]
-
 
 def resealed(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     """Change a record's content in place, and its checksum with it."""

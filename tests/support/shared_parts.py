@@ -13,8 +13,6 @@ from checkouts import ROOT
 from docking_parts import small
 from framework_rows import SKIPPED
 
-__all__ = ["write_shared_study"]
-
 STUDY = ROOT / "tests" / "workflow" / "shared.yaml"
 ROW = "    - {{workloads: [test-resnet8], frameworks: [{}], strategies: [{}], ranks: [{}]}}"
 PEOPLE = ("Anna Schmidt", "Bernd Gröner", "chloé.durand@example.org")
@@ -28,16 +26,18 @@ def tickets() -> list[dict[str, Any]]:
     for number, row in enumerate(rows):
         text, queue = row["Document"], row["Topic_group"]
         person, other = PEOPLE[number % 3], PEOPLE[(number + 1) % 3]
-        asked = (
-            f"Hallo {other}, 日本\u0301 {text} <b>Gru\u0308ße</b>\n-- \n{person}, +49 551 1234567"
-        )
+        asked = f"Hallo {other}, 日本\u0301 {text} <b>Gru\u0308ße</b>\n-- \n{person}, +49 551 1234567"
         answer = f"Dear {person}, mail me at a{number}@example.org\n\n> {text}\n> {text}"
-        made.append({
-            "id": f"ticket {number}", "queue": queue, "messages": [
-                {"role": "customer", "author": person, "text": asked},
-                {"role": "agent", "author": other, "text": answer},
-            ],
-        })  # fmt: skip
+        made.append(
+            {
+                "id": f"ticket {number}",
+                "queue": queue,
+                "messages": [
+                    {"role": "customer", "author": person, "text": asked},
+                    {"role": "agent", "author": other, "text": answer},
+                ],
+            }
+        )
     return made
 
 
@@ -53,9 +53,7 @@ def write_decks(folder: Path) -> None:
     protein.write_bytes(protein.read_bytes()[:-3])
 
 
-def write_shared_study(
-    folder: Path, rows: Iterable[tuple[str, str]], *, rows_only: bool = False
-) -> Path:
+def write_shared_study(folder: Path, rows: Iterable[tuple[str, str]], *, rows_only: bool = False) -> Path:
     """Write the study and what it takes into a folder; return its file. `rows`: frameworks and strategies."""
     write_decks(folder / "decks")
     (folder / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tickets()))
@@ -66,8 +64,9 @@ def write_shared_study(
         text, after, _ = text.partition("    # Single-file plug-ins.\n")
         assert after, f"{STUDY}: nothing says where the rows end"
     text = Template(text).substitute(
-        plugins=ROOT / "tests" / "plugins", decks=folder / "decks",
+        plugins=ROOT / "tests" / "plugins",
+        decks=folder / "decks",
         rows="\n".join(ROW.format(*row, 1 if row[1] == "single" else 2) for row in [*rows, *SKIPPED]),
-    )  # fmt: skip
+    )
     (folder / STUDY.name).write_text(text)
     return folder / STUDY.name

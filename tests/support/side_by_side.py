@@ -12,8 +12,6 @@ import pytest
 from clustered import ClusterCheckout
 from clusters import GIVEN_UP
 
-__all__ = ["Body", "SideBySide", "alone", "beside"]
-
 Maker = Callable[[], ClusterCheckout]
 # What a test needs to have happened: it is given a maker of checkouts, and what it returns or
 # raises is the test's.

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from step_graphs import clipped, operators, root_of_relu
 from transect.domain.errors import BadInput
 from transect.portable_step.coverage import CASES, UNCOVERED, Case
 from transect.portable_step.coverage._case import CLASSES, classes, cross_entropy, normal
@@ -24,8 +23,6 @@ from worker_calls import answer_calls
 
 ATEN = torch.ops.aten
 # Called by name like those below.
-__all__ = ["clipped", "operators", "root_of_relu"]
-# Our decompositions register themselves.
 decomposition_table()
 
 
@@ -44,17 +41,13 @@ def contents(name: str) -> list[str]:
         found.add(f"{type(part).__name__} {options}")
 
     class Calls(torch.overrides.TorchFunctionMode):
-        def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             shown = [_shown(value) for value in args]
             options = {key: _shown(value) for key, value in (kwargs or {}).items()}
             found.add(f"{getattr(func, '__name__', func)} {shown} {options}")
             return func(*args, **(kwargs or {}))
 
-    single = [
-        v.float() if v.is_floating_point() else v for v in (*one.inputs(3, 0), one.target(3, 0))
-    ]
+    single = [v.float() if v.is_floating_point() else v for v in (*one.inputs(3, 0), one.target(3, 0))]
     with Calls():
         one.loss(module(*single[:-1]), single[-1])
     return sorted(found)
@@ -168,15 +161,10 @@ def adaptive_pool(given: dict[str, Any]) -> float:
     places = ATEN.adaptive_max_pool2d(x, out)[1]
     return max(
         _worst("aten._adaptive_avg_pool2d.default", ATEN._adaptive_avg_pool2d, (x, out)),
-        _worst(
-            "aten._adaptive_avg_pool2d_backward.default", ATEN._adaptive_avg_pool2d_backward, (grad, x)
-        ),
+        _worst("aten._adaptive_avg_pool2d_backward.default", ATEN._adaptive_avg_pool2d_backward, (grad, x)),
         _worst("aten.adaptive_max_pool2d.default", ATEN.adaptive_max_pool2d, (x, out)),
-        _worst(
-            "aten.adaptive_max_pool2d_backward.default", ATEN.adaptive_max_pool2d_backward,
-            (grad, x, places),
-        ),
-    )  # fmt: skip
+        _worst("aten.adaptive_max_pool2d_backward.default", ATEN.adaptive_max_pool2d_backward, (grad, x, places)),
+    )
 
 
 def replication_pad(given: dict[str, Any]) -> float:
@@ -236,11 +224,17 @@ def drawn(kind: str, seed: int) -> dict[str, Any]:
     return asdict(
         check(
             Case(
-                name=f"drawn {kind} {seed}", group="drawn", what="", build=Beside, x=(normal(2, *size),),
-                y=classes(), loss=cross_entropy, rate=0.05,
+                name=f"drawn {kind} {seed}",
+                group="drawn",
+                what="",
+                build=Beside,
+                x=(normal(2, *size),),
+                y=classes(),
+                loss=cross_entropy,
+                rate=0.05,
             )
         )
-    )  # fmt: skip
+    )
 
 
 def _drawn_convolution(chance: random.Random) -> nn.Module:

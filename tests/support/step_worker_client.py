@@ -12,8 +12,6 @@ from checkouts import ROOT
 from transect.portable_step.coverage import CASES
 from warm import Program, warm
 
-__all__ = ["NETWORKS", "StepWorker", "check_case", "step_worker"]
-
 HERE = Path(__file__).parent
 # Groups of cases that take longest: they have a file of their own, for two workers.
 NETWORKS = ("Network", "Attention", "Transformer", "Recurrent")

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["THIRD", "WHOLE", "pytest_report_header", "third", "thirds"]
-
-# Where the contract is written down first, and where a fault costs most: memory is not checked there.
 WHOLE = ("python", "c")
 # A start of Chromium takes seconds; what it shares with Node.js is tested there.
 FEW = {"browser": 5}
@@ -32,9 +29,7 @@ def pytest_report_header() -> str:
     return f"third of matrices: TRANSECT_TEST_THIRD={THIRD}"
 
 
-def thirds(
-    languages: Iterable[str], faults: Iterable[str], whole: Iterable[str] = WHOLE
-) -> list[Any]:
+def thirds(languages: Iterable[str], faults: Iterable[str], whole: Iterable[str] = WHOLE) -> list[Any]:
     """Return every pair of them as parameters; those that are not of today are marked `exhaustive`."""
     faults, whole = list(faults), set(whole)
     return [

@@ -19,8 +19,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 from checkouts import ROOT
 
-__all__ = ["TIERS", "tier_of"]
-
 TIERS = ("fast", "env", "study", "cluster", "browser")
 DURATIONS = ROOT / "tests" / "durations.json"
 _FOLDERS = {"cluster": "cluster", "workflow": "study"}
@@ -30,9 +28,14 @@ _ENVIRONMENTS = ("_python", "_programs")
 # Fixtures that start something when they are first asked.
 _FOR_ALL = ("programs_asked", "drawn")
 _PROCESSES = (
-    "subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system",
+    "subprocess.Popen",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.exec",
+    "os.system",
     "transect.warm",  # A process that is there already is asked: support/warm.py, support/engine.py.
-)  # fmt: skip
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -166,7 +169,4 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
 
 def _nothing_started(item: pytest.Item, started: list[str], whose: str) -> None:
     if started and item.get_closest_marker("fast"):
-        pytest.fail(
-            f"a fast test{whose} started {started[0]}: mark it `env` (docs/testing.md)",
-            pytrace=False,
-        )
+        pytest.fail(f"a fast test{whose} started {started[0]}: mark it `env` (docs/testing.md)", pytrace=False)

@@ -22,22 +22,6 @@ from transect.analysis.statistics import noise_floor, paired_noise_floor
 from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
 
-__all__ = [
-    "BASE",
-    "BOTH",
-    "RACE",
-    "SHAPES",
-    "TRUTH",
-    "Noise",
-    "Tally",
-    "adaptive_study",
-    "fixed_study",
-    "moved_study",
-    "of_residuals",
-    "watched_study",
-]
-
-# Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
 TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), 0.10, 0.30, 0.90)
 # What is compared.
 RACE, BASE, BOTH = "race", "base", "both"
@@ -99,9 +83,16 @@ def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarr
 
 
 SHAPES: dict[str, Noise] = {
-    "lognormal": _lognormal, "unlike cells": _unlike, "heavy tail": _heavy, "skewed": _skewed,
-    "outliers": _outliers, "two states": _two_states, "far states": _far_states, "drift": _drift, "autocorrelated": _autocorrelated,
-}  # fmt: skip
+    "lognormal": _lognormal,
+    "unlike cells": _unlike,
+    "heavy tail": _heavy,
+    "skewed": _skewed,
+    "outliers": _outliers,
+    "two states": _two_states,
+    "far states": _far_states,
+    "drift": _drift,
+    "autocorrelated": _autocorrelated,
+}
 
 
 def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
@@ -192,9 +183,15 @@ class Tally:
 
 
 def _compared(
-    logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool, design: str,
-    groups: Sequence[Group] | None = None, disturbed: np.ndarray | None = None,
-) -> list[_Told]:  # fmt: skip
+    logs: np.ndarray,
+    counts: Sequence[int],
+    looks: int,
+    *,
+    paired: bool,
+    design: str,
+    groups: Sequence[Group] | None = None,
+    disturbed: np.ndarray | None = None,
+) -> list[_Told]:
     """Compare the best of all cells with each other one, or the first one.
 
     `groups`: when they ran, and on what; the noise is that of runs that are not known to be `disturbed`.
@@ -203,12 +200,12 @@ def _compared(
     own = [dict(enumerate(row)) for row in values]
     quiet = own
     if disturbed is not None:
-        quiet = [{n: one for n, one in row.items() if not loud[n]}
-                 for row, loud in zip(own, disturbed, strict=True)]  # fmt: skip
+        quiet = [{n: one for n, one in row.items() if not loud[n]} for row, loud in zip(own, disturbed, strict=True)]
     floor = (
-        paired_noise_floor(quiet, looks=looks) if paired
+        paired_noise_floor(quiet, looks=looks)
+        if paired
         else noise_floor([list(row.values()) for row in quiet], looks=looks)
-    )  # fmt: skip
+    )
     pairs = []
     if design != BASE:
         best = min(range(len(values)), key=lambda i: middle(values[i]))
@@ -217,10 +214,7 @@ def _compared(
         pairs += [(0, i, 2) for i in range(1, len(values))]
     told, cells = [], []
     for a, b, among in pairs:
-        if paired:
-            one = compare_paired(own[a], own[b], floor=floor)
-        else:
-            one = compare(values[a], values[b], floor=floor)
+        one = compare_paired(own[a], own[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
         assert one is not None and one.decision is not None
         one = replace(one, among=among)
         told.append(one.under(groups[a], groups[b]) if groups else one)
@@ -229,13 +223,12 @@ def _compared(
     return [
         _Told(one=one, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
         for one, p, (a, b) in zip(told, corrected(decisions, [t.ways for t in told]), cells, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def fixed_study(
-    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool,
-    design: str = BOTH,
-) -> None:  # fmt: skip
+    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool, design: str = BOTH
+) -> None:
     """Simulate one study of `runs` repeats of each cell, and count its verdicts."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), runs)
     tally.repeats += runs * len(TRUTH)
@@ -251,9 +244,7 @@ _DAYS = tuple(
 )
 
 
-def moved_study(
-    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool
-) -> None:
+def moved_study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool) -> None:
     """The same of repeats parted over two days of a week, of each cell as it came, and a machine slower on the later."""
     cells = len(TRUTH)
     later = rng.random((cells, runs)) < rng.choice([0.0, 0.2, 0.8, 1.0], (cells, 1))
@@ -266,9 +257,7 @@ def moved_study(
     tally.count(_compared(logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups))
 
 
-def watched_study(
-    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool
-) -> None:
+def watched_study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool) -> None:
     """The same where one run in seven is disturbed, takes up to three times as long, and the guard sees most of these."""
     cells = len(TRUTH)
     hit = rng.random((cells, runs)) < 0.15
@@ -277,21 +266,13 @@ def watched_study(
     logs += hit * rng.uniform(0.1, 1.1, (cells, runs))
     groups = []
     for row in seen:
-        records = tuple(
-            _DAYS[0].model_copy(update={"details": {"disturbed": bool(loud)}}) for loud in row
-        )
+        records = tuple(_DAYS[0].model_copy(update={"details": {"disturbed": bool(loud)}}) for loud in row)
         groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
     tally.repeats += runs * cells
-    tally.count(
-        _compared(
-            logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups, disturbed=seen
-        )
-    )
+    tally.count(_compared(logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups, disturbed=seen))
 
 
-def adaptive_study(
-    tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool
-) -> None:
+def adaptive_study(tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool) -> None:
     """The same, where each cell goes on until its comparison with the best is firm or `cap` is reached."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
     looks = looks_of(floor, cap)

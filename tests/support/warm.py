@@ -23,23 +23,35 @@ from typing import Any
 
 from checkouts import ROOT
 
-__all__ = ["Program", "Warm", "ended", "run_command", "warm"]
-
-# What takes long to load and starts no thread.
 MODULES = (
-    "numpy", "torch", "tensorflow", "jax", "mxnet", "sklearn", "gensim", "pydantic",
+    "numpy",
+    "torch",
+    "tensorflow",
+    "jax",
+    "mxnet",
+    "sklearn",
+    "gensim",
+    "pydantic",
     # What a first export by dynamo imports, which takes longer than the export.
-    "onnx", "onnxscript.function_libs.torch_lib.ops", "networkx", "torch._dynamo", "torch.export._trace",
-    "torch.onnx._internal.exporter._core", "torch.onnx._internal.exporter._torchlib.ops",
-    "transect.stages.data.worker", "transect.stages.reference.worker", "transect.stages.train.worker",
+    "onnx",
+    "onnxscript.function_libs.torch_lib.ops",
+    "networkx",
+    "torch._dynamo",
+    "torch.export._trace",
+    "torch.onnx._internal.exporter._core",
+    "torch.onnx._internal.exporter._torchlib.ops",
+    "transect.stages.data.worker",
+    "transect.stages.reference.worker",
+    "transect.stages.train.worker",
     "transect.engine.stage",
-)  # fmt: skip
+)
 LOADED_WITH = {
-    "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "",
-}  # fmt: skip
-READ_AT_START = {
-    "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONOPTIMIZE",
-}  # fmt: skip
+    "PYTHONPATH": str(ROOT / "src"),
+    "OMP_NUM_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "PYTHONUNBUFFERED": "",
+}
+READ_AT_START = {"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONOPTIMIZE"}
 STREAMS = ("stdin", "stdout", "stderr")
 _INHERITED = dict(os.environ)
 _started: dict[str, Warm] = {}
@@ -63,9 +75,7 @@ class Program:
         err = self.stderr.read_text(errors="replace")
         if not told:
             self._server.stop()
-            raise AssertionError(
-                f"the warm process of this program ended:\n{self._server.said()}\n{err}"
-            )
+            raise AssertionError(f"the warm process of this program ended:\n{self._server.said()}\n{err}")
         out = self.stdout.read_text(errors="replace") if self.stdout.is_file() else ""
         return subprocess.CompletedProcess(self._arguments, json.loads(told), out, err)
 
@@ -85,8 +95,11 @@ class Warm:
         with (self._folder / "log").open("w") as log:
             self._process = subprocess.Popen(
                 [python, str(Path(__file__).with_name("warm_server.py")), str(self.address), *MODULES],
-                env=_environment({}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            )  # fmt: skip
+                env=_environment({}),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
         assert self._process.stdout
         if self._process.stdout.readline() != b"ready\n":
             raise AssertionError(f"no warm process of {python}:\n{self.said()}")
@@ -101,9 +114,14 @@ class Warm:
         return (self._folder / "log").read_text(errors="replace")[-4000:]
 
     def start(
-        self, *arguments: object, env: Mapping[str, str] | None = None, cwd: Path | None = None,
-        input: bytes = b"", merge: bool = False, pipes: bool = False,
-    ) -> Program:  # fmt: skip
+        self,
+        *arguments: object,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        input: bytes = b"",
+        merge: bool = False,
+        pipes: bool = False,
+    ) -> Program:
         """Start a program: `-c CODE`, `-m MODULE` or a file, each with its arguments.
 
         `merge`: standard error goes where standard output does. `pipes`: who starts it opens the named pipes
@@ -126,9 +144,7 @@ class Warm:
         given |= {"cwd": str(cwd or Path.cwd()), "env": _environment(env or {})}  # type: ignore[dict-item]
         return Program(self, tuple(map(str, arguments)), given)
 
-    def run(
-        self, *arguments: object, timeout: float = 600, **given: Any
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, timeout: float = 600, **given: Any) -> subprocess.CompletedProcess[str]:
         """Run a program to its end."""
         return self.start(*arguments, **given).wait(timeout)
 
@@ -154,17 +170,14 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
         name
         for name, value in LOADED_WITH.items()
         # More folders may follow the sources.
-        if asked.get(name, value) != value
-        and not (name == "PYTHONPATH" and asked[name].startswith(value))
+        if asked.get(name, value) != value and not (name == "PYTHONPATH" and asked[name].startswith(value))
     } | (READ_AT_START & asked.keys())
     if changed:
         raise ValueError(f"{sorted(changed)}: read when Python or its libraries are loaded")
     return os.environ | LOADED_WITH | asked
 
 
-def ended(
-    programs: Iterable[Program], timeout: float = 300
-) -> list[subprocess.CompletedProcess[str]]:
+def ended(programs: Iterable[Program], timeout: float = 300) -> list[subprocess.CompletedProcess[str]]:
     """Wait for ranks that meet; when one does not end, none goes on."""
     with ExitStack() as stack:
         for one in (begun := list(programs)):
@@ -181,9 +194,13 @@ def warm(python: str | Path) -> Warm:
 
 
 def run_command(
-    command: Iterable[object], *, cwd: Path | None = None, env: Mapping[str, str] | None = None,
-    merge: bool = False, own: bool = False,
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    command: Iterable[object],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    merge: bool = False,
+    own: bool = False,
+) -> subprocess.CompletedProcess[str]:
     """Run a program to its end: of Python in a fork of its environment's process, any other as it is.
 
     `env`: all variables, none of this process's left out. `merge`: standard error goes where standard output does.
@@ -196,9 +213,14 @@ def run_command(
     if Path(program).name.startswith("python") and not own:
         return warm(program).run(*arguments, cwd=cwd, env=env, merge=merge)
     return subprocess.run(
-        [program, *arguments], cwd=cwd, env=env, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merge else subprocess.PIPE,
-    )  # fmt: skip
+        [program, *arguments],
+        cwd=cwd,
+        env=env,
+        text=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merge else subprocess.PIPE,
+    )
 
 
 @atexit.register

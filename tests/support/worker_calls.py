@@ -8,8 +8,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["answer_calls"]
-
 
 def answer_calls(functions: Mapping[str, Callable[..., Any]]) -> None:
     """Answer until standard input ends; what the functions print goes to standard error."""

@@ -22,9 +22,16 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _REGISTRY_HOSTS = (
-    "pypi.org", "pythonhosted", "npmjs", "crates.io", "proxy.golang", "anaconda", "docker.io",
-    "download.pytorch", "index-url",
-)  # fmt: skip
+    "pypi.org",
+    "pythonhosted",
+    "npmjs",
+    "crates.io",
+    "proxy.golang",
+    "anaconda",
+    "docker.io",
+    "download.pytorch",
+    "index-url",
+)
 _MACHINE_PATHS = (*(f"/{name}/" for name in ("work", "root", "home")), "localhost", "127.0.0.1")
 
 
@@ -104,9 +111,7 @@ def test_commands_exist(page):
     from transect.cli.main import app
 
     known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
-    found = re.findall(
-        r"(?:^ {4}|`|bin/)transect ([a-z]+(?:-[a-z]+)*)", page.read_text(), re.MULTILINE
-    )
+    found = re.findall(r"(?:^ {4}|`|bin/)transect ([a-z]+(?:-[a-z]+)*)", page.read_text(), re.MULTILINE)
     assert set(found) <= known
 
 
@@ -153,8 +158,22 @@ def test_examples_are_those_that_the_tests_run():
 
 def test_examples_are_one_of_each_kind():
     decorators = re.findall(r"^@([A-Z]+)\.register", ADDING.read_text(), re.MULTILINE)
-    kinds = {"FRAMEWORKS", "STRATEGIES", "WORKLOADS", "DATASETS", "EXPORTERS", "RUNTIMES", "PARSERS",
-             "BENCHMARKS", "LAUNCHERS", "FORMATS", "PARTITIONERS", "CLASSIFIERS", "MEMORIES", "WRAPPERS"}  # fmt: skip
+    kinds = {
+        "FRAMEWORKS",
+        "STRATEGIES",
+        "WORKLOADS",
+        "DATASETS",
+        "EXPORTERS",
+        "RUNTIMES",
+        "PARSERS",
+        "BENCHMARKS",
+        "LAUNCHERS",
+        "FORMATS",
+        "PARTITIONERS",
+        "CLASSIFIERS",
+        "MEMORIES",
+        "WRAPPERS",
+    }
     assert kinds == set(decorators)
 
 
@@ -204,20 +223,30 @@ def test_examples_work(tmp_path):
     (tmp_path / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
     (tmp_path / "tickets.txt").write_text("printers: no ink\nnothing\n")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TRANSECT_PLUGINS": str(plugins)}
-    used = subprocess.run(
-        [sys.executable, "-c", _USE], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    used = subprocess.run([sys.executable, "-c", _USE], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert used.returncode == 0, used.stderr
     # The study names the folder by itself.
     del environment["TRANSECT_PLUGINS"]
     check = subprocess.run(
         [sys.executable, "-m", "transect", "check", "study.yaml", "--json"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert check.returncode == 0, check.stderr
     cells = json.loads(check.stdout)["cells"]
     assert {one["skip"] for one in cells} == {None}
     told = " ".join(one["cell"] for one in cells)
-    for name in ("extra-framework", "extra-reduce-broadcast", "extra-recompute", "wine-mlp", "torchscript-opset-13",
-                 "extra-runtime", "extra-copy", "as-given", "by-length"):  # fmt: skip
+    for name in (
+        "extra-framework",
+        "extra-reduce-broadcast",
+        "extra-recompute",
+        "wine-mlp",
+        "torchscript-opset-13",
+        "extra-runtime",
+        "extra-copy",
+        "as-given",
+        "by-length",
+    ):
         assert name in told

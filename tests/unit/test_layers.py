@@ -16,14 +16,33 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "transect"
 # From the top down: a layer imports those that follow it, never those before it. A folder is a
 # layer, and so is each role of a stage's files that is not part of a folder's: `worker`.
 LAYERS = (
-    "cli", "engine", "report", "analysis", "planning", "worker", "hpc", "simulation", "planner", "text", "runtimes",
-    "portable_step", "onnx_models", "launch", "training", "measure", "domain",
-)  # fmt: skip
+    "cli",
+    "engine",
+    "report",
+    "analysis",
+    "planning",
+    "worker",
+    "hpc",
+    "simulation",
+    "planner",
+    "text",
+    "runtimes",
+    "portable_step",
+    "onnx_models",
+    "launch",
+    "training",
+    "measure",
+    "domain",
+)
 # `stages/NAME/FILE` by FILE: a stage is one folder, and its files lie in different layers.
 ROLES = {
-    "cell.py": "domain", "plan.py": "planning", "run.py": "engine", "result.py": "engine",
-    "worker.py": "worker", "report.py": "report", "__init__.py": "domain",
-}  # fmt: skip
+    "plan.py": "planning",
+    "run.py": "engine",
+    "result.py": "engine",
+    "worker.py": "worker",
+    "report.py": "report",
+    "__init__.py": "domain",
+}
 
 FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
 REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
@@ -113,9 +132,7 @@ def test_every_folder_is_a_layer():
 
 def test_a_stage_is_a_folder_of_roles_whose_package_is_empty():
     stages = [path for path in LAYERED if path.relative_to(PACKAGE).parts[0] == "stages"]
-    inits = [
-        path for path in stages if path.name == "__init__.py" and path.parent.parent != PACKAGE
-    ]
+    inits = [path for path in stages if path.name == "__init__.py" and path.parent.parent != PACKAGE]
     assert len(inits) >= 7
     for path in stages:
         parts = path.relative_to(PACKAGE / "stages").parts

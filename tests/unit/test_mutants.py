@@ -46,10 +46,7 @@ def candidates(folder: Path, text: str) -> list[Candidate]:
 
 
 def test_edits_are_of_decisions_and_of_nothing_that_is_only_said(tmp_path: Path) -> None:
-    found = {
-        (c.mutant.function, c.mutant.kind, c.mutant.before, c.mutant.after)
-        for c in candidates(tmp_path, DECIDES)
-    }
+    found = {(c.mutant.function, c.mutant.kind, c.mutant.before, c.mutant.after) for c in candidates(tmp_path, DECIDES)}
     assert found == {
         ("", "constant", "3", "4"),
         ("fits", "constant", "0.5", "0.55"),
@@ -64,7 +61,7 @@ def test_edits_are_of_decisions_and_of_nothing_that_is_only_said(tmp_path: Path)
         ("largest", "opposite", "max(sizes[:-1])", "min(sizes[:-1])"),
         ("largest", "slice", "sizes[:-1]", "sizes[:]"),
         ("largest", "constant", "1", "2"),
-    }  # fmt: skip
+    }
 
 
 def test_every_edit_changes_one_place_of_a_module_that_still_compiles(tmp_path: Path) -> None:
@@ -111,9 +108,7 @@ def test_drawing_again_gives_the_same_and_as_many_of_each_area(tmp_path: Path) -
 
 def test_the_list_names_each_mutant_once() -> None:
     entries = json.loads((ROOT / "tests" / "mutants.json").read_text())
-    mutants = [
-        Mutant(**{key: value for key, value in entry.items() if key != "was"}) for entry in entries
-    ]
+    mutants = [Mutant(**{key: value for key, value in entry.items() if key != "was"}) for entry in entries]
     assert len({mutant.id for mutant in mutants}) == len(mutants) == 300
     assert {mutant.area for mutant in mutants} == {*AREAS}
 
@@ -145,9 +140,12 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     text += "\ndef endless(a):\n    while a:\n        a -= 1\n    return True\n"
     text += "\ndef quiet(a):\n    return a * 2\n"
     chosen = {
-        "size < LIMIT": "caught", "max(sizes[:-1])": "survived", "return a": "uncovered", "a -= 1": "caught",
+        "size < LIMIT": "caught",
+        "max(sizes[:-1])": "survived",
+        "return a": "uncovered",
+        "a -= 1": "caught",
         "a * 2": "survived",
-    }  # fmt: skip
+    }
     mutants = {c.mutant.before: c.mutant for c in candidates(tmp_path, text)}
     listed = [dataclasses.asdict(mutants[before]) | {"was": "caught"} for before in chosen]
     gone = dataclasses.replace(mutants["not sizes"], statement="if not size:")
@@ -163,20 +161,9 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     by_id = {mutants[before].id: before for before in chosen} | {gone.id: "not sizes"}
     results = tmp_path / "results.jsonl"
     command = [sys.executable, str(ROOT / "scripts" / "mutants"), "run", str(results)]
-    options = [
-        "--checkout",
-        str(tmp_path),
-        "--list",
-        str(tmp_path / "list.json"),
-        "--seconds",
-        "2",
-        "--jobs",
-        "2",
-    ]
+    options = ["--checkout", str(tmp_path), "--list", str(tmp_path / "list.json"), "--seconds", "2", "--jobs", "2"]
     done = subprocess.run([*command, *options], capture_output=True, text=True)
-    told = {
-        by_id[entry["id"]]: entry for entry in map(json.loads, results.read_text().splitlines())
-    }
+    told = {by_id[entry["id"]]: entry for entry in map(json.loads, results.read_text().splitlines())}
     assert {key: entry["outcome"] for key, entry in told.items()} == chosen | {"not sizes": "gone"}
     assert told["a -= 1"]["how"] == "timeout"
     assert told["size < LIMIT"]["by"] == "tests/unit/test_plan.py::test_fits"
@@ -187,9 +174,7 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     assert [entry["was"] for entry in kept] == [*chosen.values(), "gone"]
     table = [*command[:2], "table", str(results), *options]
     assert subprocess.run(table, capture_output=True).returncode == 0
-    (tmp_path / "list.json").write_text(
-        json.dumps([entry | {"was": "caught"} for entry in kept[-1:]])
-    )
+    (tmp_path / "list.json").write_text(json.dumps([entry | {"was": "caught"} for entry in kept[-1:]]))
     went = subprocess.run(table, capture_output=True, text=True)
     assert went.returncode == 1 and "more than a tenth" in went.stdout
     # What a killed run left tells nothing of the others.

@@ -31,21 +31,17 @@ if command == "report":
     pandas.DataFrame(says["records"]).to_parquet(folder / "records.parquet")
 print(json.dumps(says.get(command, {})))
 """
-RECORD = {
-    "stage": "train",
-    "cell": "c",
-    "metric": "accuracy",
-    "label": "",
-    "value": 0.5,
-    "status": "ok",
-}
+RECORD = {"stage": "train", "cell": "c", "metric": "accuracy", "label": "", "value": 0.5, "status": "ok"}
 SAYS: dict[str, Any] = {
     "check": {"cells": [{"cell": "c", "skip": None}]},
     "report": {"findings": [{"id": "f", "text": "torch is 3 % faster than numpy", "sureness": "firm"}]},
-    "status": {"ok": 1}, "ingest": [{"source": "a.log", "status": "ok"}],
-    "sections": [{"key": "speed", "rows": [["torch", "1.5"], ["numpy", "1.6"]], "verdict": {"text": "as fast", "tone": "plain"}}],
+    "status": {"ok": 1},
+    "ingest": [{"source": "a.log", "status": "ok"}],
+    "sections": [
+        {"key": "speed", "rows": [["torch", "1.5"], ["numpy", "1.6"]], "verdict": {"text": "as fast", "tone": "plain"}}
+    ],
     "records": [RECORD],
-}  # fmt: skip
+}
 
 
 def checkout(folder: Path, says: dict[str, Any]) -> Path:
@@ -68,10 +64,22 @@ def compare(
     (tmp_path / "reasons").write_text(reasons)
     both = [checkout(tmp_path / "old", SAYS | (old or {})), checkout(tmp_path / "new", SAYS | new)]
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "same-results", *both, "--results", tmp_path / "results",
-         "--logs", tmp_path / "logs", "--reasons", tmp_path / "reasons", "--python", sys.executable],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            ROOT / "scripts" / "same-results",
+            *both,
+            "--results",
+            tmp_path / "results",
+            "--logs",
+            tmp_path / "logs",
+            "--reasons",
+            tmp_path / "reasons",
+            "--python",
+            sys.executable,
+        ],
+        capture_output=True,
+        text=True,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -89,17 +97,22 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
         "check": {"cells": []},
         "report": {"findings": [FINDING | {"text": "torch is 4 % faster", "sureness": "open"}]},
         "sections": [{"key": "speed", "rows": [["numpy", "1.6"], ["torch", "1.5"]]}],
-        "records": records, "ingest": [{"source": "a.log", "status": "truncated"}],
-    }  # fmt: skip
+        "records": records,
+        "ingest": [{"source": "a.log", "status": "truncated"}],
+    }
     code, said, _ = compare(tmp_path, new)
     assert code == 1
     changed = {line.split(": ")[0]: line.partition(": ")[2] for line in said.splitlines()}
     record = "record/one/train/c/accuracy/"
     for key, told in {
-        "plan/one/cells/c/skip": "-> -", f"{record}/status": "failed", f"{record}#2/value": "NaN",
-        "summary/one/findings/f/sureness": "open", "summary/one/findings/f/text": "4 %",
-        "report/one/speed/rows/order": "numpy~1.6 | torch~1.5", "logs/0-logs/a.log/status": "truncated",
-    }.items():  # fmt: skip
+        "plan/one/cells/c/skip": "-> -",
+        f"{record}/status": "failed",
+        f"{record}#2/value": "NaN",
+        "summary/one/findings/f/sureness": "open",
+        "summary/one/findings/f/text": "4 %",
+        "report/one/speed/rows/order": "numpy~1.6 | torch~1.5",
+        "logs/0-logs/a.log/status": "truncated",
+    }.items():
         assert told in changed[key], (key, changed)
 
 
@@ -108,20 +121,14 @@ def test_words_may_change_and_what_has_a_reason(tmp_path: Path) -> None:
     assert compare(tmp_path, told)[0] == 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["faster", "", None, "torch is >3 % faster than numpy"],
-)
+@pytest.mark.parametrize("text", ["faster", "", None, "torch is >3 % faster than numpy"])
 def test_one_word_and_a_sign_are_more_than_prose(tmp_path: Path, text: str | None) -> None:
     code, said, _ = compare(tmp_path, {"report": {"findings": [FINDING | {"text": text}]}})
     assert code == 1 and "findings/f/text" in said
 
 
 def test_a_unit_is_held(tmp_path: Path) -> None:
-    old, new = (
-        {"report": {"findings": [FINDING | {"text": f"it took 3 {u} in all"}]}}
-        for u in ("h", "min")
-    )
+    old, new = ({"report": {"findings": [FINDING | {"text": f"it took 3 {u} in all"}]}} for u in ("h", "min"))
     code, said, _ = compare(tmp_path, new, old=old)
     assert code == 1 and "3 h -> sentence: 3 min" in said
 
@@ -135,10 +142,19 @@ def test_a_number_and_its_text_are_two_things(tmp_path: Path) -> None:
 def test_one_checkout_and_none_are_refused(tmp_path: Path, new: str) -> None:
     compare(tmp_path, {})
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "same-results", tmp_path / "old", tmp_path / new,
-         "--results", tmp_path / "results", "--python", sys.executable],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            ROOT / "scripts" / "same-results",
+            tmp_path / "old",
+            tmp_path / new,
+            "--results",
+            tmp_path / "results",
+            "--python",
+            sys.executable,
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2 and str(tmp_path / new) in done.stderr and not done.stdout
 
 
@@ -151,9 +167,7 @@ def test_a_verdict_in_a_table_is_a_value_and_no_sentence(tmp_path: Path) -> None
 
 def test_a_study_that_both_refuse_was_not_compared(tmp_path: Path) -> None:
     code, said, complaints = compare(tmp_path, {"refuses": True}, old={"refuses": True})
-    assert (
-        code == 2 and "no plan was compared: one" in said and "no study was planned" in complaints
-    )
+    assert code == 2 and "no plan was compared: one" in said and "no study was planned" in complaints
 
 
 def test_two_reasons_for_one_pattern_are_refused(tmp_path: Path) -> None:
@@ -175,17 +189,22 @@ def test_a_reason_for_a_loss_covers_no_change(tmp_path: Path) -> None:
 def test_nothing_to_compare_is_not_the_same(tmp_path: Path) -> None:
     empty: dict[str, Any] = {"ingest": [], "records": []}
     code, _, complaints = compare(tmp_path, empty, old=empty)
-    assert (
-        code == 2
-        and "no log" in complaints
-        and "results/one: the old checkout reads no record" in complaints
-    )
+    assert code == 2 and "no log" in complaints and "results/one: the old checkout reads no record" in complaints
     (tmp_path / "results" / "one").rmdir()
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "same-results", tmp_path / "old", tmp_path / "new",
-         "--results", tmp_path / "results", "--python", sys.executable],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            ROOT / "scripts" / "same-results",
+            tmp_path / "old",
+            tmp_path / "new",
+            "--results",
+            tmp_path / "results",
+            "--python",
+            sys.executable,
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2 and "no folder of results" in done.stderr
 
 

@@ -16,9 +16,7 @@ pytestmark = pytest.mark.env
 
 CONFTEST = "pytest_plugins = ['tiers', 'run_log']\n"
 MARKS = ["fast", "env", "study", "cluster", "browser", "exhaustive"]
-INI = "[pytest]\ntestpaths = .\naddopts = --strict-markers\nmarkers =\n" + "".join(
-    f"    {mark}\n" for mark in MARKS
-)
+INI = "[pytest]\ntestpaths = .\naddopts = --strict-markers\nmarkers =\n" + "".join(f"    {mark}\n" for mark in MARKS)
 FILE = """
 import os, subprocess, sys
 import pytest
@@ -50,9 +48,12 @@ def run(folder: Path, *arguments: str, **files: str) -> tuple[int, str, list[dic
     (folder / "pytest.ini").write_text(INI)
     path = os.pathsep.join([str(ROOT / "tests" / "support"), str(ROOT / "src")])
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments], cwd=folder,
-        env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
     log = folder / "build" / "tests" / "last-run.jsonl"
     lines = log.read_text().splitlines() if log.exists() else []
     return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in lines]
@@ -64,12 +65,14 @@ def test_a_fast_test_that_starts_a_process_fails_and_each_has_one_tier(tmp_path:
     found = {test["id"].split("::")[1]: (test["tier"], test["outcome"]) for test in tests}
     assert code == 1, said
     assert found == {
-        "test_starts_nothing": ("fast", "passed"), "test_starts_a_process": ("fast", "failed"),
+        "test_starts_nothing": ("fast", "passed"),
+        "test_starts_a_process": ("fast", "failed"),
         "test_asks_a_shell": ("fast", "failed"),
         "test_a_fixture_starts_a_process": ("fast", "failed"),
-        "test_a_session_has_a_process": ("fast", "passed"), "test_may_start_one": ("env", "passed"),
+        "test_a_session_has_a_process": ("fast", "passed"),
+        "test_may_start_one": ("env", "passed"),
         "test_takes_an_environment": ("env", "passed"),
-    }  # fmt: skip
+    }
     assert end == {"whole": True, "missed": 0, "unread": 0}
 
 
@@ -87,8 +90,7 @@ def test_what_had_no_turn_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "missed", "unread"),
-    [({"test_a": CRASH}, 1, 0), ({"test_a": "import nothing_such"}, 0, 1)],
+    ("files", "missed", "unread"), [({"test_a": CRASH}, 1, 0), ({"test_a": "import nothing_such"}, 0, 1)]
 )
 def test_a_run_in_which_not_all_had_their_turn_is_not_whole(
     files: dict[str, str], missed: int, unread: int, tmp_path: Path
@@ -110,9 +112,12 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path) -> None:
     assert code == 1, said
     outcomes = [(test["id"].split("::")[-1], test["outcome"]) for test in lines if "id" in test]
     assert sorted(outcomes) == [
-        ("test_after", "passed"), ("test_after", "passed"),
-        ("test_before", "passed"), ("test_before", "passed"),
-        ("test_ends_its_worker", "lost"), ("test_ends_its_worker", "lost"),
-    ]  # fmt: skip
+        ("test_after", "passed"),
+        ("test_after", "passed"),
+        ("test_before", "passed"),
+        ("test_before", "passed"),
+        ("test_ends_its_worker", "lost"),
+        ("test_ends_its_worker", "lost"),
+    ]
     assert lines[-1] == {"whole": True, "missed": 0, "unread": 0}
     assert said.count("crashed while running") >= 2

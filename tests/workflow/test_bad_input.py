@@ -26,10 +26,7 @@ CASES = {
     ),
     "duplicate key": (study("seed: 1\nseed: 2\n"), ["bad.yaml:4", "'seed'", "twice"]),
     "unknown key": (study("seeds: 1\n"), ["bad.yaml", "'seeds'", "did you mean 'seed'"]),
-    "unknown key in a list": (
-        study(extra=", rank: [1]"),
-        ["bad.yaml", "train.grids.0.rank", "did you mean 'ranks'"],
-    ),
+    "unknown key in a list": (study(extra=", rank: [1]"), ["bad.yaml", "train.grids.0.rank", "did you mean 'ranks'"]),
     "unknown hyper-parameter": (
         study("workloads: {iris-mlp: {learning_rat: 1}}"),
         ["bad.yaml", "workloads.iris-mlp", "did you mean 'learning_rate'"],
@@ -40,10 +37,7 @@ CASES = {
     "not a mapping": ("- a\n- b\n", ["bad.yaml", "mapping", "list"]),
     "not YAML": ("name: [\n", ["bad.yaml", "not YAML"]),
     "no cells": ("name: bad\n", ["bad.yaml", "no cells"]),
-    "name that leaves the folder": (
-        study().replace("name: bad", "name: ../bad"),
-        ["bad.yaml", "'name'", "../bad"],
-    ),
+    "name that leaves the folder": (study().replace("name: bad", "name: ../bad"), ["bad.yaml", "'name'", "../bad"]),
     "export of what nobody trains": (
         study("export: {workloads: [iris-mlp], exporters: [dynamo]}"),
         ["bad.yaml", "export.workloads", "iris-mlp", "torch"],

@@ -87,12 +87,7 @@ def damage(done) -> dict[str, str]:
     text = path.read_text()
     assert '"started": "20' in text
     path.write_text(text.replace('"started": "20', '"started": "19'))
-    return {
-        cut: "300 bytes",
-        empty: "empty",
-        other: changed,
-        changed: "checksum",
-    }
+    return {cut: "300 bytes", empty: "empty", other: changed, changed: "checksum"}
 
 
 def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
@@ -139,9 +134,7 @@ def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
     done.transect("report", FILE)
     argv = ("transect.engine.strict", "--summary", str(summary), "--out", str(stamp))
     told = done.module(*argv)
-    assert (
-        told.returncode == 1 and one(done, "ingest/logs") in told.stderr and "empty" in told.stderr
-    )
+    assert told.returncode == 1 and one(done, "ingest/logs") in told.stderr and "empty" in told.stderr
     path.unlink()
     done.transect("report", FILE)
     told = done.module(*argv)
@@ -186,15 +179,19 @@ def test_a_garbled_file_runs_the_cell_again_that_made_it(done):
     garbled(done.folder / FOLDER / alone / "samples.npz")
     why = done.why(FILE)
     assert {name: file_of(r[0][1]) for name, r in why.items() if r[0][0] == "damaged"} == {
-        data: "data.npz", reference: "trajectory.npz", trained: "weights.npz, not there",
-    }  # fmt: skip
+        data: "data.npz",
+        reference: "trajectory.npz",
+        trained: "weights.npz, not there",
+    }
     told = done.transect("verify", FOLDER, "--json")
     assert told.returncode == 1
     cells = json.loads(told.stdout)["cells"]
     assert {f"{one['stage']}/{one['cell']}": file_of(one["wrong"]) for one in cells} == {
-        data: "data.npz", reference: "trajectory.npz", trained: "weights.npz, not there",
+        data: "data.npz",
+        reference: "trajectory.npz",
+        trained: "weights.npz, not there",
         alone: "samples.npz",
-    }  # fmt: skip
+    }
     run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     # Made from the same, they came out the same: what takes them kept its records.
@@ -270,16 +267,15 @@ def test_limits_that_a_cell_fits_do_not_run_it_again(done):
 def test_limits_run_again_what_ended_at_them_and_what_no_longer_fits(done):
     ended, large = one(done, "train/iris-mlp.numpy"), one(done, "train/iris-mlp-ce.torch")
     resealed(record(done, ended), lambda content: content.update(status="failed", cause="timeout"))
-    resealed(
-        record(done, large), lambda content: content["details"].update(payload_peak_bytes=2**40)
-    )
+    resealed(record(done, large), lambda content: content["details"].update(payload_peak_bytes=2**40))
     with limits(done, "seconds: 249"):
         assert done.why(FILE) == {}
     with limits(done, "seconds: 300, memory_mb: 100000"):
         why = done.why(FILE)
         for name, key, numbers in (
-            (ended, "limits.seconds", {"250", "300"}), (large, "limits.memory_mb", {"1048576", "100000"})
-        ):  # fmt: skip
+            (ended, "limits.seconds", {"250", "300"}),
+            (large, "limits.memory_mb", {"1048576", "100000"}),
+        ):
             ((kind, text),) = why[name]
             assert kind == "limit" and key in text and set(re.findall(r"\d+", text)) == numbers
         before = started(done)

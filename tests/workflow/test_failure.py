@@ -134,9 +134,7 @@ def test_a_plugin_that_raises_is_a_line_of_check_too(failed):
     place, _ = failed
     told = place.transect("check", FILE, "--json")
     assert told.returncode == 0, told.stderr
-    reasons = {
-        row["cell"].split(".b16")[0]: row["skip"] for row in json.loads(told.stdout)["cells"]
-    }
+    reasons = {row["cell"].split(".b16")[0]: row["skip"] for row in json.loads(told.stdout)["cells"]}
     assert "ZeroDivisionError" in reasons["iris-mlp-ce.test-supports-raises.single.n1x1"]
     assert reasons["iris-mlp-ce.test-raises.single.n1x1"] is None
 
@@ -264,9 +262,7 @@ def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(checkout):
     causes: dict[str | None, list[str | None]] = {}
     for one in checkout.records("one/killers").values():
         causes.setdefault(one["cell"].get("framework"), []).append(one["cause"])
-    assert causes == {
-        None: [None], "numpy": [None, None], "test-kills-its-runner": ["killed", "killed"],
-    }  # fmt: skip
+    assert causes == {None: [None], "numpy": [None, None], "test-kills-its-runner": ["killed", "killed"]}
     assert all("runner" in one["message"] for one in found.values() if one["cause"])
 
 
@@ -289,9 +285,7 @@ def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(checkou
     again = place.make("killers.yaml", report=False, results="results/every")
     assert again.returncode == 0, again.stderr
     after = place.records("every/killers", "train")
-    assert {n: r["started"] for n, r in after.items()} == {
-        n: r["started"] for n, r in records.items()
-    }
+    assert {n: r["started"] for n, r in after.items()} == {n: r["started"] for n, r in records.items()}
 
 
 def test_strict_exits_non_zero_but_has_its_report(checkout):
@@ -320,10 +314,7 @@ def test_cells_that_the_study_no_longer_has_are_told_apart_and_removed(checkout)
     assert (told["others"], told["cells"]) == ({"earlier": 1}, [])
     assert "1 earlier" in checkout.transect("status", "results/strict").stdout
     dry = checkout.transect("clean", "results/strict", "--dry-run")
-    assert dry.stdout.splitlines() == [
-        f"would remove train/{gone.name}",
-        "1 cells that the study no longer has",
-    ]
+    assert dry.stdout.splitlines() == [f"would remove train/{gone.name}", "1 cells that the study no longer has"]
     assert gone.is_dir()
     done = checkout.transect("clean", "results/strict")
     assert done.returncode == 0 and f"removed train/{gone.name}" in done.stdout

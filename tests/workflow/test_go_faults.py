@@ -39,15 +39,11 @@ train:
 """
 # Cause, and what the message says.
 ENDS = {
-    "go-panics": (
-        "crash", ["rank 1", "index out of range [4]", "main.(*faulty).fail"]
-    ),
-    "go-panics-beside": (
-        "crash", ["rank 1", "panic", "main.(*faulty).fail.func1()"]
-    ),
+    "go-panics": ("crash", ["rank 1", "index out of range [4]", "main.(*faulty).fail"]),
+    "go-panics-beside": ("crash", ["rank 1", "panic", "main.(*faulty).fail.func1()"]),
     "go-killed": ("killed", ["rank 1", "SIGKILL"]),
     "go-out-of-addresses": ("out-of-memory", ["out of memory"]),
-}  # fmt: skip
+}
 # The limits of a cell end these.
 HANGS = {"go-hangs": ("timeout", ["60 s"])}
 FILLS = {"go-fills": ("out-of-memory", ["ranks", "1500 MB"])}
@@ -59,16 +55,14 @@ def faulty(place, go_programs, tmp_path):
     program, module = tmp_path / "go-faults", ROOT / "src" / "trainers" / "go"
     overlay = tmp_path / "overlay.json"
     source = ROOT / "tests" / "data" / "trainers" / "go_faults.go"
-    overlay.write_text(
-        json.dumps({"Replace": {str(module / "cmd/go-faults/main.go"): str(source)}})
-    )
+    overlay.write_text(json.dumps({"Replace": {str(module / "cmd/go-faults/main.go"): str(source)}}))
     subprocess.run(
         ["go", "build", "-tags", "mpi", "-overlay", overlay, "-o", program, "./cmd/go-faults"],
-        cwd=module, check=True, env=os.environ | {
-            "CC": str(go_programs / "mpicc"), "CGO_ENABLED": "1",
-            "PATH": f"{os.environ['PATH']}:{go_programs}",
-        },
-    )  # fmt: skip
+        cwd=module,
+        check=True,
+        env=os.environ
+        | {"CC": str(go_programs / "mpicc"), "CGO_ENABLED": "1", "PATH": f"{os.environ['PATH']}:{go_programs}"},
+    )
     folder = place.folder / "plugins-of-go"
     folder.mkdir()
     names = [*ENDS, *HANGS, *FILLS]
@@ -87,11 +81,7 @@ def study(place, frameworks, seconds, memory):
 
 
 def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
-    found = (
-        study(faulty, ENDS, 240, 8000)
-        | study(faulty, HANGS, 60, 8000)
-        | study(faulty, FILLS, 600, 1500)
-    )
+    found = study(faulty, ENDS, 240, 8000) | study(faulty, HANGS, 60, 8000) | study(faulty, FILLS, 600, 1500)
     expected = ENDS | HANGS | FILLS
     assert {name: (one["status"], one["cause"]) for name, one in found.items()} == {
         name: ("failed", cause) for name, (cause, _) in expected.items()

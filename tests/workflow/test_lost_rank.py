@@ -58,14 +58,15 @@ def ranks(place):
 @pytest.mark.parametrize("row", ROWS)
 def test_killed_rank(place, row):
     framework, strategy = row.split(".")
-    (place.folder / "lost.yaml").write_text(
-        STUDY.format(limit=LIMIT_S, framework=framework, strategy=strategy)
-    )
+    (place.folder / "lost.yaml").write_text(STUDY.format(limit=LIMIT_S, framework=framework, strategy=strategy))
     run = subprocess.Popen(
         [sys.executable, "-m", "transect", "run", "lost.yaml", "train", "--results", f"results/{row}"],
-        cwd=place.folder, env=place.environment() | {"PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        cwd=place.folder,
+        env=place.environment() | {"PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     folder = place.folder / "results" / row / "lost" / "train"
     try:
         # Environments may have to be built first.

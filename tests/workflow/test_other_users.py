@@ -40,9 +40,7 @@ def shared(checkout: Checkout) -> Iterator[Checkout]:
 def as_a_user(shared: Checkout, command: list[str]) -> subprocess.CompletedProcess[str]:
     prefix = _AS_A_USER if os.geteuid() == 0 else []
     variables = shared.environment() | {"PYTHONPATH": str(shared.folder / "src")}
-    return subprocess.run(
-        [*prefix, *command], cwd=shared.folder, env=variables, capture_output=True, text=True
-    )
+    return subprocess.run([*prefix, *command], cwd=shared.folder, env=variables, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("title", ["first", "another"])

@@ -22,12 +22,12 @@ def test_one_call_profiles_plans_trains_and_checks(tmp_path):
     assert grid["options"] == [told["plan"]["options"]]
     # It was held to the reference, and each rank says which layers it had.
     kept = json.loads((folder / "train" / record["cell"] / "record.json").read_text())
-    assert "reference" in json.loads((folder / "train" / record["cell"] / "spec.json").read_text())["inputs"]  # fmt: skip
+    assert "reference" in json.loads((folder / "train" / record["cell"] / "spec.json").read_text())["inputs"]
     layers = [one["layers"] for one in kept["details"]["ranks"]]
     assert layers == [list(pair) for pair in told["plan"]["layers"]]
     # A plan from the profiles that the first call left; nothing runs again.
     profiles = f"results/{folder.name}-profile"
-    again = Place(tmp_path).transect("plan", *asked[1:6], "--plan", "model", "--profile", profiles, "--json")  # fmt: skip
+    again = Place(tmp_path).transect("plan", *asked[1:6], "--plan", "model", "--profile", profiles, "--json")
     assert again.returncode == 0, again.stderr
     # The same division; where it is cut may follow messages, which are measured anew.
     planned = json.loads(again.stdout)
@@ -36,8 +36,7 @@ def test_one_call_profiles_plans_trains_and_checks(tmp_path):
 
 def test_a_plan_that_nothing_fits_runs_nothing(tmp_path):
     done = Place(tmp_path).transect(
-        "train", "iris-mlp-ce", "--framework", "numpy", "--ranks", "2", "--memory", "10B",
-        "--results", "results",
-    )  # fmt: skip
+        "train", "iris-mlp-ce", "--framework", "numpy", "--ranks", "2", "--memory", "10B", "--results", "results"
+    )
     assert done.returncode == 2 and "memory: layer" in done.stderr
     assert not (tmp_path / "results").exists()

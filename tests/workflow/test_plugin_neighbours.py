@@ -98,9 +98,7 @@ def test_an_edit_of_a_module_beside_a_workload_runs_its_cells_again(done):
         pending = done.pending("neighbours.yaml", report=False)
         verified = done.transect("verify", "neighbours.yaml")
     assert verified.returncode == 0
-    assert (
-        f"{len(own(done))} of them were made by another mine/kit/deep/factors.py" in verified.stdout
-    )
+    assert f"{len(own(done))} of them were made by another mine/kit/deep/factors.py" in verified.stdout
     assert set(told) == own(done)
     for reasons in told.values():
         assert ("source", "mine/kit/deep/factors.py") in reasons

@@ -94,27 +94,29 @@ def test_what_a_plug_in_changes_stays_with_its_cell(tmp_path):
     stage.mkdir(parents=True)
     for name, text in {"changes": CHANGES, "cell": CELL, "plan": PLAN, "run": RUN}.items():
         (stage / f"{name}.py").write_text(text)
-    (tmp_path / "study.yaml").write_text(
-        "name: changing\nplugins: [plugins]\nchanging: {parts: [1, 2, 3]}\n"
-    )
+    (tmp_path / "study.yaml").write_text("name: changing\nplugins: [plugins]\nchanging: {parts: [1, 2, 3]}\n")
     command = ["run", "study.yaml", "changing", "--results", "results"]
     done = subprocess.run(
-        [sys.executable, "-m", "transect", *command], cwd=tmp_path, capture_output=True, text=True,
+        [sys.executable, "-m", "transect", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "KEPT": "1"},
         umask=0o022,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert "changed KEPT, LEAK, the working folder, the umask" in done.stderr
-    records = [
-        json.loads(path.read_text())
-        for path in tmp_path.glob("results/changing/changing/*/record.json")
-    ]
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("results/changing/changing/*/record.json")]
     assert [record["status"] for record in records] == ["ok"] * 3, done.stderr
     said = [record["details"]["payload"] for record in records]
     inherited = subprocess.check_output(
-        [sys.executable, "-c", "import os, resource; print(len(os.sched_getaffinity(0)),"
-         "resource.getrlimit(resource.RLIMIT_NOFILE)[0])"], text=True
-    ).split()  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            "import os, resource; print(len(os.sched_getaffinity(0)),resource.getrlimit(resource.RLIMIT_NOFILE)[0])",
+        ],
+        text=True,
+    ).split()
     for one in said:
         assert (one["leak"], one["kept"], one["umask"]) == (None, "1", 0o022)
         assert [str(one["cores"]), str(one["files"])] == inherited

@@ -14,10 +14,27 @@ from transect.measure.provenance import available_cores, gpus
 pytestmark = pytest.mark.study
 
 COLUMNS = [
-    "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
-    "exporter", "nodes", "ranks", "batch", "precision", "repeat", "status", "cause", "metric",
-    "value", "unit", "direction",
-]  # fmt: skip
+    "study",
+    "stage",
+    "cell",
+    "workload",
+    "framework",
+    "strategy",
+    "runtime",
+    "provider",
+    "exporter",
+    "nodes",
+    "ranks",
+    "batch",
+    "precision",
+    "repeat",
+    "status",
+    "cause",
+    "metric",
+    "value",
+    "unit",
+    "direction",
+]
 
 
 @pytest.fixture(scope="module")

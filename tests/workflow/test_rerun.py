@@ -33,11 +33,7 @@ bench:
     - {benchmarks: [message-sweep], ranks: [2], options: [{max_size: 1024, seconds: 1}]}
 ingest: {paths: [logs]}
 """
-REPORT = {
-    "results/small/report.html",
-    "results/small/records.parquet",
-    "results/small/summary.json",
-}
+REPORT = {"results/small/report.html", "results/small/records.parquet", "results/small/summary.json"}
 FILE = "small.yaml"
 CONFIG = f"study={FILE}"
 SRC = Path("src/transect")
@@ -62,9 +58,7 @@ def cells(checkout, *wanted: str) -> set[str]:
     return {name for name in names if name.startswith(wanted)}
 
 
-def check(
-    checkout, *wanted: str, report: bool = True, snakemake: bool = False
-) -> dict[str, list[tuple[str, str]]]:
+def check(checkout, *wanted: str, report: bool = True, snakemake: bool = False) -> dict[str, list[tuple[str, str]]]:
     """Assert that exactly these cells would run again; return the reasons.
 
     Exactly their blocks would be made, those that take from these blocks, and the report; Snakemake goes
@@ -145,13 +139,11 @@ SOURCES = {
     "stages/infer/run.py": ("infer/",),
     "onnx_models/exporters/torchscript.py": ("export/", "infer/"),
     "onnx_models/exporters/dynamo.py": (),
-    "training/datasets/iris.py": (
-        "data/iris", "reference/iris", "train/iris", "export/", "infer/",
-    ),
+    "training/datasets/iris.py": ("data/iris", "reference/iris", "train/iris", "export/", "infer/"),
     # What it decides stands in the specs, and these are the same.
     "stages/train/plan.py": (),
     "engine/settle.py": (),
-}  # fmt: skip
+}
 
 
 # Of a few of them: what would be made follows from the same fingerprints.

@@ -134,10 +134,13 @@ claim.give_back()
 def test_a_study_that_another_run_holds_is_refused(study):
     before = study.records("chosen")
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD], cwd=study.folder, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", HOLD],
+        cwd=study.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env=study.environment() | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    )
     try:
         assert holder.stdout.readline() == "held\n"
         done = run(study, "train")
@@ -199,9 +202,7 @@ def test_why_blames_the_cell_whose_file_was_exchanged(study):
         told = study.why(FILE)
     finally:
         path.write_bytes(kept)
-    assert told.pop(f"reference/{folder.name}") == [
-        ("damaged", "trajectory.npz is not what its record says")
-    ]
+    assert told.pop(f"reference/{folder.name}") == [("damaged", "trajectory.npz is not what its record says")]
     ((name, reasons),) = told.items()
     assert name.startswith("train/iris-mlp.numpy.single") and ".r1" not in name
     assert reasons == [("input", f"its reference, {folder.name}, would run again")]
@@ -213,9 +214,7 @@ def test_why_asks_about_chosen_cells_alone(study):
     study_file.write_text(text.replace("iris-mlp: {epochs: 1}", "iris-mlp: {epochs: 2}"))
     try:
         told = study.why(FILE, "train/iris-mlp.*")
-        asked = json.loads(
-            study.transect("why", FILE, "train/iris-mlp.*", "--results", "results", "--json").stdout
-        )
+        asked = json.loads(study.transect("why", FILE, "train/iris-mlp.*", "--results", "results", "--json").stdout)
     finally:
         study_file.write_text(text)
     assert len(told) == 2 == asked["asked"]

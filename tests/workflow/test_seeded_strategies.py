@@ -47,9 +47,7 @@ def study(place, text):
 
 def test_what_ends_a_pipeline_is_named(place):
     found = study(place, ENDS) | study(place, STOPS)
-    assert {name: one["cause"] for name, one in found.items()} == {
-        n: c for n, (c, _) in CAUSES.items()
-    }
+    assert {name: one["cause"] for name, one in found.items()} == {n: c for n, (c, _) in CAUSES.items()}
     for name, (_, said) in CAUSES.items():
         assert said in found[name]["message"], found[name]["message"]
     short = found["seeded-short"]["message"]

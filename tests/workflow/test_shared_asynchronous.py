@@ -13,19 +13,11 @@ WORKERS = 2
 def records(shared) -> list[dict]:
     """The cells of the parameter server, and those of the same numbers of ranks in step."""
     found = shared.records("shared", "train").values()
-    return [
-        one
-        for one in found
-        if (one["cell"]["workload"], one["cell"]["batch"]) == ("iris-mlp-ce", 12)
-    ]
+    return [one for one in found if (one["cell"]["workload"], one["cell"]["batch"]) == ("iris-mlp-ce", 12)]
 
 
 def of(records, **axes):
-    return [
-        one
-        for one in records
-        if all(one["cell"].get(name) == value for name, value in axes.items())
-    ]
+    return [one for one in records if all(one["cell"].get(name) == value for name, value in axes.items())]
 
 
 def values(record):
@@ -33,8 +25,11 @@ def values(record):
 
 
 def test_without_staleness_the_reference_is_followed(records):
-    found = [one for one in of(records, strategy="async", framework="numpy", ranks_per_node=3)
-             if dict(one["cell"]["options"]).get("staleness") == 0]  # fmt: skip
+    found = [
+        one
+        for one in of(records, strategy="async", framework="numpy", ranks_per_node=3)
+        if dict(one["cell"]["options"]).get("staleness") == 0
+    ]
     assert len(found) == 2
     for record in found:
         assert record["status"] == "ok", record["message"]
@@ -43,8 +38,11 @@ def test_without_staleness_the_reference_is_followed(records):
 
 
 def test_with_it_nothing_is_called_equal_and_nothing_is_lost(records):
-    found = [one for one in of(records, strategy="async", framework="numpy", ranks_per_node=3)
-             if dict(one["cell"]["options"]).get("staleness") != 0]  # fmt: skip
+    found = [
+        one
+        for one in of(records, strategy="async", framework="numpy", ranks_per_node=3)
+        if dict(one["cell"]["options"]).get("staleness") != 0
+    ]
     assert len(found) == 4
     for record in found:
         assert record["status"] == "ok", record["message"]
@@ -66,9 +64,7 @@ def test_a_server_alone_is_skipped_with_its_reason(records):
     assert all("at least 2 ranks" in one["message"] for one in alone)
 
 
-@pytest.mark.parametrize(
-    ("framework", "who"), [("test-server-dies", "rank 0"), ("test-worker-dies", "rank 2")]
-)
+@pytest.mark.parametrize(("framework", "who"), [("test-server-dies", "rank 0"), ("test-worker-dies", "rank 2")])
 def test_a_rank_that_dies_ends_all_and_is_named(records, framework, who):
     [record] = of(records, framework=framework)
     assert (record["status"], record["cause"]) == ("failed", "killed"), record["message"]
@@ -78,7 +74,10 @@ def test_a_rank_that_dies_ends_all_and_is_named(records, framework, who):
 def test_the_report_judges_by_time_to_quality_and_says_what_was_not_checked(shared):
     page = (shared.folder / "results" / "shared" / "report.html").read_text()
     for said in (
-        "Asynchronous updates", "Staleness of gradients", "not checkable: asynchronous",
-        "its gradients are stale by", "Beside training in step",
-    ):  # fmt: skip
+        "Asynchronous updates",
+        "Staleness of gradients",
+        "not checkable: asynchronous",
+        "its gradients are stale by",
+        "Beside training in step",
+    ):
         assert said in page, said

@@ -19,23 +19,20 @@ def records(shared):
 def of(records, **wanted):
     """Return the records whose options hold these."""
     return [
-        one for one in records
+        one
+        for one in records
         if wanted.items() <= (dict(one["cell"]["options"]) | {"device": one["cell"]["device"]}).items()
-    ]  # fmt: skip
+    ]
 
 
 def test_right_energies_make_times(records):
-    for one in [
-        *of(records, implementation="openmp", deck="small", ppwi=None), *of(records, implementation="rust")
-    ]:  # fmt: skip
+    for one in [*of(records, implementation="openmp", deck="small", ppwi=None), *of(records, implementation="rust")]:
         assert one["status"] == "ok", one["message"]
     good = [one for one in records if one["status"] == "ok"]
     assert len(good) == 6
     for one in good:
         numbers = {metric["label"]: metric["value"] for metric in one["metrics"]}
-        assert numbers["pose-time_median"] * numbers["interactions_median"] == pytest.approx(
-            8 * 128, rel=1e-4
-        )
+        assert numbers["pose-time_median"] * numbers["interactions_median"] == pytest.approx(8 * 128, rel=1e-4)
         (run,) = one["details"]["runs"]
         assert run["parameters"]["verified"] == "yes"
         assert [len(run["samples"][name]["values"]) for name in ("kernel", "warm-up")] == [2, 1]

@@ -32,9 +32,8 @@ def records(shared) -> dict:
     for stage in ("encode", "data", "train", "export", "infer", "step", "retrain"):
         own = "sample" if stage == "encode" else "test-encoder"
         found[stage] = {
-            one["cell_id"]: one for one in shared.records("shared", stage).values()
-            if one["cell_id"].startswith(own)
-        }  # fmt: skip
+            one["cell_id"]: one for one in shared.records("shared", stage).values() if one["cell_id"].startswith(own)
+        }
     return found
 
 
@@ -53,10 +52,7 @@ def test_its_data_is_made_of_encoded_tickets(records):
 
 
 def test_every_strategy_follows_the_float64_path(records):
-    cells = {
-        (one["cell"]["framework"], one["cell"]["strategy"]): one
-        for one in records["train"].values()
-    }
+    cells = {(one["cell"]["framework"], one["cell"]["strategy"]): one for one in records["train"].values()}
     assert len(cells) == 3
     for record in cells.values():
         assert record["status"] == "ok", record["message"]
@@ -65,9 +61,7 @@ def test_every_strategy_follows_the_float64_path(records):
 
 
 def test_a_runtime_of_layers_says_that_it_is_none(records):
-    states = {
-        one["cell"]["runtime"]: (one["status"], one["message"]) for one in records["infer"].values()
-    }
+    states = {one["cell"]["runtime"]: (one["status"], one["message"]) for one in records["infer"].values()}
     assert states["python"][0] == states["torch-eager"][0] == "ok"
     assert states["tensorflow"][0] == "skipped" and "TextEncoder" in states["tensorflow"][1]
 
@@ -91,9 +85,12 @@ def test_its_step_is_portable_and_retrained(records):
 
 def test_a_name_that_tickets_lack_is_bad_input(place):
     text = WRONG.format(plugins=ROOT / "tests" / "plugins" / "encoder")
-    wrong = text + "workloads: {test-encoder: {dataset_options: " + json.dumps(
-        {"corpus": "sampel", "partition": "half", "vectors": "words", "length": 12, "vocabulary": 64}
-    ) + "}}\n"  # fmt: skip
+    wrong = (
+        text
+        + "workloads: {test-encoder: {dataset_options: "
+        + json.dumps({"corpus": "sampel", "partition": "half", "vectors": "words", "length": 12, "vocabulary": 64})
+        + "}}\n"
+    )
     (place.folder / "wrong.yaml").write_text(wrong)
     ran = place.transect("check", "wrong.yaml")
     assert ran.returncode == 2

@@ -25,10 +25,7 @@ def metrics(record):
 
 @pytest.mark.parametrize(
     ("framework", "strategy"),
-    [
-        pytest.param(*row, marks=() if row in ON_ONE_MACHINE else pytest.mark.exhaustive)
-        for row in EVERY
-    ],
+    [pytest.param(*row, marks=() if row in ON_ONE_MACHINE else pytest.mark.exhaustive) for row in EVERY],
 )
 def test_row_follows_the_reference(records, framework, strategy):
     record = records[framework, strategy]

@@ -30,9 +30,7 @@ def value(record: dict, name: str) -> float:
 
 def test_every_way_follows_its_reference_in_both_languages(trained):
     assert len(trained) == 14
-    assert {one["status"] for one in trained.values()} == {"ok"}, [
-        one["message"] for one in trained.values()
-    ]
+    assert {one["status"] for one in trained.values()} == {"ok"}, [one["message"] for one in trained.values()]
     for record in trained.values():
         assert 0 <= value(record, "equality_ratio") <= 1
 

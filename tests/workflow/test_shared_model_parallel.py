@@ -68,10 +68,7 @@ def test_stages_say_which_layers_they_are(records):
 
 @pytest.mark.parametrize(
     ("key", "reason"),
-    [
-        (("torch-pipeline", "1f1b"), "2 stages, not 1"),
-        (("tensor-parallel", "digits-cnn"), "no two linear layers"),
-    ],
+    [(("torch-pipeline", "1f1b"), "2 stages, not 1"), (("tensor-parallel", "digits-cnn"), "no two linear layers")],
     ids=["pipeline", "tensor"],
 )
 def test_what_cannot_run_says_why(records, key, reason):

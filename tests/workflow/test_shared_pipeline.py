@@ -11,11 +11,7 @@ pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 def records(shared) -> dict:
     """The training records by id, without its fingerprint."""
     found = shared.records("shared", "train").values()
-    own = [
-        one
-        for one in found
-        if one["cell"]["strategy"] == "mpi-pipeline" and one["cell"]["batch"] == 60
-    ]
+    own = [one for one in found if one["cell"]["strategy"] == "mpi-pipeline" and one["cell"]["batch"] == 60]
     return {one["cell_id"].split("~")[0]: one for one in own}
 
 
@@ -33,9 +29,7 @@ def test_pipelines_follow_the_float64_path(records):
 def test_a_record_says_who_had_which_layers(records):
     (record,) = (one for name, one in records.items() if "numpy" in name and "gpipe" in name)
     details = record["details"]
-    assert details["layout"] == {
-        "replicas": 2, "model_parts": 2, "micro_batches": 4, "servers": 0,
-    }  # fmt: skip
+    assert details["layout"] == {"replicas": 2, "model_parts": 2, "micro_batches": 4, "servers": 0}
     assert [one["layers"] for one in details["ranks"]] == [[0, 4], [4, 8]] * 2
     assert [one["replica"] for one in details["ranks"]] == [0, 0, 1, 1]
 

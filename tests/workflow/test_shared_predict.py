@@ -20,9 +20,7 @@ def test_new_tickets_are_told_as_those_of_the_test_were(shared: Any) -> None:
         pipeline = json.loads((folder / "pipeline.json").read_text())
         assert (pipeline["signatures"], pipeline["redact"]) == ("keep", True)
         assert pipeline["view"] == record["cell"]["view"]
-        done = shared.transect(
-            "predict", str(folder), "own.jsonl", "--top", str(len(pipeline["classes"]))
-        )
+        done = shared.transect("predict", str(folder), "own.jsonl", "--top", str(len(pipeline["classes"])))
         assert done.returncode == 0, done.stderr
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         stage, cell_id = json.loads((folder / "spec.json").read_text())["inputs"]["encode"]
@@ -30,9 +28,7 @@ def test_new_tickets_are_told_as_those_of_the_test_were(shared: Any) -> None:
         _compare(lines, rows, folder, pipeline["classes"])
 
 
-def _compare(
-    lines: list[dict[str, Any]], rows: np.ndarray, folder: Path, classes: list[str]
-) -> None:
+def _compare(lines: list[dict[str, Any]], rows: np.ndarray, folder: Path, classes: list[str]) -> None:
     assert [line["id"] for line in lines] == [f"ticket {number}" for number in range(len(lines))]
     with np.load(folder / "probabilities.npz") as file:
         tested = file["test"]

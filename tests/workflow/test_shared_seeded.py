@@ -18,9 +18,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_mistakes_between_ranks_are_wrong_results(shared, wrong):
     found = {
-        one["cell"]["strategy"]: one
-        for one in shared.records("shared", "train").values()
-        if one["cell"]["batch"] == 32
+        one["cell"]["strategy"]: one for one in shared.records("shared", "train").values() if one["cell"]["batch"] == 32
     }
     assert set(found) == {*WRONG, *WRONG.values()}
     right = found[WRONG[wrong]]

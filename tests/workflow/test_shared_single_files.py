@@ -20,11 +20,5 @@ def test_single_files_join_a_run(shared):
     assert read["benchmark"] == "extra-benchmark"
     assert records["logs"]["metrics"][0]["value"] == 12.5e9
     html = (shared.folder / "results/shared/report.html").read_text()
-    for name in (
-        "extra-framework",
-        "extra-reduce-broadcast",
-        "extra-recompute",
-        "extra-runtime",
-        "extra-benchmark",
-    ):
+    for name in ("extra-framework", "extra-reduce-broadcast", "extra-recompute", "extra-runtime", "extra-benchmark"):
         assert name in html

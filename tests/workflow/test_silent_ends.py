@@ -78,11 +78,10 @@ QUITS = {
     "a plug-in": ({"mine.py": "import sys\nsys.exit(0)\n"}, {}, "plug-in", "mine.py"),
     "by the builtin": ({"mine.py": "exit()\n"}, {}, "plug-in", "mine.py"),
     "a stage": ({"quits/plan.py": "raise SystemExit\n"}, {}, "stage", "quits/plan.py"),
-    "the cell of a stage": ({"quits/cell.py": "import sys\nsys.exit(0)\n"}, {}, "stage",
-                            "quits/plan.py"),
+    "the cell of a stage": ({"quits/cell.py": "import sys\nsys.exit(0)\n"}, {}, "stage", "quits/plan.py"),
     "checking a section": ({}, {"places": ["check"]}, "stage 'quits'", "plan.py"),
     "planning a cell": ({}, {"places": ["spec"]}, "stage 'quits'", "plan.py"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", QUITS)
@@ -99,10 +98,7 @@ def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(place, checkout,
     study = {"name": "early", "plugins": [folder.name], "quits": section}
     (place.folder / "early.yaml").write_text(json.dumps(study))
     checked = place.transect("check", "early.yaml")
-    ran = (
-        checkout.snakemake("--config", "study=early.yaml") if place is checkout
-        else place.make("early.yaml")
-    )  # fmt: skip
+    ran = checkout.snakemake("--config", "study=early.yaml") if place is checkout else place.make("early.yaml")
     for run in (checked, ran):
         assert run.returncode == 2, run.stderr
         assert all(part in run.stderr for part in ["transect: ", "SystemExit", *expected])
@@ -116,19 +112,17 @@ ODD = {
     "no text": (b"name: \xff", "cannot be read"),
     "a million repeats": (
         b"name: odd\ntrain: {repeats: 1000000, grids: [{workloads: [iris-mlp], frameworks: [numpy], "
-        b"strategies: [single]}]}\n", "max_cells",
+        b"strategies: [single]}]}\n",
+        "max_cells",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_a_study_that_cannot_be_read_is_told_in_one_message(place, name):
     text, expected = ODD[name]
     (place.folder / "odd.yaml").write_bytes(text)
-    for run in (
-        place.transect("check", "odd.yaml"),
-        place.make("odd.yaml"),
-    ):
+    for run in (place.transect("check", "odd.yaml"), place.make("odd.yaml")):
         assert run.returncode == 2
         assert expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
@@ -149,9 +143,10 @@ def test_configuration_that_cannot_be_used_is_told(place, checkout, name):
     (place.folder / "taken/quick").write_text("a file")
     # Of what the command line holds, Snakemake itself makes a number.
     run = (
-        checkout.snakemake("--config", f"results={given}") if isinstance(given, int)
+        checkout.snakemake("--config", f"results={given}")
+        if isinstance(given, int)
         else place.make("quick", results=given)
-    )  # fmt: skip
+    )
     assert run.returncode == 2, run.stderr
     assert expected in run.stderr and "Traceback" not in run.stderr, run.stderr
     assert "\x1b" not in run.stderr
@@ -169,11 +164,14 @@ def logs(place):
 def limited(place: Place, *module: str) -> subprocess.CompletedProcess[str]:
     """Run a module of ours that may write no file of more than 4 kB."""
     return subprocess.run(
-        [sys.executable, "-m", *module], cwd=place.folder, capture_output=True, text=True,
+        [sys.executable, "-m", *module],
+        cwd=place.folder,
+        capture_output=True,
+        text=True,
         # Byte code that is cut at the limit would break every later import of the checkout.
         env=place.environment() | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
-    )  # fmt: skip
+    )
 
 
 def test_a_limit_on_files_is_told_where_the_report_is_written(logs):
@@ -193,8 +191,9 @@ def test_a_limit_on_files_leaves_the_cell_to_run_again(logs):
     (path,) = (logs.folder / "results/logs/ingest").glob("*/record.json")
     path.unlink()
     (block,) = (logs.folder / "results/logs/specs/ingest").glob("*.json")
-    run = limited(logs, "transect.engine.run_block", "--block", str(block.relative_to(logs.folder)),
-                  "--results", "results")  # fmt: skip
+    run = limited(
+        logs, "transect.engine.run_block", "--block", str(block.relative_to(logs.folder)), "--results", "results"
+    )
     assert run.returncode == 75, run.stderr
     assert "too large" in run.stderr and "Traceback" not in run.stderr
     assert not path.exists()
@@ -204,13 +203,12 @@ def test_environments_that_cannot_be_kept_are_a_cause_of_their_cells(place, tmp_
     (tmp_path / "file").write_text("")
     stamp = tmp_path / "base.json"
     run = subprocess.run(
-        [sys.executable, "-m", "transect.engine.build_environment", "--name", "base",
-         "--out", str(stamp)],
-        cwd=place.folder, capture_output=True, text=True,
-        env=place.environment() | {
-            "PYTHONPATH": str(ROOT / "src"), "TRANSECT_ENVS": str(tmp_path / "file" / "x"),
-        },
-    )  # fmt: skip
+        [sys.executable, "-m", "transect.engine.build_environment", "--name", "base", "--out", str(stamp)],
+        cwd=place.folder,
+        capture_output=True,
+        text=True,
+        env=place.environment() | {"PYTHONPATH": str(ROOT / "src"), "TRANSECT_ENVS": str(tmp_path / "file" / "x")},
+    )
     assert (run.returncode, "Traceback" in run.stderr) == (0, False), run.stderr
     facts = json.loads(stamp.read_text())
     assert facts["status"] == "failed"

@@ -37,26 +37,16 @@ def times_of(checkout):
 
 def test_it_holds_the_page_and_its_data_by_category(done):
     page = (done.folder / "workflow-report.html").read_text()
-    for name, category in (
-        ("report.html", "Report"),
-        ("records.parquet", "Data"),
-        ("summary.json", "Data"),
-    ):
+    for name, category in (("report.html", "Report"), ("records.parquet", "Data"), ("summary.json", "Data")):
         assert f'"name": "{name}"' in page or name in page
         assert f'"{category}"' in page
-    for caption in (
-        "The study&#x27;s report",
-        "A row for each record and metric",
-        "Counts of cells",
-    ):
+    for caption in ("The study&#x27;s report", "A row for each record and metric", "Counts of cells"):
         assert caption in page or html.unescape(caption) in page
     assert "Results of one study of transect" in page
 
 
 def test_the_command_writes_formats_and_a_crate_beside_it_and_snakemake_goes_on(done):
-    told = done.transect(
-        "report", "logs.yaml", "--format", "markdown", "--format", "json", "--json"
-    )
+    told = done.transect("report", "logs.yaml", "--format", "markdown", "--format", "json", "--json")
     assert told.returncode == 0, told.stderr
     written = json.loads(told.stdout)["written"]
     assert [one["format"] for one in written] == ["figures", "markdown", "json"]

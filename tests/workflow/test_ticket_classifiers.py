@@ -45,10 +45,7 @@ def test_a_longer_run_goes_on_with_the_shorter_one(study):
 
 
 def test_the_point_that_did_not_diverge_goes_on(study):
-    records = {
-        (one["cell"]["rung"], one["cell"]["place"]): one
-        for one in study.records("told", "search").values()
-    }
+    records = {(one["cell"]["rung"], one["cell"]["place"]): one for one in study.records("told", "search").values()}
     assert sorted(records) == [(0, 0), (0, 1), (1, 0)]
     first = {one["status"]: one for place, one in records.items() if not place[0]}
     assert (first["failed"]["cause"], first["failed"]["metrics"]) == ("diverged", [])
@@ -67,8 +64,6 @@ def test_a_second_run_keeps_all_and_more_epochs_add_one_cell(study):
     assert study.transect("run", FILE, "classify").returncode == 0
     after = study.records("told", "classify")
     [new] = after.keys() - before.keys()
-    assert after[new]["details"]["went_on_from"].startswith(
-        "made.conversation.pseudonyms.plain.drawn"
-    )
+    assert after[new]["details"]["went_on_from"].startswith("made.conversation.pseudonyms.plain.drawn")
     assert [entry["epoch"] for entry in after[new]["details"]["history"]] == [1, 2, 3, 4]
     assert all(after[name]["ended"] == before[name] for name in after.keys() & before.keys())

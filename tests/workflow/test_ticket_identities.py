@@ -23,17 +23,7 @@ classify:
 """
 OWNERS = ["Anna Schmidt", "Jörg Müßig"]
 # Long enough that no checksum holds them by chance.
-SECRETS = [
-    "Schmidt",
-    "Müßig",
-    "Muessig",
-    "Kundenname",
-    "firm.example",
-    "0551 39123",
-    "055139123",
-    "10.1.2.3",
-    "T-47",
-]
+SECRETS = ["Schmidt", "Müßig", "Muessig", "Kundenname", "firm.example", "0551 39123", "055139123", "10.1.2.3", "T-47"]
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +31,20 @@ def study(place):
     """A folder with the study."""
     tickets = [
         {
-            "id": f"T-47{number}", "owner": OWNERS[number % 2], "queue": "it",
+            "id": f"T-47{number}",
+            "owner": OWNERS[number % 2],
+            "queue": "it",
             "messages": [
-                {"author": f"Kundenname{number} <k{number}@firm.example>", "role": "customer",
-                 "text": f"Herr Muessig, Frau Schmidt, 10.1.2.3 is down\n0551 39123{number:02} Kundenname{number}"},
+                {
+                    "author": f"Kundenname{number} <k{number}@firm.example>",
+                    "role": "customer",
+                    "text": f"Herr Muessig, Frau Schmidt, 10.1.2.3 is down\n0551 39123{number:02} Kundenname{number}",
+                },
                 {"author": OWNERS[number % 2], "role": "agent", "text": f"done. {OWNERS[number % 2]}"},
             ],
         }
         for number in range(40)
-    ]  # fmt: skip
+    ]
     lines = [*map(json.dumps, tickets), '{"id": "T-471", "text": "Schmidt"}', '{"text": "Schmidt']
     (place.folder / "own.jsonl").write_text("\n".join(lines))
     (place.folder / "mine.yaml").write_text(STUDY)
@@ -87,9 +82,7 @@ def test_a_study_holds_nobody_and_follows_its_salt(study, tmp_path):
 
     after = run(study, tmp_path / "two")
     assert after["corpus"]["fingerprint"] != before["corpus"]["fingerprint"]
-    tickets = (
-        study.folder / "results" / "mine" / "corpus" / after["corpus"]["cell_id"] / "tickets.jsonl"
-    )
+    tickets = study.folder / "results" / "mine" / "corpus" / after["corpus"]["cell_id"] / "tickets.jsonl"
     # All of its block: what takes the corpus must not hold because the old one still lay there.
     assert after["dialogue"]["inputs"] == [f"tickets.jsonl {sha256_file(tickets)}"]
     assert after["dialogue"]["inputs"] != before["dialogue"]["inputs"]

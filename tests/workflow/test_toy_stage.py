@@ -97,9 +97,7 @@ def test_an_edit_of_the_stage_reruns_it_alone(done, file):
     with edited(done.folder / "mine/toy" / file, *EDITS[file]):
         told = done.why(FILE)
     assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
-    expected = (
-        ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", f"mine/toy/{file}")
-    )
+    expected = ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", f"mine/toy/{file}")
     assert all(reasons == [expected] for reasons in told.values()), told
 
 
@@ -107,9 +105,7 @@ def test_an_edit_of_its_report_reruns_the_report_alone(done):
     with edited(done.folder / "mine/toy/report.py", "How large", "How very large"):
         assert done.why(FILE) == {}
         pending = done.pending(FILE)
-    assert {path.rsplit("/", 1)[1] for path in pending} == {
-        "report.html", "records.parquet", "summary.json",
-    }  # fmt: skip
+    assert {path.rsplit("/", 1)[1] for path in pending} == {"report.html", "records.parquet", "summary.json"}
 
 
 def test_an_edit_of_what_training_takes_reruns_it_too(done):
@@ -136,16 +132,18 @@ def test_a_real_edit_runs_it_again_alone(done):
 
 BAD = {
     "unknown key": (
-        "orders: [1, 2]", "order: [1, 2]",
+        "orders: [1, 2]",
+        "order: [1, 2]",
         [FILE, "toy.order", "did you mean 'orders'", "framework", "workloads"],
     ),
     "bad value": ("orders: [1, 2]", "orders: [0]", [FILE, "toy.orders.0", "0"]),
     "nobody trains it": (
-        "toy: {workloads: [iris-mlp-ce]", "toy: {workloads: [iris-mlp]",
+        "toy: {workloads: [iris-mlp-ce]",
+        "toy: {workloads: [iris-mlp]",
         [FILE, "toy.workloads", "nobody trains 'iris-mlp'"],
     ),
     "without its plug-in folder": ("plugins: [mine]", "plugins: []", [FILE, "'toy'"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -159,16 +157,26 @@ def test_a_mistake_in_its_section_is_told_like_any_other(done, name):
 
 
 BROKEN = {
-    "cells raises": ("plan.py", "yield ToyCell(", "raise RuntimeError('lost'); yield ToyCell(",
-                     ["stage 'toy' raised RuntimeError: lost", "plan.py:"]),
-    "cells of another stage": ("plan.py", "yield ToyCell(workload=name, framework=section.framework, order=order)",
-                               "yield context.cells['train'][0]", ["stage 'toy'", "expected ToyCell"]),
-    "takes nothing": ("plan.py", '{"weights": weights}', '{"weights": None}',
-                      ["stage 'toy'", "weights None"]),
-    "waits for itself": ("plan.py", 'needs = ("train",)',
-                         'needs = ("train",)\n    placement = Placement(group="prepare")',
-                         ["in a circle", "prepare", "train"]),
-}  # fmt: skip
+    "cells raises": (
+        "plan.py",
+        "yield ToyCell(",
+        "raise RuntimeError('lost'); yield ToyCell(",
+        ["stage 'toy' raised RuntimeError: lost", "plan.py:"],
+    ),
+    "cells of another stage": (
+        "plan.py",
+        "yield ToyCell(workload=name, framework=section.framework, order=order)",
+        "yield context.cells['train'][0]",
+        ["stage 'toy'", "expected ToyCell"],
+    ),
+    "takes nothing": ("plan.py", '{"weights": weights}', '{"weights": None}', ["stage 'toy'", "weights None"]),
+    "waits for itself": (
+        "plan.py",
+        'needs = ("train",)',
+        'needs = ("train",)\n    placement = Placement(group="prepare")',
+        ["in a circle", "prepare", "train"],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -211,9 +219,9 @@ def test_a_stage_without_a_runner_is_refused(done):
 
 
 FAULTS = {
-    "inputs raises": ('return checksums(', 'raise RuntimeError("lost")\n        return checksums('),
+    "inputs raises": ("return checksums(", 'raise RuntimeError("lost")\n        return checksums('),
     "not imported": ("from __future__", "import no_such_module\nfrom __future__"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -237,11 +245,7 @@ def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
     path, report = done.folder / FILE, done.folder / "results/toys/report.html"
     text, before = path.read_text(), report.stat().st_mtime_ns
     old = "        weights = need("
-    with edited(
-        done.folder / "mine/toy/run.py",
-        old,
-        f"        open({str(path)!r}, 'w').write('a: [')\n{old}",
-    ):
+    with edited(done.folder / "mine/toy/run.py", old, f"        open({str(path)!r}, 'w').write('a: [')\n{old}"):
         run = done.make(FILE)
     assert path.read_text() == "a: ["
     path.write_text(text)

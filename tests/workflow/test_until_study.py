@@ -66,9 +66,7 @@ def why_ended(place):
 
 def test_each_cell_stops_for_a_reason_and_a_higher_cap_runs_only_what_it_adds(measured):
     before = repeats(measured.records("known", "train"))
-    assert {name: sorted(own) for name, own in before.items()} == {
-        "numpy": [0, 1, 2], "test-broken": [0, 1],
-    }  # fmt: skip
+    assert {name: sorted(own) for name, own in before.items()} == {"numpy": [0, 1, 2], "test-broken": [0, 1]}
     assert why_ended(measured) == {"numpy": "cap", "test-broken": "no result"}
     told = stamp(measured)
     assert len(told["spared"]) == 1
@@ -87,8 +85,6 @@ def test_each_cell_stops_for_a_reason_and_a_higher_cap_runs_only_what_it_adds(me
         # It draws a start for each repeat that there may be; those that were there are the same.
         assert {key.partition("/")[0] for key in again} == {"data"}
         own = repeats({key: one for key, one in after.items() if key.startswith("train/")})
-        assert {name: sorted(one) for name, one in own.items()} == {
-            "numpy": [0, 1, 2, 3, 4], "test-broken": [0, 1],
-        }  # fmt: skip
+        assert {name: sorted(one) for name, one in own.items()} == {"numpy": [0, 1, 2, 3, 4], "test-broken": [0, 1]}
         assert why_ended(measured) == {"numpy": "cap", "test-broken": "no result"}
         assert len(stamp(measured)["spared"]) == 3

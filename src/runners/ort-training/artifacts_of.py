@@ -16,8 +16,6 @@ import onnx
 import onnxruntime
 from graphs import check_weights, repair
 
-__all__ = ["Rule", "generate"]
-
 OUTPUT = "output"
 
 
@@ -48,9 +46,8 @@ def _package() -> Any:
 
 
 def generate(
-    source: Path, folder: Path, rule: Rule,
-    trained: dict[str, np.ndarray], frozen: dict[str, np.ndarray],
-) -> dict[str, int]:  # fmt: skip
+    source: Path, folder: Path, rule: Rule, trained: dict[str, np.ndarray], frozen: dict[str, np.ndarray]
+) -> dict[str, int]:
     """Write training, eval and optimizer model and the checkpoint; return what was repaired.
 
     `source` is an inference model with the parameters as initialisers of their own names; their
@@ -69,9 +66,7 @@ def generate(
             tensor.CopyFrom(onnx.numpy_helper.from_array(weights[tensor.name], tensor.name))
     optimiser = onnxblock.optim.SGD()
     if rule.name == "adamw":
-        optimiser = onnxblock.optim.AdamW(
-            betas=(rule.beta1, rule.beta2), eps=rule.eps, weight_decay=rule.weight_decay
-        )
+        optimiser = onnxblock.optim.AdamW(betas=(rule.beta1, rule.beta2), eps=rule.eps, weight_decay=rule.weight_decay)
     with _said_into(folder / "generation.log"):
         artifacts.generate_artifacts(
             model,

@@ -6,9 +6,6 @@ from collections import Counter
 
 import onnx
 
-__all__ = ["check_weights", "repair"]
-
-# Outputs of the forward pass that a gradient is made from; an exporter leaves out what is unused.
 _OUTPUTS = {"LayerNormalization": 3, "Dropout": 2}
 
 
@@ -55,6 +52,4 @@ def check_weights(model: onnx.ModelProto, wanted: dict[str, tuple[int, ...]]) ->
     held = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     for name, shape in wanted.items():
         if held.get(name) != shape:
-            raise ValueError(
-                f"parameter '{name}' of shape {shape} is {held.get(name, 'not there')}"
-            )
+            raise ValueError(f"parameter '{name}' of shape {shape} is {held.get(name, 'not there')}")

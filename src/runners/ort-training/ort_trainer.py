@@ -23,8 +23,6 @@ from step_folder import Schedule, Step
 from step_workload import read_step_workload
 from tensors import BadInput
 
-__all__ = ["OrtTrainer"]
-
 _HYPER = {"adamw": ("lr", "beta1", "beta2", "eps", "weight_decay"), "sgd": ("lr",)}
 
 
@@ -40,9 +38,7 @@ class OrtTrainer:
         self._roles = _roles(given.step)
         self._rule = _rule(given, step)
         if not self._source.is_file():
-            raise BadInput(
-                f"{self._source}: no such file; workload.json tells what its exporter said"
-            )
+            raise BadInput(f"{self._source}: no such file; workload.json tells what its exporter said")
         onnxruntime.set_default_logger_severity(3)
         self._options, told = session_options(given, None)
         not_set = ["provider_options"] if told.pop("provider_options", None) else []
@@ -80,11 +76,7 @@ class OrtTrainer:
 
     def _model(self, role: str) -> dict[str, np.ndarray]:
         """Return the model's tensors of a role, by their names in the model."""
-        return {
-            name.removeprefix("model."): self._given[name]
-            for name, its in self._roles.items()
-            if its == role
-        }
+        return {name.removeprefix("model."): self._given[name] for name, its in self._roles.items() if its == role}
 
     def _open(self, checkpoint: str) -> None:
         """Load a checkpoint of the folder and make the sessions over it."""
@@ -109,9 +101,7 @@ class OrtTrainer:
 
         A first step with the rate 0 makes one that has places for them; it changes no weight.
         """
-        rows = [
-            np.zeros([1, *shape[1:]], dtype) for dtype, shape in self._step.data.values()
-        ]  # fmt: skip
+        rows = [np.zeros([1, *shape[1:]], dtype) for dtype, shape in self._step.data.values()]
         self._module(*rows)
         self._optimizer.set_learning_rate(0.0)
         self._optimizer.step()

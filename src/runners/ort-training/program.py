@@ -12,8 +12,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from contract import BadInput, run_program
 from step_folder import Step
 
-__all__ = ["run_exporter"]
-
 
 def run_exporter(name: str, exporter: str) -> int:
     """Run the program with artefacts from the files of one exporter; return its exit code."""

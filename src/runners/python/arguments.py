@@ -9,8 +9,6 @@ from typing import NoReturn
 
 from tensors import BadInput
 
-__all__ = ["named", "parse_arguments"]
-
 _MODES = ("latency", "load", "cases", "train")
 
 
@@ -30,8 +28,20 @@ def parse_arguments(arguments: list[str], modes: tuple[str, ...]) -> argparse.Na
     """Return the arguments of a runner with these modes. Raises BadInput."""
     parser = _Parser(allow_abbrev=False, add_help=False)
     parser.add_argument("--mode", choices=_MODES, default="latency")
-    for name in ("model", "inputs", "outputs", "options", "library", "arrivals", "cases",
-                 "step", "order", "state", "checkpoint", "schedule"):  # fmt: skip
+    for name in (
+        "model",
+        "inputs",
+        "outputs",
+        "options",
+        "library",
+        "arrivals",
+        "cases",
+        "step",
+        "order",
+        "state",
+        "checkpoint",
+        "schedule",
+    ):
         parser.add_argument(f"--{name}", type=_file)
     parser.add_argument("--profile")
     parser.add_argument("--provider", default="cpu")

@@ -11,8 +11,6 @@ from contract import BadInput, OpenEngine, Skip, Unsupported
 from outputs import Outputs
 from tensors import read_header, read_json
 
-__all__ = ["run_cases"]
-
 _KEYS = ("name", "model", "inputs", "outputs")
 
 

@@ -22,11 +22,6 @@ import numpy as np
 from arguments import named, parse_arguments
 from tensors import BadInput, read_json
 
-__all__ = [
-    "ON_GPU", "BadInput", "CannotWrite", "Diverged", "Engine", "Skip", "Trainer", "cuda_devices", "read_options",
-    "run_program",
-]  # fmt: skip
-
 CRASH, BAD_INPUT, SKIPPED = 1, 2, 3
 # Execution providers that need a CUDA device.
 ON_GPU = ("cuda", "tensorrt")
@@ -151,10 +146,7 @@ def _wanted(key: str, value: Any) -> str | None:
 
 def environment_facts() -> dict[str, Any]:
     """Return what the record says of the process: cores, language, where ONNX Runtime lies."""
-    facts: dict[str, Any] = {
-        "language_version": f"Python {platform.python_version()}",
-        "input_residency": "host",
-    }
+    facts: dict[str, Any] = {"language_version": f"Python {platform.python_version()}", "input_residency": "host"}
     status, maps = Path("/proc/self/status"), Path("/proc/self/maps")
     if status.exists():
         lines = status.read_text().splitlines()
@@ -180,9 +172,7 @@ def _write(path: Path, record: dict[str, Any]) -> None:
         raise
 
 
-def _work(
-    given: argparse.Namespace, open_engine: OpenEngine, open_trainer: OpenTrainer | None
-) -> dict[str, Any]:
+def _work(given: argparse.Namespace, open_engine: OpenEngine, open_trainer: OpenTrainer | None) -> dict[str, Any]:
     from latency import run_latency
     from load import run_load
 
@@ -194,10 +184,7 @@ def _work(
 
 
 def run_program(
-    name: str,
-    open_engine: OpenEngine,
-    modes: tuple[str, ...] = ("latency",),
-    open_trainer: OpenTrainer | None = None,
+    name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("latency",), open_trainer: OpenTrainer | None = None
 ) -> int:
     """Parse the contract's arguments, run, write the record; return the exit code."""
     from cases import run_cases

@@ -15,8 +15,6 @@ from contract import Engine, OpenEngine
 from outputs import Outputs
 from tensors import full_batches, read_header, rows_of
 
-__all__ = ["all_rows", "interval_is_narrow", "measure", "peak_memory_bytes", "run_latency"]
-
 INTERVAL_WIDTH = 0.02
 _Z95 = 1.959964
 _GROWTH = 1.25
@@ -42,9 +40,7 @@ def interval_is_narrow(values: list[int], width: float = INTERVAL_WIDTH) -> bool
     return ordered[high - 1] - ordered[low - 1] <= width * median
 
 
-def measure(
-    step: Step, batches: list[Any], *, warmup: int, min_runs: int, max_seconds: float
-) -> dict[str, Any]:
+def measure(step: Step, batches: list[Any], *, warmup: int, min_runs: int, max_seconds: float) -> dict[str, Any]:
     """Warm up, then time until the interval is narrow or the time is up.
 
     The interval is looked at after `min_runs` iterations and then each time their number has
@@ -75,9 +71,7 @@ def measure(
     return {"bind_ns": bind, "run_ns": run, "copy_ns": copy, "stop_reason": stop}
 
 
-def all_rows(
-    engine: Engine, tensors: dict[str, np.ndarray], batch: int | None, folder: Path
-) -> dict[str, Any]:
+def all_rows(engine: Engine, tensors: dict[str, np.ndarray], batch: int | None, folder: Path) -> dict[str, Any]:
     """Run every row once, the last batch perhaps partial, and write the outputs; return where."""
     outputs = Outputs(folder, engine.output_names, engine.output_types)
     rows = None if batch is None else rows_of(tensors)
@@ -113,13 +107,7 @@ def run_latency(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str,
     engine.step(batches[0])
     first_result_ns = time.monotonic_ns()
     outputs = all_rows(engine, tensors, batch, given.outputs)
-    series = measure(
-        engine.step,
-        batches,
-        warmup=given.warmup,
-        min_runs=given.min_runs,
-        max_seconds=given.max_seconds,
-    )
+    series = measure(engine.step, batches, warmup=given.warmup, min_runs=given.min_runs, max_seconds=given.max_seconds)
     record = {
         **engine.facts,
         **series,

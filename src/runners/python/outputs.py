@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from tensors import NAMES, BadInput
 
-__all__ = ["Outputs"]
-
 
 class Outputs:
     """Writes `output-INDEX.bin` for each output, and `header.json` at the end.

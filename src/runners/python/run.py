@@ -12,8 +12,6 @@ from contract import run_program
 from session import Session, bits_of
 from trainers import PlainTrainer
 
-__all__ = ["Plain", "open_engine"]
-
 
 class Plain(Session):
     """A session that is called as most people call it: arrays in, arrays out."""
@@ -42,10 +40,7 @@ class Plain(Session):
         t1 = clock()
         found = self.session.run_with_ort_values(self.output_names, values)
         t2 = clock()
-        self.results = [
-            bits_of(value) if value.data_type() == "tensor(bfloat16)" else value.numpy()
-            for value in found
-        ]
+        self.results = [bits_of(value) if value.data_type() == "tensor(bfloat16)" else value.numpy() for value in found]
         return t1 - t0, t2 - t1, clock() - t2
 
 
@@ -55,8 +50,4 @@ def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_program(
-            "python", open_engine, modes=("latency", "load", "cases"), open_trainer=PlainTrainer
-        )
-    )
+    sys.exit(run_program("python", open_engine, modes=("latency", "load", "cases"), open_trainer=PlainTrainer))

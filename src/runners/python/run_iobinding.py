@@ -12,8 +12,6 @@ from contract import run_program
 from session import Session, bits_of
 from trainers import BoundTrainer
 
-__all__ = ["Bound", "open_engine"]
-
 
 class Bound(Session):
     """A session whose inputs and outputs are bound, so that copies stand apart from `Run`."""
@@ -63,10 +61,5 @@ def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
 
 if __name__ == "__main__":
     sys.exit(
-        run_program(
-            "python-iobinding",
-            open_engine,
-            modes=("latency", "load", "cases"),
-            open_trainer=BoundTrainer,
-        )
+        run_program("python-iobinding", open_engine, modes=("latency", "load", "cases"), open_trainer=BoundTrainer)
     )

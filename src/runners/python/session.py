@@ -12,8 +12,6 @@ import numpy as np
 from contract import ON_GPU, Skip, Unsupported
 from tensors import BadInput
 
-__all__ = ["Session", "session_options"]
-
 _BAD_MODEL = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "NoSuchFile")
 PROVIDERS = {
     "cpu": "CPUExecutionProvider",

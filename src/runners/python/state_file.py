@@ -13,14 +13,15 @@ import numpy as np
 from step_folder import StateTensor, Step
 from tensors import DTYPES, BadInput
 
-__all__ = ["NotFinite", "read_state", "remove_left", "require_finite", "write_state"]
-
-# https://github.com/huggingface/safetensors: the longest header that it allows, and its words.
 _LONGEST_HEADER = 100_000_000
 _NAMES = {
     **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    "float16": "F16", "float32": "F32", "float64": "F64", "bfloat16": "BF16", "bool": "BOOL",
-}  # fmt: skip
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+    "bfloat16": "BF16",
+    "bool": "BOOL",
+}
 
 
 class NotFinite(ValueError):
@@ -31,10 +32,7 @@ def require_finite(state: dict[str, np.ndarray], step: Step) -> None:
     """Raise NotFinite naming the first tensor with a NaN or an infinity."""
     for tensor in step.state:
         array = state[tensor.name]
-        if tensor.dtype == "bfloat16":
-            finite = bool(((array & 0x7F80) != 0x7F80).all())
-        else:
-            finite = bool(np.isfinite(array).all())
+        finite = bool((array & 32640 != 32640).all()) if tensor.dtype == "bfloat16" else bool(np.isfinite(array).all())
         if not finite:
             raise NotFinite(f"'{tensor.name}' holds a number that is not finite")
 
@@ -103,9 +101,7 @@ def _tensor(path: Path, tensor: StateTensor, entry: dict[str, Any], data: memory
     code = np.dtype(DTYPES[tensor.dtype])
     size = math.prod(tensor.shape) * code.itemsize
     if given != wanted or end - begin != size:
-        raise BadInput(
-            f"{path}: '{tensor.name}' is {given} in {end - begin} bytes, expected {wanted} in {size}"
-        )
+        raise BadInput(f"{path}: '{tensor.name}' is {given} in {end - begin} bytes, expected {wanted} in {size}")
     return np.frombuffer(data[begin:end], code).reshape(tensor.shape).copy()
 
 
@@ -118,11 +114,7 @@ def write_state(path: Path, step: Step, state: dict[str, np.ndarray]) -> None:
     place = 0
     for tensor in step.state:
         end = place + state[tensor.name].nbytes
-        header[tensor.name] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [place, end],
-        }
+        header[tensor.name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [place, end]}
         place = end
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from tensors import DTYPES, BadInput, read_header, read_json
 
-__all__ = ["Graph", "Schedule", "StateTensor", "Step", "read_data", "read_order", "read_step"]
-
 _FORMAT = ("transect-portable-step", 1)
 
 
@@ -176,8 +174,7 @@ def read_data(folder: Path, step: Step) -> dict[str, np.ndarray]:
         fits = len(shape) == len(given) > 0 and all(isinstance(a, str) or a == b for a, b in fixed)
         if dtypes[name] != dtype or not fits:
             raise BadInput(
-                f"{header}: '{name}' is {dtypes[name]} of shape {list(given)}, the step takes "
-                f"{dtype} of shape {shape}"
+                f"{header}: '{name}' is {dtypes[name]} of shape {list(given)}, the step takes {dtype} of shape {shape}"
             )
     if len(rows := {len(tensor) for tensor in tensors.values()}) != 1:
         raise BadInput(f"{header}: expected one number of rows, got {sorted(rows)}")

@@ -12,8 +12,6 @@ from pathlib import Path
 from step_folder import Step
 from tensors import BadInput, read_json
 
-__all__ = ["StepWorkload", "read_step_workload"]
-
 _RULES = ("sgd", "nesterov", "adamw")
 
 
@@ -44,8 +42,7 @@ def read_step_workload(folder: Path, step: Step, hyper: tuple[str, ...]) -> Step
         raise BadInput(f"{file}: optimiser {rule!r:.100}, expected one of {', '.join(_RULES)}")
     if strange := sorted(step.hyper.keys() - {*hyper}):
         raise BadInput(
-            f"{folder}: the step has the hyper-parameter '{strange[0]}'; this runner sets "
-            f"{', '.join(hyper)}"
+            f"{folder}: the step has the hyper-parameter '{strange[0]}'; this runner sets {', '.join(hyper)}"
         )
     if step.seed:
         raise BadInput(f"{folder}: the step draws from a seed, which only its own graphs can")

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DTYPES", "NAMES", "BadInput", "full_batches", "read_header", "read_json", "rows_of"]
-
-# bfloat16 travels as its bits: numpy has no such type.
 DTYPES = {
     **{f"{kind}{bits}": f"<{kind[0]}{bits // 8}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    "float16": "<f2", "float32": "<f4", "float64": "<f8", "bfloat16": "<u2", "bool": "?",
-}  # fmt: skip
+    "float16": "<f2",
+    "float32": "<f4",
+    "float64": "<f8",
+    "bfloat16": "<u2",
+    "bool": "?",
+}
 NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "bfloat16"}
 
 
@@ -69,9 +70,7 @@ def _entry(header: Path, entry: Any) -> tuple[str, str, list[int], str]:
     if not isinstance(name, str) or not isinstance(file, str) or "\0" in file:
         raise BadInput(f"{header}: name and file of a tensor are texts, got {entry!r:.200}")
     if not isinstance(dtype, str) or dtype not in {*DTYPES, "string"}:
-        raise BadInput(
-            f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(DTYPES)}, string"
-        )
+        raise BadInput(f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(DTYPES)}, string")
     good = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not good:
         raise BadInput(f"{header}: tensor '{name}' has shape {shape!r:.200}, expected sizes >= 0")
@@ -86,10 +85,7 @@ def _read(path: Path, name: str, dtype: str, shape: list[int]) -> np.ndarray:
             return _read_strings(path, name, count).reshape(shape)
         wanted = count * np.dtype(DTYPES[dtype]).itemsize
         if size != wanted:
-            raise BadInput(
-                f"{path}: holds {size} bytes, tensor '{name}' of shape {shape} in {dtype} "
-                f"takes {wanted}"
-            )
+            raise BadInput(f"{path}: holds {size} bytes, tensor '{name}' of shape {shape} in {dtype} takes {wanted}")
         tensor = np.fromfile(path, dtype=DTYPES[dtype]).reshape(shape)
     except OSError as error:
         raise BadInput(f"{path}: tensor '{name}' cannot be read: {error}") from error
@@ -108,9 +104,7 @@ def _read_strings(path: Path, name: str, count: int) -> np.ndarray:
         texts.append(raw[place + 4 : end])
         place = end
     if place != len(raw) or len(texts) != count:
-        raise BadInput(
-            f"{path}: expected {count} strings of tensor '{name}', each after its length"
-        )
+        raise BadInput(f"{path}: expected {count} strings of tensor '{name}', each after its length")
     try:
         return np.array([text.decode("utf-8") for text in texts] or [], dtype=object)
     except UnicodeDecodeError as error:

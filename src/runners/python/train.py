@@ -15,8 +15,6 @@ from state_file import NotFinite, read_state, remove_left, require_finite, write
 from step_folder import Schedule, Step, read_data, read_order, read_step
 from tensors import BadInput
 
-__all__ = ["run_train"]
-
 _WHY_NOT_FINITE = "the rate is too high, or the target has a class that the model does not"
 _TIMES = ("gather_ns", "bind_ns", "run_ns", "read_ns")
 
@@ -33,10 +31,7 @@ class _Training:
 
     def run(self, data: dict[str, np.ndarray], order: np.ndarray, schedule: Schedule) -> None:
         """Go on to the end. Raises Diverged at the first number that is not finite."""
-        batch = {
-            name: np.empty((self._given.batch, *array.shape[1:]), array.dtype)
-            for name, array in data.items()
-        }
+        batch = {name: np.empty((self._given.batch, *array.shape[1:]), array.dtype) for name, array in data.items()}
         seed = {self._step.seed: np.array(self._given.seed, np.int64)} if self._step.seed else {}
         written = -1
         for index in range(self._first, self._given.until):
@@ -69,10 +64,7 @@ class _Training:
             sums = [a + b for a, b in zip(sums, self._trainer.metrics, strict=True)]
         means = [total / len(rows) for total in sums]
         if not math.isfinite(means[0]):
-            raise Diverged(
-                f"diverged: the loss of step {index} is {means[0]}: {_WHY_NOT_FINITE}",
-                self.fields(),
-            )
+            raise Diverged(f"diverged: the loss of step {index} is {means[0]}: {_WHY_NOT_FINITE}", self.fields())
         for series, mean in zip(self._metrics, means, strict=True):
             series.append(mean)
         for times_ns, part in zip(self._times, times, strict=True):
@@ -126,9 +118,7 @@ def run_train(given: argparse.Namespace, open_trainer: OpenTrainer) -> dict[str,
     state = read_state(source, step)
     first = int(state[step.counter])
     if not 0 <= first <= given.until:
-        raise BadInput(
-            f"{source}: is of step {first}, expected one from 0 to --until {given.until}"
-        )
+        raise BadInput(f"{source}: is of step {first}, expected one from 0 to --until {given.until}")
     remove_left(given.checkpoint)
     trainer = open_trainer(given, step)
     trainer.start(state)

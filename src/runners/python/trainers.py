@@ -12,23 +12,19 @@ from session import Session
 from step_folder import Graph, Step
 from tensors import DTYPES, BadInput
 
-__all__ = ["BoundTrainer", "PlainTrainer"]
-
 
 class _Sessions:
     """A session for each graph, with the names that the manifest says."""
 
     def __init__(self, given: argparse.Namespace, step: Step) -> None:
-        tensors = [*((t.name, t.dtype) for t in step.state),
-                   *((name, dtype) for name, (dtype, _) in step.data.items())]  # fmt: skip
+        tensors = [*((t.name, t.dtype) for t in step.state), *((name, dtype) for name, (dtype, _) in step.data.items())]
         for name, dtype in tensors:
             if dtype in ("bfloat16", "string"):
                 raise Unsupported(f"'{name}': Python trains with no tensors of {dtype}")
         self._step = step
         self._sessions = {name: _open(given, graph) for name, graph in step.graphs.items()}
         self._nexts = {
-            name: {t.name: t.next for t in step.state if t.next in graph.outputs}
-            for name, graph in step.graphs.items()
+            name: {t.name: t.next for t in step.state if t.next in graph.outputs} for name, graph in step.graphs.items()
         }
         self.facts: dict[str, Any] = self._sessions["step"].facts
         self.session_ns = sum(session.session_ns for session in self._sessions.values())

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from tensors import BadInput
 
-__all__ = ["batch_shape", "input_dtype", "read_model"]
-
 
 def read_model(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name.
@@ -26,11 +24,8 @@ def read_model(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
         model = model_of(WORKLOADS.get(told["workload"]))
         with np.load(path.parent / told["weights"]) as file:
             weights = {name: file[name] for name in file.files}
-    except (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError,
-            zipfile.BadZipFile) as error:  # fmt: skip
-        raise BadInput(
-            f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}'
-        ) from error
+    except (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError, zipfile.BadZipFile) as error:
+        raise BadInput(f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}') from error
     wanted = {weight.name: weight.shape for weight in model.weight_shapes()}
     given = {name: array.shape for name, array in weights.items()}
     if wrong := sorted(name for name in wanted | given if wanted.get(name) != given.get(name)):

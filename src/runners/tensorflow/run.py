@@ -21,8 +21,6 @@ sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 from contract import BadInput, run_program  # noqa: E402
 from workload import batch_shape, read_model  # noqa: E402
 
-__all__ = ["Function"]
-
 _THREADS = {
     "intra_op_num_threads": "intra_op_parallelism_threads",
     "inter_op_num_threads": "inter_op_parallelism_threads",

@@ -20,8 +20,6 @@ sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 from contract import BadInput, OpenTrainer, Skip, run_program  # noqa: E402
 from workload import batch_shape, input_dtype, read_model  # noqa: E402
 
-__all__ = ["Eager", "run_torch", "set_up"]
-
 _THREADS = ("intra_op_num_threads", "inter_op_num_threads")
 
 
@@ -42,9 +40,7 @@ def set_up(given: argparse.Namespace) -> dict[str, Any]:
         torch.set_num_interop_threads(options["inter_op_num_threads"])
     # TF32 is not float32.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    now = dict(
-        zip(_THREADS, (torch.get_num_threads(), torch.get_num_interop_threads()), strict=True)
-    )
+    now = dict(zip(_THREADS, (torch.get_num_threads(), torch.get_num_interop_threads()), strict=True))
     return {
         "runtime_version": torch.__version__,
         "provider_used": given.provider,

@@ -13,8 +13,6 @@ from typing import Any
 from eager import Eager, run_torch
 from torch_trainer import TorchTrainer
 
-__all__ = ["Compiled", "CompiledTrainer"]
-
 
 class Compiled(Eager):
     """Kernels generated for the shape of a full batch, with an empty cache: all is compiled."""

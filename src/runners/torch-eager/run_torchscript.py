@@ -7,8 +7,6 @@ from typing import Any
 
 from eager import Eager, run_torch
 
-__all__ = ["TorchScript"]
-
 
 class TorchScript(Eager):
     """`torch.jit.trace` and `torch.jit.freeze`: weights become constants of the graph."""

@@ -19,13 +19,9 @@ from tensors import BadInput
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchTrainer"]
-
 _HYPER = ("lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "clip")
 # Kinds of tensor in an optimiser's state: the manifest's names, and torch's.
-_KEPT = {
-    "momentum": "momentum_buffer", "exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq",
-}  # fmt: skip
+_KEPT = {"momentum": "momentum_buffer", "exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
 
 
 class TorchTrainer:
@@ -176,9 +172,7 @@ def _ends(step: Step) -> tuple[str, str]:
         raise BadInput(f"the step takes {sorted(step.data)}, a workload of transect x and y")
     x, y = step.data
     if list(step.metrics) not in (["loss"], ["loss", "accuracy"]):
-        raise BadInput(
-            f"the step has the metrics {list(step.metrics)}, this runner loss and accuracy"
-        )
+        raise BadInput(f"the step has the metrics {list(step.metrics)}, this runner loss and accuracy")
     return x, y
 
 

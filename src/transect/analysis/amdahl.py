@@ -21,8 +21,6 @@ from scipy.stats import t as student
 
 from transect.analysis.noise import middle
 
-__all__ = ["SerialPart", "serial_part"]
-
 _LEVEL = 0.95
 
 
@@ -72,9 +70,7 @@ def serial_part(points: Iterable[tuple[int, float]]) -> SerialPart:
     return _fieller(fitted, covariance, len(used) - 2, kept)
 
 
-def _fieller(
-    fitted: np.ndarray, covariance: np.ndarray, freedom: int, ranks: tuple[int, ...]
-) -> SerialPart:
+def _fieller(fitted: np.ndarray, covariance: np.ndarray, freedom: int, ranks: tuple[int, ...]) -> SerialPart:
     """Return the ratio of the first parameter to the sum of both, with its interval."""
     serial, whole = float(fitted[0]), float(fitted.sum())
     variance, together = float(covariance[0, 0]), float(covariance[0].sum())
@@ -87,15 +83,11 @@ def _fieller(
     rest = middle**2 - (serial**2 - bound * variance) / square
     half = math.sqrt(max(0.0, rest))
     if middle + half < 0:
-        return _untold(
-            ranks, "more ranks gain more than their number, of which the law knows nothing"
-        )
+        return _untold(ranks, "more ranks gain more than their number, of which the law knows nothing")
     low, high = (min(1.0, max(0.0, end)) for end in (middle - half, middle + half))
     if (low, high) == (0.0, 1.0):
         return _untold(ranks, "its interval reaches from nothing to everything")
-    return SerialPart(
-        share=min(1.0, max(0.0, serial / whole)), low=low, high=high, ranks=ranks
-    )  # fmt: skip
+    return SerialPart(share=min(1.0, max(0.0, serial / whole)), low=low, high=high, ranks=ranks)
 
 
 def _untold(ranks: tuple[int, ...], reason: str) -> SerialPart:

@@ -9,8 +9,6 @@ from transect.analysis.groups import Floors
 from transect.analysis.parallelism import Beside, beside, median_of
 from transect.analysis.scaling import TrainGroup
 
-__all__ = ["TIME", "Asynchronous", "Twin", "asynchronous_groups", "reaches", "score_of"]
-
 TIME = "time_to_quality"
 _SYNCHRONOUS = "mpi-allreduce"
 
@@ -89,9 +87,7 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> l
         if strategy == cell.strategy and ranks == cell.ranks:
             words = "on as many ranks"
         elif strategy == _SYNCHRONOUS and ranks in (cell.ranks, workers):
-            words = (
-                "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
-            )
+            words = "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
         else:
             continue
         time = beside(group, other, floors, TIME) if reaches(group) and reaches(other) else None
@@ -100,18 +96,17 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> l
     return sorted(
         found,
         key=lambda twin: (
-            twin.group.cell.strategy != _SYNCHRONOUS, twin.group.cell.ranks != cell.ranks, twin.group.cell.id,
+            twin.group.cell.strategy != _SYNCHRONOUS,
+            twin.group.cell.ranks != cell.ranks,
+            twin.group.cell.id,
         ),
-    )  # fmt: skip
+    )
 
 
 def score_of(group: TrainGroup) -> tuple[str, float] | None:
     """Return name and median of the quality that a group ends with, or None."""
     for record in group.ok:
         quality = record.details.get("quality")
-        if (
-            isinstance(quality, dict)
-            and (value := median_of(group, str(quality.get("metric")))) is not None
-        ):
+        if isinstance(quality, dict) and (value := median_of(group, str(quality.get("metric")))) is not None:
             return str(quality["metric"]), value
     return None

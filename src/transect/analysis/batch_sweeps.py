@@ -12,8 +12,6 @@ from transect.analysis.parallelism import median_of
 from transect.analysis.scaling import TrainGroup
 from transect.domain.metrics import Direction
 
-__all__ = ["BatchRow", "BatchSweep", "batch_sweeps"]
-
 _WAITED = "communication_time"
 
 
@@ -64,10 +62,15 @@ class BatchSweep:
 def batch_sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[BatchSweep]:
     """Return the sweeps on several ranks, of more than one batch."""
     able = [
-        group for group in groups
-        if group.cell.ranks > 1 and group.ok and not group.wrong and not group.kind.synthetic
-        and group.global_batch and group.values(_WAITED)
-    ]  # fmt: skip
+        group
+        for group in groups
+        if group.cell.ranks > 1
+        and group.ok
+        and not group.wrong
+        and not group.kind.synthetic
+        and group.global_batch
+        and group.values(_WAITED)
+    ]
     found = []
     for members in grouped(able, lambda group: group.cell.changed(batch=1)).values():
         if len({group.global_batch for group in members}) > 1:
@@ -83,12 +86,13 @@ def _row(group: TrainGroup) -> BatchRow:
     # A run that did not reach it took infinitely many.
     able = len(steps) == len(group.ok)
     return BatchRow(
-        group=group, share=median_of(group, "communication_share"),
+        group=group,
+        share=median_of(group, "communication_share"),
         epoch_s=per_epoch * step if per_epoch and step is not None else None,
         waited_s=per_epoch * waited if per_epoch and waited is not None else None,
         to_quality={seed: each[seed] * steps[seed] for seed in each if able and seed in steps},
         steps=steps if able else {},
-    )  # fmt: skip
+    )
 
 
 def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
@@ -99,9 +103,7 @@ def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
     other = first if best is not first else min(reached[1:], key=_middle)
     cell = best.group.cell
     floor = floors.paired("train", cell.workload, _WAITED, best.group.kind)
-    comparison = compare_paired(
-        best.to_quality, other.to_quality, direction=Direction.LOWER, floor=floor
-    )
+    comparison = compare_paired(best.to_quality, other.to_quality, direction=Direction.LOWER, floor=floor)
     if comparison is not None:
         comparison = replace(comparison, among=len(reached)).under(best.group, other.group)
     return BatchSweep(rows=rows, best=best, comparison=comparison)

@@ -9,11 +9,6 @@ from dataclasses import dataclass, replace
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS, Direction
 
-__all__ = [
-    "INCOMPARABLE", "Barrier", "Best", "Refusal", "Series", "best_values", "parameter",
-    "refusals", "scaling_series", "series_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Barrier:
@@ -31,9 +26,7 @@ class Barrier:
 
     def concerns(self, value: BenchmarkValue) -> bool:
         """Whether it stands between this value and others."""
-        return self.benchmark in ("", value.benchmark) and (
-            not self.metrics or value.name in self.metrics
-        )
+        return self.benchmark in ("", value.benchmark) and (not self.metrics or value.name in self.metrics)
 
 
 _SAMPLES = frozenset({"samples_per_second", "throughput", "latency"})
@@ -43,26 +36,33 @@ _SAMPLES = frozenset({"samples_per_second", "throughput", "latency"})
 # size of a work-group changes how work is dealt out, not how it is counted: no barrier.
 INCOMPARABLE: tuple[Barrier, ...] = (
     Barrier(
-        benchmark="minibude", names=("ppwi", "poses_per_work_item", "poses_per_workitem", "PPWI"),
+        benchmark="minibude",
+        names=("ppwi", "poses_per_work_item", "poses_per_workitem", "PPWI"),
         what="poses per work-item",
         reason="miniBUDE counts operations by a formula that depends on the poses per work-item, "
         "so one GFLOP/s is not the same work as the other; the times of one deck can be compared",
     ),
     Barrier(
-        benchmark="docking-probe", names=("poses_per_item",), what="poses per work-item",
+        benchmark="docking-probe",
+        names=("poses_per_item",),
+        what="poses per work-item",
         metrics=frozenset({"kernel_flops"}),
         reason="It counts as miniBUDE does: by a formula that depends on the poses per work-item; the "
         "times per pose of one deck can be compared",
     ),
     Barrier(
-        benchmark="npb", names=("class", "problem_class"), what="problem class",
+        benchmark="npb",
+        names=("class", "problem_class"),
+        what="problem class",
         reason="Each class is another problem, from one that fits a cache to one that fills nodes",
     ),
     Barrier(
-        metrics=_SAMPLES, names=("model", "network", "task"), what="model",
+        metrics=_SAMPLES,
+        names=("model", "network", "task"),
+        what="model",
         reason="A sample of another model is another amount of work",
     ),
-)  # fmt: skip
+)
 
 # No best among them: a check, and times of problems whose size is chosen freely.
 _NOT_RATED = frozenset({"residual", "benchmark_time", "pose_time", "warm_up_time"})
@@ -134,9 +134,12 @@ def parameter(value: BenchmarkValue, name: str) -> int | None:
 def _rated(value: BenchmarkValue) -> bool:
     known = METRICS.get(value.name)
     return (
-        value.valid and value.value is not None and known is not None
-        and known.direction is not Direction.NEUTRAL and value.name not in _NOT_RATED
-    )  # fmt: skip
+        value.valid
+        and value.value is not None
+        and known is not None
+        and known.direction is not Direction.NEUTRAL
+        and value.name not in _NOT_RATED
+    )
 
 
 def _barrier(value: BenchmarkValue) -> tuple[str, ...]:
@@ -150,9 +153,7 @@ def _barrier(value: BenchmarkValue) -> tuple[str, ...]:
     return tuple(needed)
 
 
-def _gather(
-    values: Iterable[BenchmarkValue], key: Callable[[BenchmarkValue], Hashable]
-) -> list[list[BenchmarkValue]]:
+def _gather(values: Iterable[BenchmarkValue], key: Callable[[BenchmarkValue], Hashable]) -> list[list[BenchmarkValue]]:
     parts: dict[Hashable, list[BenchmarkValue]] = defaultdict(list)
     for value in values:
         parts[key(value)].append(value)
@@ -186,19 +187,23 @@ def best_values(values: Sequence[BenchmarkValue]) -> list[Best]:
         bad = Counter(run.status for run in status.values() if not run.valid)
         reasons = [run.reason for run in status.values() if not run.valid and run.reason]
         row = Best(
-            system=first.system, benchmark=first.benchmark, variant=first.variant, name="",
-            series="", value=None, runs=len(status), bad=tuple(sorted(bad.items())),
+            system=first.system,
+            benchmark=first.benchmark,
+            variant=first.variant,
+            name="",
+            series="",
+            value=None,
+            runs=len(status),
+            bad=tuple(sorted(bad.items())),
             reasons=tuple(dict.fromkeys(reasons)),
-        )  # fmt: skip
+        )
         rated = [value for value in runs if _rated(value)]
         if len(status) == sum(bad.values()):
             rows.append(row)
         for alike in _gather(rated, lambda v: (v.name, v.series, v.unit, _barrier(v))):
             best = _best(alike)
             barrier = _barrier(best)
-            rows.append(
-                replace(row, name=best.name, series=best.series, value=best, barrier=barrier)
-            )
+            rows.append(replace(row, name=best.name, series=best.series, value=best, barrier=barrier))
     return sorted(_compared(rows), key=_order)
 
 
@@ -206,8 +211,7 @@ def _order(row: Best) -> tuple[str, str, str, str, tuple[str, ...], float, str]:
     value = row.value.value if row.value and row.value.value is not None else 0.0
     known = METRICS.get(row.name)
     sign = -1 if known and known.direction is Direction.HIGHER else 1
-    return (row.benchmark, row.variant, row.name, row.series, row.barrier, sign * value,
-            row.system)  # fmt: skip
+    return (row.benchmark, row.variant, row.name, row.series, row.barrier, sign * value, row.system)
 
 
 def _compared(rows: list[Best]) -> list[Best]:
@@ -268,11 +272,17 @@ def scaling_series(values: Iterable[BenchmarkValue], axis: str) -> list[Series]:
             if at is not None and best.value is not None:
                 points[at].append(best.value)
         if len(points) > 1:
-            series.append(
-                Series(first=alike[0], points=tuple((n, tuple(points[n])) for n in sorted(points)))
-            )
-    return sorted(series, key=lambda line: (line.first.name, line.first.benchmark, line.first.series,
-                                          line.first.system, line.first.placement))  # fmt: skip
+            series.append(Series(first=alike[0], points=tuple((n, tuple(points[n])) for n in sorted(points))))
+    return sorted(
+        series,
+        key=lambda line: (
+            line.first.name,
+            line.first.benchmark,
+            line.first.series,
+            line.first.system,
+            line.first.placement,
+        ),
+    )
 
 
 def _held(value: BenchmarkValue, axis: str) -> Hashable:
@@ -285,6 +295,14 @@ def _held(value: BenchmarkValue, axis: str) -> Hashable:
         network = value.placement.partition(" · ")[2]
         place = (each, parameter(value, "threads"), network)
     return (
-        value.stage, value.system, value.benchmark, value.variant, value.name, value.series,
-        value.unit, value.options, _barrier(value), place,
-    )  # fmt: skip
+        value.stage,
+        value.system,
+        value.benchmark,
+        value.variant,
+        value.name,
+        value.series,
+        value.unit,
+        value.options,
+        _barrier(value),
+        place,
+    )

@@ -14,10 +14,6 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.domain.record import Status
 
-__all__ = ["Bound", "Rate", "Rates", "run_bound", "step_bound"]
-
-
-# Benchmarks that compute in fp64 whatever their cell says.
 _DOUBLE = frozenset({"hpl", "hpcc", "hpcg"})
 
 

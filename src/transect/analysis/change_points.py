@@ -20,9 +20,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MIN_RUNS", "ChangePoint", "change_points"]
-
-# Of nine runs, one order in 35 is as unlike as can be: no change is rare enough. Of ten it may be.
 MIN_RUNS = 10
 # Fewer runs on a side of a cut are outliers.
 _MIN_SIDE = 2
@@ -85,9 +82,7 @@ def change_points(
             places, values = part.places, values_of[part.series]
             at = _cut([(i, values[i]) for i in places], places[len(places) // 2])
             k = places.index(at)
-            found.append(
-                ChangePoint(series=part.series, since=places[0], at=at, until=places[-1] + 1, p=own)
-            )
+            found.append(ChangePoint(series=part.series, since=places[0], at=at, until=places[-1] + 1, p=own))
             following += [
                 inner
                 for side in (places[:k], places[k:])
@@ -124,12 +119,7 @@ def _best_cuts(ranks: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray((np.abs(sums) / scale).max(axis=1), np.float32)
 
 
-def _corrected(
-    parts: Sequence[_Part[K]],
-    runs: int,
-    draws: int,
-    rng: np.random.Generator,
-) -> list[float]:
+def _corrected(parts: Sequence[_Part[K]], runs: int, draws: int, rng: np.random.Generator) -> list[float]:
     """Return each part's probability, corrected for all: step-down minimum over permuted runs."""
     draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts)))) + 1
     keys = rng.random((draws, runs), dtype=np.float32)
@@ -154,9 +144,7 @@ def _corrected(
     return [float(value) for value in adjusted]
 
 
-def _bounded(
-    found: Sequence[ChangePoint[K]], values_of: Mapping[K, Sequence[float]]
-) -> list[ChangePoint[K]]:
+def _bounded(found: Sequence[ChangePoint[K]], values_of: Mapping[K, Sequence[float]]) -> list[ChangePoint[K]]:
     """Return the changes in order, each with the runs to the change before and after it.
 
     A cut that was made before those beside it is made again between them: three levels are not two.

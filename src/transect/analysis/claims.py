@@ -20,8 +20,6 @@ from transect.analysis.parallelism import STEP, Beside, beside, best_of, points,
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Spread
 
-__all__ = ["CLAIMS", "Answer", "Claim", "Evidence", "Judgement", "answers"]
-
 MESSAGES = "communication_total_time"
 _RIVALS = ("ddp", "horovod")
 # What a GPU's cell and its CPU twin share, besides the batch.
@@ -88,8 +86,9 @@ def answers(evidence: Evidence) -> list[Answer]:
 
 
 def _open(claim: Claim, reason: str, **more: object) -> Answer:
-    empty = Answer(claim=claim, judgement=Judgement.OPEN, sureness=Sureness.OPEN, gain=None,
-                   compared="–", reason=reason)  # fmt: skip
+    empty = Answer(
+        claim=claim, judgement=Judgement.OPEN, sureness=Sureness.OPEN, gain=None, compared="–", reason=reason
+    )
     return replace(empty, **more) if more else empty  # type: ignore[arg-type]
 
 
@@ -107,19 +106,21 @@ def _of(claim: Claim, result: Beside, compared: str) -> Answer:
     elif gain.high >= claim.factor:
         judgement = Judgement.OPEN
     return Answer(
-        claim=claim, judgement=judgement, gain=gain, compared=compared, reason=result.reason,
-        sureness=Sureness.OPEN if judgement is Judgement.OPEN else result.sureness, result=result,
-    )  # fmt: skip
+        claim=claim,
+        judgement=judgement,
+        gain=gain,
+        compared=compared,
+        reason=result.reason,
+        sureness=Sureness.OPEN if judgement is Judgement.OPEN else result.sureness,
+        result=result,
+    )
 
 
 def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
     """Answer by the comparison that speaks most for the claim, a decided one before the others."""
     if not results:
         return _open(claim, f"no cells: it needs {claim.needs}")
-    result, compared = min(
-        results,
-        key=lambda one: (not one[0].shown, one[0].ratio.value, one[0].group.cell.id),
-    )
+    result, compared = min(results, key=lambda one: (not one[0].shown, one[0].ratio.value, one[0].group.cell.id))
     # Chosen among several it is the most that can be said, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
     # Not less than what its sides were chosen from already.
@@ -158,10 +159,9 @@ def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
 def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
     """Hold the best hybrid against the best of DDP and Horovod."""
     found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True)
-    return _best(claim, [
-        (one.result, f"step, {_name(one.best)} beside {_name(one.rival)}; {_where(one.best)}")
-        for one in found
-    ])  # fmt: skip
+    return _best(
+        claim, [(one.result, f"step, {_name(one.best)} beside {_name(one.rival)}; {_where(one.best)}") for one in found]
+    )
 
 
 def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
@@ -170,10 +170,13 @@ def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
     for naive in (g for g in evidence.groups if _is_naive(g)):
         same = naive.cell.changed(memory="")
         rivals = [
-            g for g in evidence.groups
-            if g.cell.changed(memory="") == same and g is not naive
-            and g.cell.memory not in (PLAIN, "recompute") and not _is_naive(g)
-        ]  # fmt: skip
+            g
+            for g in evidence.groups
+            if g.cell.changed(memory="") == same
+            and g is not naive
+            and g.cell.memory not in (PLAIN, "recompute")
+            and not _is_naive(g)
+        ]
         own = best_of(rivals)
         result = beside(own, naive, evidence.floors, STEP, per_sample) if own is not None else None
         if own is not None and result is not None:
@@ -191,10 +194,13 @@ def _over_cpu(claim: Claim, evidence: Evidence) -> Answer:
     results = []
     for own in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
         cpu = [
-            g for g in evidence.groups
-            if g.cell.device == "cpu" and g.cell.memory == PLAIN and g.cell.batch == own.cell.batch
+            g
+            for g in evidence.groups
+            if g.cell.device == "cpu"
+            and g.cell.memory == PLAIN
+            and g.cell.batch == own.cell.batch
             and all(g.cell.get(axis) == own.cell.get(axis) for axis in _TWINS)
-        ]  # fmt: skip
+        ]
         rival = best_of(cpu)
         result = beside(own, rival, evidence.floors, STEP, per_sample) if rival else None
         if rival is not None and result is not None:
@@ -216,18 +222,18 @@ def _speed_up(ranks: int) -> Callable[[Claim, Evidence], Answer]:
             else f"predictions of cells that ran were {100 * evidence.error:.1f} % off in the mean"
         )
         # Nearer to the published factor than predictions were to measurements, it may be on either side.
-        decides = (
-            not poor and evidence.error is not None
-            and abs(log(value / claim.factor)) > log1p(evidence.error)
-        )  # fmt: skip
+        decides = not poor and evidence.error is not None and abs(log(value / claim.factor)) > log1p(evidence.error)
         seen += "; over a network whose probed messages lie on no line" if poor else ""
         judgement = Judgement.REACHED if value >= claim.factor else Judgement.LESS
         judgement = judgement if decides else Judgement.OPEN
         return _open(
-            claim, f"extrapolated, not measured: {seen}", judgement=judgement, extrapolated=True,
+            claim,
+            f"extrapolated, not measured: {seen}",
+            judgement=judgement,
+            extrapolated=True,
             compared=f"simulated speed-up of {ranks} replicas of a shared model over one, equal work for each",
             gain=_alone(value),
-        )  # fmt: skip
+        )
 
     return answer
 
@@ -238,19 +244,30 @@ def _alone(value: float) -> Estimate:
 
 CLAIMS = (
     Claim(
-        key="hierarchical", source="S-Caffe", factor=133, what="hierarchical reduce",
+        key="hierarchical",
+        source="S-Caffe",
+        factor=133,
+        what="hierarchical reduce",
         against="Open MPI's reduce of that time, 160 GPUs (2.6x over MVAPICH2's)",
         differs="messages from GPU memory over a cluster's network there, from CPU memory here",
-        needs=f"{HIERARCHICAL} and mpi-allreduce on equal ranks", answer=_hierarchical,
+        needs=f"{HIERARCHICAL} and mpi-allreduce on equal ranks",
+        answer=_hierarchical,
     ),
     Claim(
-        key="over-cpu", source="OC-DNN", factor=5, what="training past a GPU's memory",
+        key="over-cpu",
+        source="OC-DNN",
+        factor=5,
+        what="training past a GPU's memory",
         against="the same training on CPUs",
         differs="another GPU beside another CPU there",
-        needs="a GPU cell with memory managed or offloaded, and its CPU twin", answer=_over_cpu,
+        needs="a GPU cell with memory managed or offloaded, and its CPU twin",
+        answer=_over_cpu,
     ),
     Claim(
-        key="over-naive", source="OC-DNN", factor=1.9, what="managed memory with prefetch and advice",
+        key="over-naive",
+        source="OC-DNN",
+        factor=1.9,
+        what="managed memory with prefetch and advice",
         against="managed memory as it comes, which brings each page when it is touched",
         differs="pages of a GPU there, activations in files or host memory here",
         needs="a memory that fetches when asked, a plug-in with naive in its name, beside one that prefetches, at equal "
@@ -258,19 +275,33 @@ CLAIMS = (
         answer=_over_naive,
     ),
     Claim(
-        key="hybrid", source="HyPar-Flow", factor=1.6, what="data and model shared (ResNet-1001)",
+        key="hybrid",
+        source="HyPar-Flow",
+        factor=1.6,
+        what="data and model shared (ResNet-1001)",
         against="Horovod's data parallelism on equal nodes",
         differs="nodes of a cluster there, ranks of this machine here",
-        needs="a hybrid (replicas of a pipeline) beside DDP or Horovod on equal ranks", answer=_hybrid,
+        needs="a hybrid (replicas of a pipeline) beside DDP or Horovod on equal ranks",
+        answer=_hybrid,
     ),
     Claim(
-        key="nodes-128", source="HyPar-Flow", factor=110, what="hybrid on 128 nodes",
-        against="one node of the same", differs="measured there, extrapolated here",
-        needs="a hybrid's profile and a network for the simulator", answer=_speed_up(128),
+        key="nodes-128",
+        source="HyPar-Flow",
+        factor=110,
+        what="hybrid on 128 nodes",
+        against="one node of the same",
+        differs="measured there, extrapolated here",
+        needs="a hybrid's profile and a network for the simulator",
+        answer=_speed_up(128),
     ),
     Claim(
-        key="nodes-512", source="HyPar-Flow", factor=481, what="hybrid on 512 nodes",
-        against="one node of the same", differs="measured there, extrapolated here",
-        needs="a hybrid's profile and a network for the simulator", answer=_speed_up(512),
+        key="nodes-512",
+        source="HyPar-Flow",
+        factor=481,
+        what="hybrid on 512 nodes",
+        against="one node of the same",
+        differs="measured there, extrapolated here",
+        needs="a hybrid's profile and a network for the simulator",
+        answer=_speed_up(512),
     ),
-)  # fmt: skip
+)

@@ -13,12 +13,7 @@ from scipy.special import ndtr
 from transect.analysis.groups import Group, grouped
 from transect.analysis.statistics import Spread, Summary, summarise
 from transect.analysis.verdicts import Chance, chance_of_shift
-from transect.stages.classify.cell import ClassifyCell
-
-__all__ = [
-    "ACCURACY", "AXES", "TEXT", "VALID", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "cut_short", "difference",
-    "is_fixed", "is_synthetic", "rule_of", "selected", "sweeps", "test_tickets", "texts",
-]  # fmt: skip
+from transect.domain.axes.text import ClassifyCell
 
 ClassifyGroup = Group[ClassifyCell]
 
@@ -27,9 +22,18 @@ ACCURACY, VALID = "accuracy", "valid_accuracy"
 TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
 # What a sweep may run over: knobs in the order of the published study, then choices of text.
 AXES = (
-    "learning_rate", "batch", "heads", "layers", "epochs", "updates", "optimiser", "vectors",
-    "partition", "words", "stop_words",
-)  # fmt: skip
+    "learning_rate",
+    "batch",
+    "heads",
+    "layers",
+    "epochs",
+    "updates",
+    "optimiser",
+    "vectors",
+    "partition",
+    "words",
+    "stop_words",
+)
 # The 97.5 % point of the normal distribution.
 _Z = 1.959963985
 # Names of texts that others are compared with.
@@ -55,10 +59,7 @@ def corpus_label(group: ClassifyGroup) -> str:
 def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
     """Part groups by the tickets that they read: those read by most kinds of classifier first."""
     parts = grouped(groups, lambda group: tuple(getattr(group.cell, axis) for axis in TEXT))
-    return sorted(
-        parts.values(),
-        key=lambda one: (-len({group.cell.kind for group in one}), -len(one), one[0].cell.id),
-    )
+    return sorted(parts.values(), key=lambda one: (-len({group.cell.kind for group in one}), -len(one), one[0].cell.id))
 
 
 def cut_short(group: ClassifyGroup) -> int:
@@ -145,30 +146,28 @@ class Difference:
         return self.alone is not None and abs(self.summary.median) > self.alone
 
 
-def difference(
-    pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str = ACCURACY
-) -> Difference | None:
+def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str = ACCURACY) -> Difference | None:
     """Return the mean difference, second less first, over all pairs, repeat by repeat.
 
     None where no repeat has all of them. The one run of a classifier without knobs, which draws
     nothing, stands for all repeats.
     """
     fixed = all(is_fixed(group) for pair in pairs for group in pair)
-    drawn = [set(group.by_repeat(name)) for pair in pairs for group in pair
-             if fixed or not is_fixed(group)]  # fmt: skip
+    drawn = [set(group.by_repeat(name)) for pair in pairs for group in pair if fixed or not is_fixed(group)]
     repeats = set.union(*drawn) if drawn else set()
     sides = [(_scores(one, name, repeats), _scores(other, name, repeats)) for one, other in pairs]
     whole = sorted(r for r in repeats if all(r in one and r in other for one, other in sides))
-    values = tuple(
-        statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole
-    )
+    values = tuple(statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole)
     summary = summarise(values)
     if summary is None:
         return None
     return Difference(
-        summary=summary, alone=_alone(pairs) if name == ACCURACY else None,
-        lacking=len(repeats) - len(whole), fixed=fixed, values=values,
-    )  # fmt: skip
+        summary=summary,
+        alone=_alone(pairs) if name == ACCURACY else None,
+        lacking=len(repeats) - len(whole),
+        fixed=fixed,
+        values=values,
+    )
 
 
 def is_fixed(group: ClassifyGroup) -> bool:
@@ -246,9 +245,11 @@ def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
     base, *others = ordered = sorted(known, key=lambda group: _order(value(group)))
     effects = {value(group): difference([(base, group)], metric) for group in others}
     return Sweep(
-        axis=axis, metric=metric, groups=ordered,
+        axis=axis,
+        metric=metric,
+        groups=ordered,
         effects={level: one for level, one in effects.items() if one is not None},
-    )  # fmt: skip
+    )
 
 
 def _order(value: Any) -> tuple[int, float, str]:

@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from transect.analysis.estimates import (
-    RATIO,
-    Estimate,
-    decided_ratio,
-    paired_ratio_of,
-    ratio_of,
-)
+from transect.analysis.estimates import RATIO, Estimate, decided_ratio, paired_ratio_of, ratio_of
 from transect.analysis.side_by_side import Ran, apart
 from transect.analysis.statistics import (
     MIN_INTERVAL_VALUES,
@@ -26,8 +20,6 @@ from transect.analysis.statistics import (
 from transect.analysis.verdicts import Answer, Decision, decide, decide_paired, is_firm
 from transect.domain.metrics import Direction
 from transect.domain.until import MARGIN
-
-__all__ = ["Comparison", "Sureness", "Verdict", "compare", "compare_paired"]
 
 
 class Verdict(StrEnum):
@@ -107,11 +99,7 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[float],
-    b: Sequence[float],
-    *,
-    direction: Direction = Direction.LOWER,
-    floor: NoiseFloor | None = None,
+    a: Sequence[float], b: Sequence[float], *, direction: Direction = Direction.LOWER, floor: NoiseFloor | None = None
 ) -> Comparison | None:
     """Compare two sets of positive values of one metric. None when a side is empty.
 
@@ -130,9 +118,8 @@ def compare(
         assert decision is not None
         runs = str(len(a)) if len(a) == len(b) else f"{len(a)} and {len(b)}"
         return _decided(
-            left, right, decision, direction, floor, delta=cliffs_delta(a, b), fewest=fewest,
-            of=f"{runs} runs",
-        )  # fmt: skip
+            left, right, decision, direction, floor, delta=cliffs_delta(a, b), fewest=fewest, of=f"{runs} runs"
+        )
     p = mann_whitney_p(a, b) if fewest >= MIN_INTERVAL_VALUES else None
     ratio = ratio_of(a, b)
     factor = _factor(ratio.value, 1.0) if ratio else _factor(left.median, right.median)
@@ -142,10 +129,16 @@ def compare(
     many = fewest >= MIN_INTERVAL_VALUES and floor is not None
     delta = cliffs_delta(a, b)
     return Comparison(
-        a=left, b=right, verdict=_side(a_wins) if not reason else Verdict.SAME,
-        sureness=_sure(many) if not reason else Sureness.OPEN, factor=factor, delta=delta, p=p,
-        reason=reason or _support(left, right, p, delta, floor), ratio=ratio,
-    )  # fmt: skip
+        a=left,
+        b=right,
+        verdict=_side(a_wins) if not reason else Verdict.SAME,
+        sureness=_sure(many) if not reason else Sureness.OPEN,
+        factor=factor,
+        delta=delta,
+        p=p,
+        reason=reason or _support(left, right, p, delta, floor),
+        ratio=ratio,
+    )
 
 
 def compare_paired(
@@ -174,9 +167,15 @@ def compare_paired(
         decision = decide_paired(a, b, floor.noise, margin=floor.margin, looks=floor.looks)
         assert decision is not None
         return _decided(
-            left, right, decision, direction, floor, delta=delta, fewest=len(common),
+            left,
+            right,
+            decision,
+            direction,
+            floor,
+            delta=delta,
+            fewest=len(common),
             of=f"{len(common)} seeds, each with itself",
-        )  # fmt: skip
+        )
     many = len(common) >= MIN_INTERVAL_VALUES
     p = 2.0 ** (1 - len(common)) if many and agree else None
     factor = _factor(ratio.value, 1.0)
@@ -186,20 +185,31 @@ def compare_paired(
     seeds = "one run a side" if len(common) == 1 else f"so in each of {len(common)} seeds"
     a_wins = (ratio.value < 1) == (direction is Direction.LOWER)
     return Comparison(
-        a=left, b=right, verdict=_side(a_wins) if not reason else Verdict.SAME,
+        a=left,
+        b=right,
+        verdict=_side(a_wins) if not reason else Verdict.SAME,
         sureness=_sure(many and floor is not None) if not reason else Sureness.OPEN,
-        factor=factor, delta=delta, p=p, reason=reason or f"{seeds}; {_above(floor)}", ratio=ratio,
-    )  # fmt: skip
+        factor=factor,
+        delta=delta,
+        p=p,
+        reason=reason or f"{seeds}; {_above(floor)}",
+        ratio=ratio,
+    )
 
 
 def _decided(
-    left: Summary, right: Summary, decision: Decision, direction: Direction, floor: NoiseFloor, *,
-    delta: float, fewest: int, of: str,
-) -> Comparison:  # fmt: skip
+    left: Summary,
+    right: Summary,
+    decision: Decision,
+    direction: Direction,
+    floor: NoiseFloor,
+    *,
+    delta: float,
+    fewest: int,
+    of: str,
+) -> Comparison:
     firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper, floor.often))
-    interval = (
-        f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
-    )
+    interval = f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     margin = f"{100 * floor.margin:g} %"
     noise = f"noise floor of {_percent(floor.relative)} ({floor.pairs} A/A pairs)"
     told = f"{interval} of {of}, beside a {noise}, Cliff's delta {delta:+.2f}"
@@ -214,10 +224,18 @@ def _decided(
     if verdict is not Verdict.SAME or decision.answer is Answer.SAME:
         reason += "" if firm is Sureness.FIRM else "; too few runs for such a noise floor"
     return Comparison(
-        a=left, b=right, verdict=verdict, sureness=firm,
-        factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=None, reason=reason,
-        ratio=decided_ratio(decision), decision=decision, margin=floor.margin,
-    )  # fmt: skip
+        a=left,
+        b=right,
+        verdict=verdict,
+        sureness=firm,
+        factor=max(decision.ratio, 1 / decision.ratio),
+        delta=delta,
+        p=None,
+        reason=reason,
+        ratio=decided_ratio(decision),
+        decision=decision,
+        margin=floor.margin,
+    )
 
 
 def _side(a_wins: bool) -> Verdict:
@@ -235,9 +253,7 @@ def _factor(x: float, y: float) -> float:
     return high / low
 
 
-def _objection(
-    left: Summary, right: Summary, factor: float, p: float | None, floor: NoiseFloor | None
-) -> str:
+def _objection(left: Summary, right: Summary, factor: float, p: float | None, floor: NoiseFloor | None) -> str:
     """Return why the two are not to be called different, or nothing."""
     alone = left.count == 1 or right.count == 1
     if within := _within(factor - 1, floor, alone):
@@ -281,18 +297,10 @@ def _ends(left: Summary, right: Summary) -> str:
     return "95 % intervals" if both else "ranges"
 
 
-def _support(
-    left: Summary, right: Summary, p: float | None, delta: float, floor: NoiseFloor | None
-) -> str:
+def _support(left: Summary, right: Summary, p: float | None, delta: float, floor: NoiseFloor | None) -> str:
     above = _above(floor)
     if p is not None:
-        return (
-            f"95 % intervals do not overlap, Mann-Whitney p = {p:.2g}, "
-            f"Cliff's delta {delta:+.2f}; {above}"
-        )
+        return f"95 % intervals do not overlap, Mann-Whitney p = {p:.2g}, Cliff's delta {delta:+.2f}; {above}"
     if left.count == 1 or right.count == 1:
         return f"one run on a side; {above}"
-    return (
-        f"ranges of {left.count} and {right.count} runs do not overlap "
-        f"(too few runs for an interval); {above}"
-    )
+    return f"ranges of {left.count} and {right.count} runs do not overlap (too few runs for an interval); {above}"

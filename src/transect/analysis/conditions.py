@@ -12,9 +12,6 @@ from transect.analysis.groups import grouped
 from transect.analysis.serving import REFERENCE, InferGroup, point, takes_onnx, told
 from transect.runtimes.options import EQUAL
 
-__all__ = ["Conditions", "Difference", "conditions", "kernels_of", "seen_options"]
-
-# Names of options and kernels in one sentence.
 _SHOWN = 3
 
 
@@ -67,17 +64,14 @@ def kernels_of(group: InferGroup) -> dict[str, Any] | None:
 def conditions(groups: Iterable[InferGroup]) -> Conditions:
     """Hold the runtimes of every point against each other; only options `equal` are meant to be."""
     able = [
-        group for group in groups
-        if group.ok and takes_onnx(group) and group.cell.options == EQUAL
-        and group.cell.load is None
-    ]  # fmt: skip
+        group
+        for group in groups
+        if group.ok and takes_onnx(group) and group.cell.options == EQUAL and group.cell.load is None
+    ]
     points = [own for own in grouped(able, point).values() if len(own) > 1]
     beside = [group for own in points for group in own]
     runtimes = sorted({group.cell.runtime for group in beside})
-    silent = {
-        group.cell.runtime for group in beside
-        if seen_options(group) is None or kernels_of(group) is None
-    }  # fmt: skip
+    silent = {group.cell.runtime for group in beside if seen_options(group) is None or kernels_of(group) is None}
     found: Counter[tuple[str, str]] = Counter()
     kernels: set[int] = set()
     for own in points:
@@ -89,18 +83,17 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
                 kernels.add(count)
         found.update([*_other_options(own), *_other_kernels(own)])
     return Conditions(
-        points=len(points), runtimes=tuple(runtimes), silent=tuple(sorted(silent)),
+        points=len(points),
+        runtimes=tuple(runtimes),
+        silent=tuple(sorted(silent)),
         differences=tuple(
-            Difference(runtime=name, what=what, points=found[name, what])
-            for name, what in sorted(found)
+            Difference(runtime=name, what=what, points=found[name, what]) for name, what in sorted(found)
         ),
         kernels=tuple(sorted(kernels)),
-    )  # fmt: skip
+    )
 
 
-def _usual(
-    groups: Sequence[InferGroup], facts: Callable[[InferGroup], Any]
-) -> list[tuple[InferGroup, Any, Any]]:
+def _usual(groups: Sequence[InferGroup], facts: Callable[[InferGroup], Any]) -> list[tuple[InferGroup, Any, Any]]:
     """Return each group with its facts and the usual ones, where the two differ.
 
     Usual is what most groups have; of a draw, what the reference has.

@@ -18,16 +18,6 @@ from transect.analysis.groups import Group
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
 from transect.domain.until import Aims
 
-__all__ = [
-    "LITTLE",
-    "QUESTIONS",
-    "ContainerCost",
-    "Published",
-    "container_costs",
-    "published_answer",
-]
-
-# What is asked of a pair: metric, its words, and the stage whose cells tell it.
 QUESTIONS = {
     "startup_time": "start-up",
     "step_time": "a step",
@@ -127,10 +117,7 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
             continue
         told = [
             {
-                (
-                    number.label,
-                    number.log.size if number.log and number.log.series == _LATENCY else None,
-                )
+                (number.label, number.log.size if number.log and number.log.series == _LATENCY else None)
                 for number in record.metrics
                 if number.name == metric
             }
@@ -150,12 +137,7 @@ def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, f
 
 
 def _cost(
-    group: Group[Any],
-    base: Group[Any],
-    metric: str,
-    label: str | None,
-    size: int | None,
-    aims: Aims,
+    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None, aims: Aims
 ) -> ContainerCost | None:
     own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
     common = sorted(own.keys() & without.keys())
@@ -165,9 +147,13 @@ def _cost(
     if comparison is None or comparison.ratio is None:
         return None
     return ContainerCost(
-        group=group, base=base, metric=metric, ratio=comparison.ratio.inverse, comparison=comparison.under(group, base),
+        group=group,
+        base=base,
+        metric=metric,
+        ratio=comparison.ratio.inverse,
+        comparison=comparison.under(group, base),
         size=size,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,9 +178,7 @@ def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
         return None
     worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.group.cell.id))
     if worst.ratio.low > 1 + LITTLE and worst.shown:
-        return Published(
-            verdict="not little", sureness=worst.sureness, cost=worst, pairs=len(steps)
-        )
+        return Published(verdict="not little", sureness=worst.sureness, cost=worst, pairs=len(steps))
     widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
     intervals = all(cost.pairs >= MIN_INTERVAL_VALUES for cost in steps)
     if widest.ratio.high <= 1 + LITTLE and intervals:

@@ -19,8 +19,6 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import Contest
 
-__all__ = ["Standing", "Undecided", "Verdicts", "contests", "standings"]
-
 
 class Standing(StrEnum):
     """Whether a cell's repeats are enough, and why."""
@@ -48,9 +46,7 @@ class Undecided:
     in_reach: bool
 
 
-def contests(
-    groups: Sequence[Group], contest: Contest, floors: Floors
-) -> list[tuple[Group, Group, Comparison]]:
+def contests(groups: Sequence[Group], contest: Contest, floors: Floors) -> list[tuple[Group, Group, Comparison]]:
     """Compare the best with each other group of its set: (best, other, comparison).
 
     Groups that have the metric in all of their runs; those that gave a wrong result, failed or share cores
@@ -60,9 +56,7 @@ def contests(
     return [found for one in contest.each() for found in _of_one(able, one, floors)]
 
 
-def _of_one(
-    able: Sequence[Group], contest: Contest, floors: Floors
-) -> Iterator[tuple[Group, Group, Comparison]]:
+def _of_one(able: Sequence[Group], contest: Contest, floors: Floors) -> Iterator[tuple[Group, Group, Comparison]]:
     def rivals(group: Group) -> Hashable:
         cell = group.cell
         return cell.stage, cell.workload, group.kind, *(cell.get(axis) for axis in contest.apart)
@@ -88,9 +82,7 @@ def _beside_best(
     for other in rest:
         if paired:
             floor = floors.paired(cell.stage, cell.workload, name, best.kind)
-            told = compare_paired(
-                best.by_repeat(name), other.by_repeat(name), direction=direction, floor=floor
-            )
+            told = compare_paired(best.by_repeat(name), other.by_repeat(name), direction=direction, floor=floor)
         else:
             floor = floors.get(cell.stage, cell.workload, name, best.kind)
             told = compare(best.values(name), other.values(name), direction=direction, floor=floor)
@@ -155,18 +147,19 @@ def standings(
             undecided.append((near, other.cell.id, pair))
     of = {
         group.cell: _standing(
-            group, firm.get(id(group), ()), decide=decide,
-            width=_width(group, contest, floors, looks), interval=interval,
+            group,
+            firm.get(id(group), ()),
+            decide=decide,
+            width=_width(group, contest, floors, looks),
+            interval=interval,
         )
         for group in groups
-    }  # fmt: skip
+    }
     undecided.sort(key=lambda one: one[:2])
     return Verdicts(of=of, open=tuple(pair for *_, pair in undecided))
 
 
-def _standing(
-    group: Group, firm: Collection[bool], *, width: float, interval: float | None, decide: bool
-) -> Standing:
+def _standing(group: Group, firm: Collection[bool], *, width: float, interval: float | None, decide: bool) -> Standing:
     if not group.ok or group.wrong:
         return Standing.NO_RESULT
     if decide and firm and all(firm):

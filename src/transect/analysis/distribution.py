@@ -10,17 +10,9 @@ from transect.analysis.comparisons import Comparison, Verdict, compare
 from transect.analysis.estimates import Estimate, ratio_of
 from transect.analysis.groups import Group
 from transect.analysis.noise import middle
-from transect.analysis.scaling import (
-    Neighbours,
-    ScalingKind,
-    TrainGroup,
-    crosses_none,
-    scaling_kind,
-)
+from transect.analysis.scaling import Neighbours, ScalingKind, TrainGroup, crosses_none, scaling_kind
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction
-
-__all__ = ["STEP", "DistributionCost", "RelativeSpeed", "distribution_costs", "relative_speeds"]
 
 STEP = "step_time"
 _RATE = "samples_per_second"
@@ -60,9 +52,11 @@ class DistributionCost:
             return None
         share = self.group.cell.ranks if self.scaling is ScalingKind.STRONG else 1
         return compare(
-            self.group.values(STEP), [value / share for value in self.base.values(STEP)],
-            direction=Direction.LOWER, floor=self.floor,
-        )  # fmt: skip
+            self.group.values(STEP),
+            [value / share for value in self.base.values(STEP)],
+            direction=Direction.LOWER,
+            floor=self.floor,
+        )
 
     @property
     def other(self) -> float:
@@ -80,9 +74,7 @@ class DistributionCost:
         return self.comparison is not None and self.comparison.verdict is not Verdict.SAME
 
 
-def distribution_costs(
-    groups: Sequence[TrainGroup], floor: NoiseFloor | None
-) -> list[DistributionCost]:
+def distribution_costs(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[DistributionCost]:
     """Return the cost of every distributed group that has a base, in order of the groups.
 
     The base is the same framework's `single`, or else the same strategy on one rank, with the same
@@ -107,11 +99,13 @@ def _base(group: TrainGroup, alone: Iterable[TrainGroup]) -> TrainGroup | None:
         for other in alone
         if other is not group
         and not other.over_subscribed
-        and (other.cell.strategy == "single" != cell.strategy
-             or (other.cell.strategy == cell.strategy and cell.ranks > 1))
+        and (
+            other.cell.strategy == "single" != cell.strategy
+            or (other.cell.strategy == cell.strategy and cell.ranks > 1)
+        )
         and (other.cell.network == cell.network or crosses_none(other))
         and scaling_kind(group, other) is not ScalingKind.OTHER
-    ]  # fmt: skip
+    ]
     return min(
         near,
         key=lambda other: (
@@ -137,10 +131,17 @@ def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> Dist
         known = own is not None and before is not None and ideal_s > 0
         extra[part] = ((own or 0.0) - (before or 0.0) / share) / ideal_s if known else None
     return DistributionCost(
-        group=group, base=base, scaling=scaling, ideal_s=ideal_s, step_s=step_s,
-        cost=ratio.value - 1 if ratio is not None else 0.0, waited=extra["communication"],
-        computing=extra["compute"], input=extra["input"], floor=floor,
-    )  # fmt: skip
+        group=group,
+        base=base,
+        scaling=scaling,
+        ideal_s=ideal_s,
+        step_s=step_s,
+        cost=ratio.value - 1 if ratio is not None else 0.0,
+        waited=extra["communication"],
+        computing=extra["compute"],
+        input=extra["input"],
+        floor=floor,
+    )
 
 
 def _median(group: Group, name: str) -> float | None:
@@ -167,10 +168,7 @@ class RelativeSpeed:
         """The comparison seen from the fastest; None for the fastest itself."""
         if self.group is self.best:
             return None
-        return compare(
-            self.best.values(_RATE), self.group.values(_RATE), direction=Direction.HIGHER,
-            floor=self.floor,
-        )  # fmt: skip
+        return compare(self.best.values(_RATE), self.group.values(_RATE), direction=Direction.HIGHER, floor=self.floor)
 
 
 def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[RelativeSpeed]:
@@ -180,9 +178,12 @@ def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> l
     over-subscribed ones take no part.
     """
     able = [
-        group for group in groups
-        if group.cell.strategy == "single" and not group.wrong and not group.over_subscribed
+        group
+        for group in groups
+        if group.cell.strategy == "single"
+        and not group.wrong
+        and not group.over_subscribed
         and min(group.values(_RATE), default=0.0) > 0
-    ]  # fmt: skip
+    ]
     able.sort(key=lambda group: (-middle(group.values(_RATE)), group.cell.id))
     return [RelativeSpeed(group=group, best=able[0], floor=floor) for group in able]

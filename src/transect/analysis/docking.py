@@ -18,13 +18,13 @@ from transect.analysis.noise import middle
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction
 
-__all__ = ["Contest", "Contestant", "Curve", "contests", "curves", "docking_rows", "without_result"]
-
 BENCHMARK = "docking-probe"
 _POSE, _RATE, _COUNTED, _FIRST = (
-    ("pose_time", "pose-time_median"), ("interaction_rate", "interactions_median"),
-    ("kernel_flops", "kernel_median"), ("warm_up_time", "warm-up_first"),
-)  # fmt: skip
+    ("pose_time", "pose-time_median"),
+    ("interaction_rate", "interactions_median"),
+    ("kernel_flops", "kernel_median"),
+    ("warm_up_time", "warm-up_first"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,13 +139,21 @@ def _row(group: Group[Any]) -> Contestant | None:
     said += [f"{'close' if pin == 'cores' else pin}" if pin != "none" else ""]
     said += [f"on hardware {places}" if places == "threads" else ""]
     return Contestant(
-        group=group, model=str(told.get("implementation", "")),
-        compiler=str(told.get("compiler", "")), options=" ".join(part for part in said if part),
-        deck=str(told.get("deck", "")), poses=_whole(told, "poses"),
-        per_item=_whole(told, "poses_per_item"), threads=int(group.cell.threads),
-        device=str(group.cell.device), pinned=pin != "none", pose_time=series[0],
-        interactions=series[1], flops=series[2], first_run=series[3],
-    )  # fmt: skip
+        group=group,
+        model=str(told.get("implementation", "")),
+        compiler=str(told.get("compiler", "")),
+        options=" ".join(part for part in said if part),
+        deck=str(told.get("deck", "")),
+        poses=_whole(told, "poses"),
+        per_item=_whole(told, "poses_per_item"),
+        threads=int(group.cell.threads),
+        device=str(group.cell.device),
+        pinned=pin != "none",
+        pose_time=series[0],
+        interactions=series[1],
+        flops=series[2],
+        first_run=series[3],
+    )
 
 
 def docking_rows(groups: Iterable[Group[Any]]) -> list[Contestant]:
@@ -156,10 +164,7 @@ def docking_rows(groups: Iterable[Group[Any]]) -> list[Contestant]:
 
 def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
     """Return the groups of the kernel in which no repeat gave a right result."""
-    return [
-        group for group in groups
-        if group.cell.get("benchmark") == BENCHMARK and _row(group) is None
-    ]  # fmt: skip
+    return [group for group in groups if group.cell.get("benchmark") == BENCHMARK and _row(group) is None]
 
 
 def contests(rows: Iterable[Contestant], floor: NoiseFloor | None = None) -> list[Contest]:
@@ -169,11 +174,14 @@ def contests(rows: Iterable[Contestant], floor: NoiseFloor | None = None) -> lis
         found.setdefault((row.deck, row.poses, row.threads), []).append(row)
     made = [
         Contest(
-            deck=deck, poses=poses, threads=threads, floor=floor,
+            deck=deck,
+            poses=poses,
+            threads=threads,
+            floor=floor,
             rows=sorted(members, key=lambda row: (middle(row.pose_time), row.name)),
         )
         for (deck, poses, threads), members in found.items()
-    ]  # fmt: skip
+    ]
     return sorted(made, key=lambda one: (-len(one.rows), one.deck, one.poses, one.threads))
 
 

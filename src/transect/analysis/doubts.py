@@ -8,10 +8,8 @@ from typing import Any
 
 from transect.analysis.classifiers import ClassifyGroup, Difference, difference, rule_of
 from transect.analysis.groups import grouped
+from transect.domain.axes.text import ClassifyCell
 from transect.domain.files import canonical_json
-from transect.stages.classify.cell import ClassifyCell
-
-__all__ = ["DOUBTS", "Case", "Doubt", "cases"]
 
 
 def _any(cell: ClassifyCell) -> bool:
@@ -66,31 +64,56 @@ def _without(rule: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 DOUBTS = (
     Doubt(
-        key="names", question="How much of the accuracy is names of people?", axis="names",
-        before="kept", after=("pseudonyms", "removed"),
+        key="names",
+        question="How much of the accuracy is names of people?",
+        axis="names",
+        before="kept",
+        after=("pseudonyms", "removed"),
     ),
     Doubt(
-        key="view", question="What does the first question tell of what the whole conversation tells?",
-        axis="view", before="conversation", after=("first",),
+        key="view",
+        question="What does the first question tell of what the whole conversation tells?",
+        axis="view",
+        before="conversation",
+        after=("first",),
     ),
     Doubt(
-        key="vectors", question="What do word vectors gain that were fitted to the test tickets too?",
-        axis="vectors", rule=("fit",), usual="train", before="train", after=("all",), once=True,
+        key="vectors",
+        question="What do word vectors gain that were fitted to the test tickets too?",
+        axis="vectors",
+        rule=("fit",),
+        usual="train",
+        before="train",
+        after=("all",),
+        once=True,
     ),
     Doubt(
-        key="heads", question="Do several heads help if their outputs are joined right?", axis="model",
-        rule=("options", "reshape"), usual="right", before="published", after=("right",),
+        key="heads",
+        question="Do several heads help if their outputs are joined right?",
+        axis="model",
+        rule=("options", "reshape"),
+        usual="right",
+        before="published",
+        after=("right",),
         among=lambda cell: (cell.heads or 1) > 1,
     ),
     Doubt(
-        key="batch", question="Does a batch of one learn more than a larger one, at equal updates?",
-        axis="batch", among=lambda cell: cell.updates is not None,
+        key="batch",
+        question="Does a batch of one learn more than a larger one, at equal updates?",
+        axis="batch",
+        among=lambda cell: cell.updates is not None,
     ),
     Doubt(
-        key="split", question="What does a split by time leave of the accuracy of a random one?",
-        axis="partition", rule=("by",), usual="random", before="random", after=("time",), once=True,
+        key="split",
+        question="What does a split by time leave of the accuracy of a random one?",
+        axis="partition",
+        rule=("by",),
+        usual="random",
+        before="random",
+        after=("time",),
+        once=True,
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +156,7 @@ def _case(members: Sequence[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]) -> C
     amounts = [0 if effect is None else effect.summary.count for effect in effects]
     kept = [pair for pair, amount in zip(pairs, amounts, strict=True) if amount == max(amounts)]
     before, after, *_ = members[0]
-    return Case(before=before, after=after, pairs=kept, left_out=len(pairs) - len(kept),
-                effect=difference(kept))  # fmt: skip
+    return Case(before=before, after=after, pairs=kept, left_out=len(pairs) - len(kept), effect=difference(kept))
 
 
 def _order(doubt: Doubt, case: Case) -> tuple[Any, ...]:
@@ -143,9 +165,7 @@ def _order(doubt: Doubt, case: Case) -> tuple[Any, ...]:
     return (cell.kind != "transformer", cell.kind, cell.corpus, cell.view, cell.names, place)
 
 
-def _pairs(
-    doubt: Doubt, groups: Iterable[ClassifyGroup]
-) -> Iterator[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]:
+def _pairs(doubt: Doubt, groups: Iterable[ClassifyGroup]) -> Iterator[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]:
     """Yield level before, level after and their groups, which share all the rest."""
     for own in grouped((g for g in groups if doubt.among(g.cell)), doubt.rest).values():
         by_level = {doubt.level(group): group for group in own}

@@ -10,9 +10,6 @@ from transect.analysis.noise import middle
 from transect.analysis.verdicts import Decision, decide_paired
 from transect.domain.until import MARGIN
 
-__all__ = ["MIN_CELLS", "Drift", "drift_of"]
-
-# Fewer cells that ran in both thirds tell nothing of the machine.
 MIN_CELLS = 3
 
 
@@ -49,13 +46,7 @@ def drift_of(groups: Sequence[Group], metric: str, *, margin: float = MARGIN) ->
     decision = decide_paired(late, early, None, margin=margin)
     if decision is None:
         return None
-    return Drift(
-        stage=groups[0].cell.stage,
-        metric=metric,
-        cells=len(both),
-        runs=len(runs),
-        decision=decision,
-    )
+    return Drift(stage=groups[0].cell.stage, metric=metric, cells=len(both), runs=len(runs), decision=decision)
 
 
 def _middles(runs: Sequence[tuple[str, int, float]]) -> dict[int, float]:

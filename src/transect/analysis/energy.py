@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from transect.analysis.entries import AnyRecord, labels_of
 from transect.analysis.groups import Group
 
-__all__ = ["STEP", "Use", "silences", "uses"]
-
-# The counter of Slurm's accounting: of a whole job step.
 STEP = "slurm step"
 
 
@@ -46,10 +43,12 @@ def uses(group: Group) -> list[Use]:
             whole = len(to_quality) == len(group.ok)
             found.append(
                 Use(
-                    group=group, counter=counter, per_sample_j=statistics.median(per_sample),
+                    group=group,
+                    counter=counter,
+                    per_sample_j=statistics.median(per_sample),
                     to_quality_j=statistics.median(to_quality) if whole else None,
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -78,6 +77,4 @@ def _to_quality(record: AnyRecord, counter: str | None) -> float | None:
 def silences(records: Iterable[AnyRecord]) -> list[str]:
     """Return why Slurm's accounting, where it was asked, told no energy, each reason once."""
     told = (record.details.get("step_energy") for record in records)
-    return sorted(
-        {str(one["missing"]) for one in told if isinstance(one, dict) and "missing" in one}
-    )
+    return sorted({str(one["missing"]) for one in told if isinstance(one, dict) and "missing" in one})

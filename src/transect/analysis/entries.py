@@ -17,24 +17,23 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 
-__all__ = [
-    "AnyMetric",
-    "AnyRecord",
-    "Entry",
-    "Measured",
-    "MetricNames",
-    "Pool",
-    "entry_of",
-    "labels_of",
-    "point_of",
-    "row_of",
-]
-
-# What reports show of a record's provenance; the rest changes from record to record.
 _PROVENANCE = (
-    "system", "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel",
-    "cgroup", "gpus", "mpi", "git", "environment", "libraries", "variables",
-)  # fmt: skip
+    "system",
+    "host",
+    "cpu_model",
+    "sockets",
+    "cores",
+    "numa_nodes",
+    "memory_bytes",
+    "kernel",
+    "cgroup",
+    "gpus",
+    "mpi",
+    "git",
+    "environment",
+    "libraries",
+    "variables",
+)
 _NODES = "SLURM_JOB_NODELIST"
 _LONGEST_MESSAGE = 4000
 
@@ -58,9 +57,7 @@ class MetricNames:
 
     __slots__ = ("names", "places")
 
-    def __init__(
-        self, names: Iterable[tuple[str, str, Direction, str | None, LogPoint | None]]
-    ) -> None:
+    def __init__(self, names: Iterable[tuple[str, str, Direction, str | None, LogPoint | None]]) -> None:
         self.names = tuple(names)
         # Where the first value of a name stands, and of a name with a label.
         self.places: dict[str | tuple[str, str | None], int] = {}
@@ -185,10 +182,7 @@ def row_of(record: Record) -> dict[str, Any]:
     return {
         "study": record.study,
         "stage": record.stage,
-        "cell": {
-            **record.cell.model_dump(mode="json", exclude_defaults=True),
-            "stage": record.cell.stage,
-        },
+        "cell": {**record.cell.model_dump(mode="json", exclude_defaults=True), "stage": record.cell.stage},
         "cell_id": record.cell_id,
         "status": record.status.value,
         "cause": record.cause.value if record.cause else None,
@@ -229,10 +223,7 @@ def entry_of(row: dict[str, Any], pool: Pool) -> Entry:
         metric_names=pool.shared(row["metric_names"], pool.names),
         metric_values=array("d", row["metric_values"]),
         sample_names=one(row["samples"]),
-        details={
-            one(key): value if isinstance(value, float) else one(value)
-            for key, value in row["details"].items()
-        },
+        details={one(key): value if isinstance(value, float) else one(value) for key, value in row["details"].items()},
         parameters=one(row["parameters"]),
         provenance=pool.shared(row["provenance"], one),
     )

@@ -14,9 +14,6 @@ from transect.analysis.noise import location, logs_of
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, Spread
 from transect.analysis.verdicts import Decision, decide
 
-__all__ = ["RATIO", "Estimate", "decided_ratio", "paired_ratio_of", "ratio_of"]
-
-# What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
 # seed, it is the mean of the ratios.
 RATIO = "ratio of trimmed geometric means"
 
@@ -37,9 +34,7 @@ class Estimate:
     @property
     def inverse(self) -> Estimate:
         """The ratio seen from the other side: the upper end becomes the lower one."""
-        value, low, high = (
-            1 / one if one > 0 else math.inf for one in (self.value, self.high, self.low)
-        )
+        value, low, high = (1 / one if one > 0 else math.inf for one in (self.value, self.high, self.low))
         return Estimate(value=value, low=low, high=high, spread=self.spread)
 
     def beyond(self, base: float) -> Estimate:
@@ -57,9 +52,7 @@ class Estimate:
 
 def decided_ratio(decision: Decision) -> Estimate:
     """Return the ratio that a verdict rests on, with its 95 % interval."""
-    return Estimate(
-        value=decision.ratio, low=decision.low, high=decision.high, spread=Spread.INTERVAL
-    )
+    return Estimate(value=decision.ratio, low=decision.low, high=decision.high, spread=Spread.INTERVAL)
 
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
@@ -80,9 +73,11 @@ def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
         return decided_ratio(decision)
     single = len(a) == len(b) == 1
     return Estimate(
-        value=decision.ratio, low=min(a) / max(b), high=max(a) / min(b),
+        value=decision.ratio,
+        low=min(a) / max(b),
+        high=max(a) / min(b),
         spread=Spread.SINGLE if single else Spread.RANGE,
-    )  # fmt: skip
+    )
 
 
 def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
@@ -93,6 +88,8 @@ def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate 
     if not logs or len(logs) < len(common):
         return None
     return Estimate(
-        value=math.exp(location(logs).centre), low=min(ratios), high=max(ratios),
+        value=math.exp(location(logs).centre),
+        low=min(ratios),
+        high=max(ratios),
         spread=Spread.SINGLE if len(ratios) == 1 else Spread.RANGE,
-    )  # fmt: skip
+    )

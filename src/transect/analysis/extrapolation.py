@@ -14,17 +14,14 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.analysis.originals import Originals
+from transect.domain.axes.train import ForecastCell, ProfileCell, trained_as
 from transect.domain.errors import TransectError
 from transect.simulation.networks import Machine, Network
 from transect.simulation.scale import MOST_RANKS, powers
-from transect.stages.forecast.cell import ForecastCell, trained_as
 from transect.stages.forecast.worker_prediction import Setting, predict
 from transect.stages.forecast.worker_sources import Profiled, profile_of, profiled
-from transect.stages.profile.cell import ProfileCell
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
-
-__all__ = ["Curve", "CurvePoint", "curves", "speed_up"]
 
 PROFILE = "profile.json"
 # Numbers of replicas that published studies name.
@@ -62,9 +59,7 @@ class Curve:
         return bool(self.network.get("remark"))
 
 
-def curves(
-    predictions: Iterable[Group[Any]], profiles: Iterable[Group[Any]], originals: Originals
-) -> list[Curve]:
+def curves(predictions: Iterable[Group[Any]], profiles: Iterable[Group[Any]], originals: Originals) -> list[Curve]:
     """Return a curve for each way of training of which a prediction on several ranks was stored.
 
     Of one way on several numbers of ranks that of most ranks counts: its profile was taken by as many.
@@ -80,9 +75,7 @@ def curves(
     return list(best.values())
 
 
-def _curve(
-    group: Group[ForecastCell], profiles: Sequence[AnyRecord], originals: Originals
-) -> Curve | None:
+def _curve(group: Group[ForecastCell], profiles: Sequence[AnyRecord], originals: Originals) -> Curve | None:
     """Return None where the prediction, its profile or its network is not there."""
     record = next(iter(group.ok), None)
     network = record.details.get("network") if record is not None else None
@@ -101,13 +94,15 @@ def _curve(
     known = _profile(profile_of(group.cell, layout, cores), profiles, originals)
     if known is None or traffic is None:
         return None
-    given = Network(
-        float(network["latency_s"]), 1 / float(network["bytes_per_s"]), known.gamma_s_per_byte
-    )
+    given = Network(float(network["latency_s"]), 1 / float(network["bytes_per_s"]), known.gamma_s_per_byte)
     setting = Setting(
-        cell=trained, layout=layout, traffic=traffic, profiled=known,
-        machine=Machine.flat(trained.ranks, given), cores=cores,
-    )  # fmt: skip
+        cell=trained,
+        layout=layout,
+        traffic=traffic,
+        profiled=known,
+        machine=Machine.flat(trained.ranks, given),
+        cores=cores,
+    )
     per_replica = trained.batch // layout.replicas
     parts = layout.model_parts
     points: list[CurvePoint] = []
@@ -117,24 +112,26 @@ def _curve(
         if ranks % per_node:
             continue
         grown = replace(
-            setting, layout=Layout(replicas, parts, layout.micro_batches),
+            setting,
+            layout=Layout(replicas, parts, layout.micro_batches),
             machine=Machine(ranks, given, given, ranks_per_node=per_node, links_per_node=1),
-            cell=trained.changed(
-                nodes=ranks // per_node, ranks_per_node=per_node, batch=per_replica * replicas
-            ),
-        )  # fmt: skip
+            cell=trained.changed(nodes=ranks // per_node, ranks_per_node=per_node, batch=per_replica * replicas),
+        )
         found = predict(grown)
         first = points[0].step_s if points else found.seconds
-        points.append(CurvePoint(
-            replicas=replicas, ranks=ranks, step_s=found.seconds, algorithm=found.algorithm,
-            speed_up=replicas * first / found.seconds,
-        ))  # fmt: skip
+        points.append(
+            CurvePoint(
+                replicas=replicas,
+                ranks=ranks,
+                step_s=found.seconds,
+                algorithm=found.algorithm,
+                speed_up=replicas * first / found.seconds,
+            )
+        )
     return Curve(group=group, parts=parts, network=network, points=points)
 
 
-def _profile(
-    wanted: ProfileCell, profiles: Sequence[AnyRecord], originals: Originals
-) -> Profiled | None:
+def _profile(wanted: ProfileCell, profiles: Sequence[AnyRecord], originals: Originals) -> Profiled | None:
     """Read a profile; one that is damaged becomes a problem."""
     record = next((one for one in profiles if one.cell_id == wanted.id), None)
     folder = originals.folder(record) if record is not None else None

@@ -12,9 +12,6 @@ from transect.analysis.groups import grouped
 from transect.analysis.next_steps import NextStep, next_step
 from transect.domain.record import Cause, Status
 
-__all__ = ["Ending", "Said", "endings"]
-
-# Looks back, so that a long word is gone through once.
 _CELL = re.compile(r"(?<![\w.+:-])[\w.+:-]+~[0-9a-f]{8}")
 # What differs between messages that say the same: ids, addresses, paths, numbers.
 _OWN = (
@@ -73,18 +70,23 @@ def endings(records: Iterable[AnyRecord]) -> list[Ending]:
         parts.setdefault((record.status, cause, step), []).append(record)
     found = [
         Ending(
-            status=status, cause=cause, step=step, said=_said(members),
+            status=status,
+            cause=cause,
+            step=step,
+            said=_said(members),
             followers=sum(roots[record.cell_id] for record in members),
         )
         for (status, cause, step), members in parts.items()
-    ]  # fmt: skip
+    ]
     return sorted(
         found,
         key=lambda one: (
-            one.status is Status.SKIPPED, -one.followers - len(one.records), one.cause.value,
+            one.status is Status.SKIPPED,
+            -one.followers - len(one.records),
+            one.cause.value,
             one.step.meaning,
         ),
-    )  # fmt: skip
+    )
 
 
 def _roots(bad: Sequence[AnyRecord]) -> Counter[str]:
@@ -115,7 +117,7 @@ def _said(records: Sequence[AnyRecord]) -> list[Said]:
     said = [
         Said(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
         for members in alike.values()
-    ]  # fmt: skip
+    ]
     return sorted(said, key=lambda one: (-len(one.records), one.stages, one.message))
 
 

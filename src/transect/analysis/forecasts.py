@@ -17,8 +17,6 @@ from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary
 from transect.domain.record import Status
 
-__all__ = ["PREDICTED", "Forecast", "Order", "forecasts", "mean_error", "order_of", "unmatched"]
-
 PREDICTED = "predicted_step_time"
 
 
@@ -62,10 +60,15 @@ def forecasts(predictions: Iterable[Group[Any]], trained: Iterable[TrainGroup]) 
         began = min((one.started for one in group.ok), key=_time)
         found.append(
             Forecast(
-                group=group, record=record, predicted_s=predicted, measured=measured,
-                made=record.ended, trained=began, in_time=_time(record.ended) <= _time(began),
+                group=group,
+                record=record,
+                predicted_s=predicted,
+                measured=measured,
+                made=record.ended,
+                trained=began,
+                in_time=_time(record.ended) <= _time(began),
             )
-        )  # fmt: skip
+        )
     return found
 
 

@@ -12,23 +12,12 @@ from typing_extensions import TypeVar
 
 from transect.analysis.entries import AnyRecord, point_of
 from transect.analysis.kinds import Kind, kind_of
-from transect.analysis.labels import group_labels, in_order
+from transect.analysis.labels import in_order
 from transect.analysis.noise import trimmed
-from transect.analysis.statistics import (
-    NoiseFloor,
-    Summary,
-    noise_floor,
-    paired_noise_floor,
-    summarise,
-)
+from transect.analysis.statistics import NoiseFloor, Summary, noise_floor, paired_noise_floor, summarise
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 from transect.domain.until import Aims
-
-__all__ = [
-    "Floors", "Group", "blind_step", "group_labels", "group_records", "grouped", "is_wrong",
-    "leaves_reference",
-]  # fmt: skip
 
 # What a study without any aim wants to know.
 _PLAIN = Aims()
@@ -126,14 +115,13 @@ class Group(Generic[C_co]):
             self._values[name, label] = known
         return list(known)
 
-    def by_repeat(
-        self, name: str, label: str | None = None, *, quiet: bool = False
-    ) -> dict[int, float]:
+    def by_repeat(self, name: str, label: str | None = None, *, quiet: bool = False) -> dict[int, float]:
         """Return the metric's value by repeat: a repeat has one seed in all groups. `quiet`: of undisturbed ones."""
         values = (
-            (record.cell.repeat, record.value(name, label)) for record in self.ok
+            (record.cell.repeat, record.value(name, label))
+            for record in self.ok
             if not (quiet and record.details.get("disturbed"))
-        )  # fmt: skip
+        )
         return {repeat: value for repeat, value in values if value is not None}
 
     def summary(self, name: str, label: str | None = None) -> Summary | None:
@@ -228,9 +216,7 @@ class Floors:
                     self._sets[key].append(group)
         self._floors: dict[Hashable, NoiseFloor | None] = {}
 
-    def get(
-        self, stage: str, workload: str | None, name: str, kind: Kind | None = None
-    ) -> NoiseFloor | None:
+    def get(self, stage: str, workload: str | None, name: str, kind: Kind | None = None) -> NoiseFloor | None:
         """Return the floor of one metric, or None when nothing was run twice."""
         return self._first(stage, workload, name, kind, paired=False)
 
@@ -252,16 +238,10 @@ class Floors:
             looks = self._aims.looks_at(groups[0].cell.stage) if groups else 1
             margin = self._aims.margin
             self._floors[known] = (
-                paired_noise_floor(
-                    (group.by_repeat(name, quiet=quiet) for group in groups),
-                    margin=margin,
-                    looks=looks,
-                )
+                paired_noise_floor((group.by_repeat(name, quiet=quiet) for group in groups), margin=margin, looks=looks)
                 if paired
                 else noise_floor(
-                    (list(group.by_repeat(name, quiet=quiet).values()) for group in groups),
-                    margin=margin,
-                    looks=looks,
+                    (list(group.by_repeat(name, quiet=quiet).values()) for group in groups), margin=margin, looks=looks
                 )
             )
         return self._floors[known]

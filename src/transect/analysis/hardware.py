@@ -11,8 +11,6 @@ from typing import Any
 from transect.analysis.entries import AnyMetric, AnyRecord
 from transect.domain.cell import Cell
 
-__all__ = ["DOUBT", "BenchmarkValue", "benchmark_values"]
-
 _VALID = ("ok",)
 
 # How the warnings of a run begin that counts with doubts.
@@ -96,20 +94,29 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
         parameters = dict(record.cell.get("options", ())) | (told if isinstance(told, dict) else {})
         rows.append(
             BenchmarkValue(
-                stage=record.stage, cell_id=record.cell_id,
+                stage=record.stage,
+                cell_id=record.cell_id,
                 # As its log calls it: so do logs of others, beside which it stands.
-                benchmark=str(
-                    run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""
-                ),
-                variant=_variant(run), version=str(run.get("version") or ""),
-                where=_where(run), valid=status == "ok", status=status,
-                reason=record.message, name=number.name, label=number.label or "", value=number.value,
-                unit=number.unit, threads=record.cell.threads, parameters=parameters,
+                benchmark=str(run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""),
+                variant=_variant(run),
+                version=str(run.get("version") or ""),
+                where=_where(run),
+                valid=status == "ok",
+                status=status,
+                reason=record.message,
+                name=number.name,
+                label=number.label or "",
+                value=number.value,
+                unit=number.unit,
+                threads=record.cell.threads,
+                parameters=parameters,
                 warnings=_warnings(run),
-                direction=number.direction.value, run=record.cell_id,
-                **_series(log, number.label or ""), **_place(record),
+                direction=number.direction.value,
+                run=record.cell_id,
+                **_series(log, number.label or ""),
+                **_place(record),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -160,10 +167,11 @@ def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
     digits = str(log.get("printed") or "")
     unit = str(log.get("unit") or "")
     return {
-        "series": text, "size": size if isinstance(size, int) else None,
+        "series": text,
+        "size": size if isinstance(size, int) else None,
         "phase": phase or name,
         "printed": f"{digits} {unit if unit != '1' else ''}".strip() if digits else "",
-    }  # fmt: skip
+    }
 
 
 def _place(record: AnyRecord) -> dict[str, Any]:
@@ -171,10 +179,12 @@ def _place(record: AnyRecord) -> dict[str, Any]:
     about = record.provenance.get("system")
     name = about.get("name") if isinstance(about, dict) else None
     return {
-        "placement": _placement(cell), "nodes": cell.nodes, "ranks": cell.ranks,
+        "placement": _placement(cell),
+        "nodes": cell.nodes,
+        "ranks": cell.ranks,
         "system": str(name or record.provenance.get("host") or "unknown"),
         "options": " ".join(f"{key}={value}" for key, value in cell.get("options", ())),
-    }  # fmt: skip
+    }
 
 
 def _log_system(file: str, source: str, benchmark: str) -> str:
@@ -200,9 +210,7 @@ def _letters(name: str) -> str:
 def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
     file = str(run.get("file") or "")
     given = run.get("metrics")
-    metrics = (
-        [metric for metric in given if isinstance(metric, dict)] if isinstance(given, list) else []
-    )
+    metrics = [metric for metric in given if isinstance(metric, dict)] if isinstance(given, list) else []
     parameters = run.get("parameters")
     ran_here = record.stage == "bench"
     benchmark = str(run.get("benchmark") or record.cell.get("benchmark") or "")
@@ -211,9 +219,7 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
     rows = []
     for metric in metrics or [{}]:
         name, value, unit = _normalised(metric)
-        extra = [
-            str(metric[key]) for key in ("label", "phase", "size") if metric.get(key) is not None
-        ]
+        extra = [str(metric[key]) for key in ("label", "phase", "size") if metric.get(key) is not None]
         if metric.get("name") and metric["name"] != name:
             extra.insert(0, str(metric["name"]))
         rows.append(
@@ -225,9 +231,7 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
                 version=str(run.get("version") or ""),
                 where=_where(run),
                 valid=_is_valid(run),
-                status="suspicious"
-                if _is_valid(run) and _suspicions(run)
-                else str(run.get("status") or "unknown"),
+                status="suspicious" if _is_valid(run) and _suspicions(run) else str(run.get("status") or "unknown"),
                 reason=str(run.get("reason") or ""),
                 name=name,
                 label=" ".join(extra),

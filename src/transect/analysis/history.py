@@ -25,9 +25,6 @@ from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
 
-__all__ = ["LEVEL", "Change", "History", "Lost", "Series", "history_of"]
-
-# That any change is found where there is none: half of it for whole stages, half for cells.
 LEVEL = 0.05
 # Cells that make up a stage's own series.
 _MIN_CELLS = 3
@@ -100,9 +97,7 @@ class History:
     lost: Sequence[Lost]
 
 
-def history_of(
-    runs: Sequence[Run], *, metrics: Sequence[str] = (), margin: float = MARGIN
-) -> History:
+def history_of(runs: Sequence[Run], *, metrics: Sequence[str] = (), margin: float = MARGIN) -> History:
     """Follow the cells through runs in their order. Raises BadInput as `chosen` does."""
     sets = [run.results for run in runs]
     asked = chosen(sets, metrics)
@@ -129,15 +124,16 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
             continue
         differing = unlike(one.settings(one.groups[cell]), told)
         if differing:
-            refused[place] = "; ".join(
-                f"{each.name}: {each.base}, later {each.other}" for each in differing
-            )
+            refused[place] = "; ".join(f"{each.name}: {each.base}, later {each.other}" for each in differing)
     able = {
         place: run.own[cell]
         for place, run in enumerate(runs)
-        if cell in run.own and place not in refused and run.own[cell].ok
-        and (_many(cell) or not run.own[cell].wrong) and not run.own[cell].over_subscribed
-    }  # fmt: skip
+        if cell in run.own
+        and place not in refused
+        and run.own[cell].ok
+        and (_many(cell) or not run.own[cell].wrong)
+        and not run.own[cell].over_subscribed
+    }
     found = []
     for each in asked:
         values = [math.nan] * len(sets)
@@ -146,9 +142,7 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
             if numbers and each.units == 1:
                 values[place] = statistics.median(numbers)
         if any(math.isfinite(value) for value in values):
-            found.append(
-                Series(stage=cell.stage, chosen=each, values=values, cell=cell, refused=refused)
-            )
+            found.append(Series(stage=cell.stage, chosen=each, values=values, cell=cell, refused=refused))
     return found
 
 
@@ -163,16 +157,12 @@ def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
     for (stage, each), members in grouped(speeds, lambda one: (one.stage, one.chosen)).items():
         by_run: dict[int, list[float]] = defaultdict(list)
         for one in members:
-            logs = {
-                place: math.log(one.values[place]) for place in one.places if one.values[place] > 0
-            }
+            logs = {place: math.log(one.values[place]) for place in one.places if one.values[place] > 0}
             middle = statistics.median(logs.values()) if logs else 0.0
             for place, value in logs.items():
                 by_run[place].append(value - middle)
         values = [
-            math.exp(statistics.median(by_run[place]))
-            if len(by_run[place]) >= _MIN_CELLS
-            else math.nan
+            math.exp(statistics.median(by_run[place])) if len(by_run[place]) >= _MIN_CELLS else math.nan
             for place in range(len(members[0].values))
         ]
         if any(math.isfinite(value) for value in values):
@@ -183,23 +173,16 @@ def _changes(series: Sequence[Series], runs: Sequence[Run], margin: float) -> li
     found = change_points({one: one.values for one in series}, level=LEVEL / 2)
     of_series = grouped(found, lambda one: one.series)
     floors = {
-        key: noise_floor(
-            (part for one in members for part in _parts(one, of_series.get(one, ()))), margin=margin
-        )
+        key: noise_floor((part for one in members for part in _parts(one, of_series.get(one, ()))), margin=margin)
         for key, members in grouped(series, lambda one: (one.stage, one.chosen)).items()
     }
-    return [
-        _change(one, runs, floors[one.series.stage, one.series.chosen]) for one in found
-    ]  # fmt: skip
+    return [_change(one, runs, floors[one.series.stage, one.series.chosen]) for one in found]
 
 
 def _parts(series: Series, changes: Sequence[ChangePoint[Series]]) -> list[list[float]]:
     """Part a series at its changes: what is left in each part is noise from run to run."""
     ends = [0, *(one.at for one in changes), len(series.values)]
-    return [
-        [value for value in series.values[start:end] if math.isfinite(value)]
-        for start, end in pairwise(ends)
-    ]
+    return [[value for value in series.values[start:end] if math.isfinite(value)] for start, end in pairwise(ends)]
 
 
 def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor | None) -> Change:
@@ -207,9 +190,11 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     before = [place for place in series.places if point.since <= place < point.at]
     after = [place for place in series.places if point.at <= place < point.until]
     told = compare(
-        [series.values[place] for place in after], [series.values[place] for place in before],
-        direction=each.direction, floor=floor,
-    )  # fmt: skip
+        [series.values[place] for place in after],
+        [series.values[place] for place in before],
+        direction=each.direction,
+        floor=floor,
+    )
     assert told is not None
     lower = told.ratio.value < 1 if told.ratio is not None else told.a.median < told.b.median
     outcome = Outcome.BETTER if lower == (each.direction is Direction.LOWER) else Outcome.WORSE
@@ -217,65 +202,74 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         outcome = Outcome.SAME
     sureness = Sureness.TENTATIVE if told.sureness is Sureness.OPEN else told.sureness
     reason = told.reason
-    if sureness is Sureness.FIRM and _partly_told(
-        series, [runs[place] for place in (*before, *after)]
-    ):
+    if sureness is Sureness.FIRM and _partly_told(series, [runs[place] for place in (*before, *after)]):
         sureness, reason = Sureness.TENTATIVE, f"{reason}; {PARTLY_TOLD}"
     own = [series.cell] if series.cell is not None else [*runs[point.at].own]
     if sureness is Sureness.FIRM and any(untold(cell) for cell in own):
         sureness, reason = Sureness.TENTATIVE, f"{reason}; {NOTHING_TOLD}"
     return Change(
-        series=series, at=point.at, before=before, after=after, p=point.p, outcome=outcome,
-        sureness=sureness, comparison=told, reason=reason,
+        series=series,
+        at=point.at,
+        before=before,
+        after=after,
+        p=point.p,
+        outcome=outcome,
+        sureness=sureness,
+        comparison=told,
+        reason=reason,
         surroundings=_surroundings(series, runs[before[-1]], runs[after[0]]),
-    )  # fmt: skip
+    )
 
 
 def _partly_told(series: Series, runs: Sequence[Run]) -> bool:
     """Whether settings of its runs may differ unseen; of a whole stage, those of any of its cells."""
-    return partly_told(*(
-        group for run in runs for cell, group in run.own.items()
-        if cell == series.cell or (series.cell is None and cell.stage == series.stage)
-    ))  # fmt: skip
+    return partly_told(
+        *(
+            group
+            for run in runs
+            for cell, group in run.own.items()
+            if cell == series.cell or (series.cell is None and cell.stage == series.stage)
+        )
+    )
 
 
 def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:
     # Of a whole stage, cells that both have: what one alone has, as of a damaged run, is no difference.
     cells = [
-        cell for cell in after.own
+        cell
+        for cell in after.own
         if cell in before.own and (cell == series.cell or (series.cell is None and cell.stage == series.stage))
-    ]  # fmt: skip
+    ]
     if not cells:
         return differences(before.results.facts, after.results.facts)
-    return differences(*(
-        facts_of(record for cell in cells for record in run.own[cell].records)
-        for run in (before, after)
-    ))  # fmt: skip
+    return differences(
+        *(facts_of(record for cell in cells for record in run.own[cell].records) for run in (before, after))
+    )
 
 
 def _beside(change: Change, of_stages: Sequence[Change]) -> Change:
     """Mark a cell's change that its whole stage made as well, a run earlier or later."""
     alike = any(
-        one.series.cell is None and one.series.stage == change.series.stage
-        and one.series.chosen == change.series.chosen and abs(one.at - change.at) <= 1
+        one.series.cell is None
+        and one.series.stage == change.series.stage
+        and one.series.chosen == change.series.chosen
+        and abs(one.at - change.at) <= 1
         and (one.ratio > 1) == (change.ratio > 1)
         for one in of_stages
-    )  # fmt: skip
+    )
     return replace(change, shared=alike)
 
 
 def _at_quality(changes: Sequence[Change]) -> list[Change]:
     """Return the changes, none better in speed where its cell became worse in quality."""
-    worse = [
-        one for one in changes
-        if one.series.chosen.role is Role.QUALITY and one.outcome is Outcome.WORSE
-    ]  # fmt: skip
+    worse = [one for one in changes if one.series.chosen.role is Role.QUALITY and one.outcome is Outcome.WORSE]
     found = []
     for one in changes:
         at_cost = [
-            bad.series.chosen.metric for bad in worse
+            bad.series.chosen.metric
+            for bad in worse
             if bad.series.cell == one.series.cell and abs(bad.at - one.at) <= 1
-        ]  # fmt: skip
+        ]
         if at_cost and one.series.chosen.role is Role.SPEED and one.outcome is Outcome.BETTER:
             told = f"faster at worse quality ({', '.join(at_cost)}) is not better; {one.reason}"
             one = replace(one, outcome=Outcome.NOT_COMPARABLE, reason=told)
@@ -286,9 +280,10 @@ def _at_quality(changes: Sequence[Change]) -> list[Change]:
 def _lost(cell: Cell, sets: Sequence[ResultSet]) -> Lost | None:
     """Say since when a cell has no usable result, if it had one before."""
     usable = [
-        place for place, one in enumerate(sets)
+        place
+        for place, one in enumerate(sets)
         if cell in one.groups and one.groups[cell].ok and (_many(cell) or not one.groups[cell].wrong)
-    ]  # fmt: skip
+    ]
     if not usable or usable[-1] == len(sets) - 1:
         return None
     later = [one.groups[cell] for one in sets[usable[-1] + 1 :] if cell in one.groups]

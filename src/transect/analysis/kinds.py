@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.cell import Axis, Cell, axes_of
-from transect.stages.train.cell import TrainCell
 from transect.training.strategies import STRATEGIES
-
-__all__ = ["Kind", "compared", "kind_of", "kinds_of", "main_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,7 @@ class Kind:
 # What its strategy says of a cell, and no axis: `Strategy.unchecked`.
 _UNCHECKED = ("updates", "asynchronous")
 # Where a sentence about a training needs other words than a label.
-_WORDS = {
-    ("learning_rate_rule", "linear"): "linear learning rate",
-    ("input", "files"): "files input",
-}
+_WORDS = {("learning_rate_rule", "linear"): "linear learning rate", ("input", "files"): "files input"}
 
 
 class _OfKind(Protocol):

@@ -10,9 +10,6 @@ from typing import Any, Protocol, TypeVar
 
 from transect.domain.cell import Axis, Cell, axes_of, counted
 
-__all__ = ["Labels", "axis_order", "group_labels", "in_order", "other_axes"]
-
-# Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
 _RANKS = counted("rank")
 
@@ -49,9 +46,7 @@ def _text(cell: Cell, name: str, axis: Axis) -> str:
 class Labels(Mapping[Cell, str]):
     """Short labels of some cells, each written when it is asked for: few of many are shown."""
 
-    def __init__(
-        self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str], *, spread: bool
-    ) -> None:
+    def __init__(self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str], *, spread: bool) -> None:
         self._cells, self._shown, self._extra, self._spread = cells, shown, extra, spread
         self._known: frozenset[Cell] | None = None
 
@@ -74,9 +69,7 @@ class Labels(Mapping[Cell, str]):
         return self._known
 
 
-def group_labels(
-    groups: Iterable[_HasCell], always: Iterable[str] = (), never: Iterable[str] = ()
-) -> Labels:
+def group_labels(groups: Iterable[_HasCell], always: Iterable[str] = (), never: Iterable[str] = ()) -> Labels:
     """Short label of each group: its names, and only those axes in which the groups differ.
 
     A workload is named where there are several. Where numbers of nodes differ, `2x4 ranks` stands
@@ -138,9 +131,7 @@ def in_order(groups: Iterable[G]) -> list[G]:
     return [
         group
         for members in alike
-        for group in (
-            sorted(members, key=lambda group: group.cell.id) if len(members) > 1 else members
-        )
+        for group in (sorted(members, key=lambda group: group.cell.id) if len(members) > 1 else members)
     ]
 
 

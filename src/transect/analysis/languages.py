@@ -10,9 +10,6 @@ from transect.analysis.parallelism import Beside, beside, median_of
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Spread
 
-__all__ = ["GOAL", "OTHER", "Installed", "Language", "installed", "languages"]
-
-# Frameworks of other languages, by what their names begin with.
 OTHER = ("go",)
 # What joins the names of two languages in one training.
 _BOTH = "+"
@@ -42,9 +39,7 @@ class Language:
 def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
     """Return every pair of right cells that differ in nothing but who computes, in order of the cells."""
     # Of two languages in one training neither side could be told.
-    able = [
-        g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework
-    ]  # fmt: skip
+    able = [g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework]
     found = []
     for members in grouped(able, lambda group: group.cell.changed(framework="")).values():
         for own in members:
@@ -53,9 +48,7 @@ def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
                     result = beside(own, other, floors)
                     if result is not None:
                         found.append(Language(group=own, other=other, result=result))
-    return sorted(
-        found, key=lambda one: (one.group.cell.workload, one.group.cell.id, one.other.cell.id)
-    )
+    return sorted(found, key=lambda one: (one.group.cell.workload, one.group.cell.id, one.other.cell.id))
 
 
 def is_other(framework: str) -> bool:
@@ -83,11 +76,16 @@ class Installed:
 def installed(groups: Iterable[TrainGroup], workload: str) -> list[Installed]:
     """Return a row for each framework that trained the workload alone, on one thread, the smallest first."""
     alone = [
-        group for group in groups
-        if group.cell.workload == workload and group.cell.ranks == 1 and group.cell.threads == 1
-        and group.cell.strategy == "single" and group.cell.input == "stored"
-        and group.cell.memory == "plain" and group.ok
-    ]  # fmt: skip
+        group
+        for group in groups
+        if group.cell.workload == workload
+        and group.cell.ranks == 1
+        and group.cell.threads == 1
+        and group.cell.strategy == "single"
+        and group.cell.input == "stored"
+        and group.cell.memory == "plain"
+        and group.ok
+    ]
     rows = []
     for members in grouped(alone, lambda group: (group.cell.framework, group.cell.device)).values():
         # The usual training, where there are several.
@@ -95,11 +93,14 @@ def installed(groups: Iterable[TrainGroup], workload: str) -> list[Installed]:
         start, step = median_of(own, "startup_time"), median_of(own, "first_step_time")
         rows.append(
             Installed(
-                group=own, files=median_of(own, "environment_files"),
-                bytes=median_of(own, "environment_bytes"), startup_s=start,
+                group=own,
+                files=median_of(own, "environment_files"),
+                bytes=median_of(own, "environment_bytes"),
+                startup_s=start,
                 first_step_s=start + step if start is not None and step is not None else None,
-                at_rest=median_of(own, "memory_at_rest"), peak=median_of(own, "peak_memory"),
+                at_rest=median_of(own, "memory_at_rest"),
+                peak=median_of(own, "peak_memory"),
             )
-        )  # fmt: skip
+        )
     told = [row for row in rows if row.bytes is not None]
     return sorted(told, key=lambda row: (row.bytes or 0.0, row.group.cell.id))

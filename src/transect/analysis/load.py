@@ -17,10 +17,6 @@ from transect.analysis.entries import AnyRecord, Pool, entry_of
 from transect.analysis.reading import Key, read_rows
 from transect.domain.files import digest
 
-__all__ = [
-    "CellState", "Key", "Loaded", "Problem", "by_status", "cell_states", "load_records",
-]  # fmt: skip
-
 _OUTDATED = "its record is of an earlier plan: the cell runs again"
 _STOPPED = "no record: the cell was stopped before it could write one"
 
@@ -130,16 +126,17 @@ def cell_states(results: Path, planned: Collection[Key] | None = None) -> list[C
         row = cell.row or {}
         states.append(
             CellState(
-                stage=cell.key[0], cell=cell.key[1], state=cell.state or row["status"],
-                cause=row.get("cause") or "", message=row.get("message") or cell.what,
+                stage=cell.key[0],
+                cell=cell.key[1],
+                state=cell.state or row["status"],
+                cause=row.get("cause") or "",
+                message=row.get("message") or cell.what,
             )
-        )  # fmt: skip
+        )
     return states
 
 
-def _walk(
-    results: Path, planned: Collection[Key] | None, problems: list[Problem]
-) -> Iterator[_Found]:
+def _walk(results: Path, planned: Collection[Key] | None, problems: list[Problem]) -> Iterator[_Found]:
     """Yield every cell that has a folder or is planned, sorted by stage and cell."""
     folders: dict[Key, Path] = {}
     try:
@@ -155,13 +152,9 @@ def _walk(
     cache = RowCache(results)
     keys = sorted(folders.keys() | (wanted or frozenset()))
     asked = keys if wanted is None else [key for key in keys if key in wanted]
-    looks = {
-        key: _look(folders[key], is_planned=wanted is not None) for key in asked if key in folders
-    }
+    looks = {key: _look(folders[key], is_planned=wanted is not None) for key in asked if key in folders}
     new = [
-        key
-        for key, look in looks.items()
-        if not isinstance(look, _Instead) and not cache.knows("/".join(key), look)
+        key for key, look in looks.items() if not isinstance(look, _Instead) and not cache.knows("/".join(key), look)
     ]
     rows = zip(new, read_rows(results, new), strict=True)
     for key in keys:
@@ -203,9 +196,7 @@ def _is_of_plan(row: dict[str, Any], fingerprint: str) -> bool:
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
-        return [
-            entry for entry in entries if not entry.name.startswith(".") and entry.is_dir()
-        ]  # fmt: skip
+        return [entry for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
 
 
 def _runs(attempt: Path) -> bool:

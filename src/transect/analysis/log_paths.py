@@ -9,9 +9,6 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
-__all__ = ["DATE", "depth_of", "system_of", "when_of"]
-
-# A day, or a month parted by - or _: `2022.10` is a version, and six digits or those behind `slurm-` are a job's number.
 DATE = re.compile(
     r"(?<!\d)(?:(20\d\d)([-_.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])|(20\d\d)([-_])(0[1-9]|1[0-2])(?!\6\d)"
     r"|(?<!slurm-)(?<!job)(?<!job[-_])(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(?!\d)"
@@ -21,7 +18,7 @@ _WHEN = re.compile(r"^(?:date|began|start(?:ed)?|timestamp)$", re.I)
 # What names of logs hold besides a system's: numbers of jobs and repeats, and what they are.
 _NO_SYSTEM = re.compile(
     r"\d+|slurm|job|run|logs?|out|err|output|stdout|stderr|results?|bench(?:mark)?s?|tests?|txt|data|archive", re.I
-)  # fmt: skip
+)
 
 
 def depth_of(files: Sequence[str], source: str) -> int:
@@ -34,14 +31,10 @@ def depth_of(files: Sequence[str], source: str) -> int:
     4
     """
     folders = [PurePosixPath(file).parts[:-1] for file in files]
-    shared = [
-        level[0]
-        for level in takewhile(lambda level: len({*level}) == 1, zip(*folders, strict=False))
-    ]
+    shared = [level[0] for level in takewhile(lambda level: len({*level}) == 1, zip(*folders, strict=False))]
     ends = (
-        end for end in range(len(shared), 0, -1)
-        if any("-".join(shared[start:end]) == source for start in range(end))
-    )  # fmt: skip
+        end for end in range(len(shared), 0, -1) if any("-".join(shared[start:end]) == source for start in range(end))
+    )
     return next(ends, len(shared) if files and files[0].startswith("/") else 0)
 
 

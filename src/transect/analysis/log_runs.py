@@ -22,10 +22,6 @@ from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import METRICS
 from transect.domain.record import Cause, MetricValue, Record, Status
 
-__all__ = [
-    "DATED", "NOTHING_TOLD", "READS", "LogCell", "log_records", "settings_in_words", "untold", "with_log_runs",
-]  # fmt: skip
-
 # The detail that says whether a run's date is its own.
 DATED = "dated"
 # Cells of this stage measure nothing: they read logs that are there.
@@ -42,14 +38,23 @@ _NO_SETTING = re.compile(
     r"(?<!config-)hash|seed|residual\w*|errors\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
     r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|mpi_wtick|avail\w*|cpu_utilized)\W*",
     re.I,
-)  # fmt: skip
+)
 # What some of their logs never tell, and what decides how fast they are, or the settings that tell it.
 _UNTOLD: dict[str, tuple[str, ...]] = {
-    "deep500": (), "dl-training": (), "fio": ("direct",), "io500": ("procs",), "ior": ("xfersize", "xsize"),
-    "minibude": ("poses",), "mlperf-hpc": ("number_of_nodes", "number_of_ranks"), "mlperf-inference": (),
-    "mlperf-training": ("number_of_nodes", "number_of_ranks"), "onnxruntime-perf-test": (), "osu": (),
-    "slurm-accounting": (), "superbench-results": (),
-}  # fmt: skip
+    "deep500": (),
+    "dl-training": (),
+    "fio": ("direct",),
+    "io500": ("procs",),
+    "ior": ("xfersize", "xsize"),
+    "minibude": ("poses",),
+    "mlperf-hpc": ("number_of_nodes", "number_of_ranks"),
+    "mlperf-inference": (),
+    "mlperf-training": ("number_of_nodes", "number_of_ranks"),
+    "onnxruntime-perf-test": (),
+    "osu": (),
+    "slurm-accounting": (),
+    "superbench-results": (),
+}
 # Parameters that tell which machine a run was on.
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
 # Where one of them says which kind it is told to use, that is a setting.
@@ -68,8 +73,7 @@ class LogCell(Cell):
     benchmark: Annotated[str, Axis(place=5, name=True)]
     variant: Annotated[str, Axis(place=6, name=True)] = ""
     settings: Annotated[
-        tuple[tuple[str, str], ...],
-        Axis(place=150, word=None, label=lambda pairs: settings_in_words(pairs)),
+        tuple[tuple[str, str], ...], Axis(place=150, word=None, label=lambda pairs: settings_in_words(pairs))
     ] = ()
 
 
@@ -91,9 +95,7 @@ def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings)
 
 
-def with_log_runs(
-    sets: Sequence[Sequence[AnyRecord]], *, over_time: bool = False
-) -> list[list[AnyRecord]]:
+def with_log_runs(sets: Sequence[Sequence[AnyRecord]], *, over_time: bool = False) -> list[list[AnyRecord]]:
     """Return the records of each set with runs in the place of ingest records that hold any.
 
     A cell names its system only where a set has logs of several. Where each is of one, which it is is a
@@ -105,8 +107,9 @@ def with_log_runs(
     if over_time and not several:
         spans = sorted(
             (min(days), max(days), str(records[0].cell.get("system")))
-            for records in made if (days := [one.started[:10] for one in records])
-        )  # fmt: skip
+            for records in made
+            if (days := [one.started[:10] for one in records])
+        )
         systems = {system for *_, system in spans}
         several = 1 < len(systems) < len(spans) or any(
             a[2] != b[2] and b[0] <= a[1] and a[0] < a[1] for a, b in pairwise(spans)
@@ -114,7 +117,7 @@ def with_log_runs(
     return [
         [*(one for one in records if not _holds_runs(one)), *(runs if several else map(_nameless, runs))]
         for records, runs in zip(sets, made, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _holds_runs(record: AnyRecord) -> bool:
@@ -164,9 +167,8 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
     parts = PurePosixPath(_file(first)).parts[top:]
     system = system_of(parts, source, first.benchmark)
     cell = LogCell(
-        system=system, benchmark=first.benchmark, variant=first.variant,
-        settings=_settings(first.parameters),
-    )  # fmt: skip
+        system=system, benchmark=first.benchmark, variant=first.variant, settings=_settings(first.parameters)
+    )
     when = when_of(first.parameters, [source, *parts])
     copy = [
         first.benchmark,
@@ -174,36 +176,37 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
         first.status,
         [[one.name, one.series, one.size, one.printed, one.value] for one in values],
     ]
-    if (
-        sum(len(re.sub(r"\D", "", text).strip("0")) for text in {one.printed for one in values})
-        < _TELLING
-    ):
+    if sum(len(re.sub(r"\D", "", text).strip("0")) for text in {one.printed for one in values}) < _TELLING:
         # A few digits may be the same by chance, of another run.
         copy += [parts[-1:], line, system, when]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
-    machine = {
-        name: str(value) for name, value in first.parameters.items() if _of_machine(name, value)
-    }
+    machine = {name: str(value) for name, value in first.parameters.items() if _of_machine(name, value)}
     return Record(
-        study=record.study, stage=READS, cell=cell, cell_id=cell.id,
-        status=Status.OK if first.valid else Status.FAILED, cause=None if first.valid else bad,
+        study=record.study,
+        stage=READS,
+        cell=cell,
+        cell_id=cell.id,
+        status=Status.OK if first.valid else Status.FAILED,
+        cause=None if first.valid else bad,
         message="" if first.valid else f"{first.status}: {first.reason}",
         fingerprint=digest([canonical_json(copy)]),
-        started=when or record.started, ended=when or record.ended, details={DATED: bool(when)},
+        started=when or record.started,
+        ended=when or record.ended,
+        details={DATED: bool(when)},
         metrics=_metrics(values) if first.valid else [],
         provenance={
-            "system": {"name": system}, "gpus": machine, "environment": {"name": "log of"},
+            "system": {"name": system},
+            "gpus": machine,
+            "environment": {"name": "log of"},
             "libraries": {first.benchmark: first.version} if first.version else {},
         },
-    )  # fmt: skip
+    )
 
 
 def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
     """Return what a run measured, in the registry's units; a number that it prints twice by its middle."""
     named = [one for one in values if one.name in METRICS and one.value is not None]
-    series = grouped(
-        named, lambda one: (one.name, f"{one.series} {'' if one.size is None else one.size}".strip())
-    )  # fmt: skip
+    series = grouped(named, lambda one: (one.name, f"{one.series} {'' if one.size is None else one.size}".strip()))
     return [
         MetricValue.of(name, statistics.median(one.value or 0.0 for one in members), label)
         for (name, label), members in series.items()
@@ -218,9 +221,8 @@ def _of_machine(name: str, value: Any) -> bool:
 def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     # What a program was told beside where it ran, such as mdtest's -w, of which its log says nothing else.
     told = [
-        word for word in str(parameters.get("command", "")).split()[1:]
-        if "/" not in word and not DATE.search(word)
-    ]  # fmt: skip
+        word for word in str(parameters.get("command", "")).split()[1:] if "/" not in word and not DATE.search(word)
+    ]
     if told:
         parameters = {**parameters, "arguments": " ".join(told)}
     return tuple(

@@ -12,9 +12,6 @@ from transect.analysis.benchmark_table import Best, best_values
 from transect.analysis.entries import AnyRecord
 from transect.analysis.hardware import DOUBT, BenchmarkValue, benchmark_values
 
-__all__ = ["Counted", "LogSummary", "Refused", "summarise_logs"]
-
-# How reasons begin of files that may hold logs and were not read; what is nobody's output is only counted.
 _UNREAD = ("cannot be read", "the file is binary", "lines of more than")
 
 # By benchmark, status and kind of reason: what was refused for it, each with its own words.
@@ -67,16 +64,25 @@ class LogSummary:
             "counted": [asdict(row) for row in self.counted],
             "best": [
                 {
-                    "benchmark": row.benchmark, "variant": row.variant, "system": row.system,
-                    "metric": row.name, "series": row.series, "value": row.value.value,
-                    "unit": row.value.unit, "printed": row.value.printed, "where": row.value.where,
-                    "systems": row.rivals, "status": row.value.status, "warnings": list(row.value.warnings),
+                    "benchmark": row.benchmark,
+                    "variant": row.variant,
+                    "system": row.system,
+                    "metric": row.name,
+                    "series": row.series,
+                    "value": row.value.value,
+                    "unit": row.value.unit,
+                    "printed": row.value.printed,
+                    "where": row.value.where,
+                    "systems": row.rivals,
+                    "status": row.value.status,
+                    "warnings": list(row.value.warnings),
                 }
-                for row in self.best if row.value is not None
+                for row in self.best
+                if row.value is not None
             ],
             "refused": [asdict(row) for row in self.refused],
             "doubted": [asdict(row) for row in self.doubted],
-        }  # fmt: skip
+        }
 
 
 def _kind(reason: str) -> str:
@@ -109,13 +115,9 @@ def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
         system = value.system if value.benchmark != "unknown" else ""
         counts[value.benchmark, system, value.version][value.status] += 1
         if not value.valid and (value.benchmark != "unknown" or value.reason.startswith(_UNREAD)):
-            refused[value.benchmark, value.status, _kind(value.reason)].append(
-                (value, value.reason)
-            )
+            refused[value.benchmark, value.status, _kind(value.reason)].append((value, value.reason))
         if value.status == "suspicious":
-            for doubt in (
-                one.removeprefix(DOUBT) for one in value.warnings if one.startswith(DOUBT)
-            ):
+            for doubt in (one.removeprefix(DOUBT) for one in value.warnings if one.startswith(DOUBT)):
                 doubted[value.benchmark, value.status, _kind(doubt)].append((value, doubt))
     return LogSummary(
         counted=tuple(
@@ -123,16 +125,20 @@ def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
             for key, found in sorted(counts.items())
         ),
         best=tuple(_shown(best_values(values))),
-        refused=_by_reason(refused), doubted=_by_reason(doubted),
-    )  # fmt: skip
+        refused=_by_reason(refused),
+        doubted=_by_reason(doubted),
+    )
 
 
 def _by_reason(found: _Reasons) -> tuple[Refused, ...]:
     """Return a row for each kind of reason, a benchmark's most frequent first."""
     return tuple(
         Refused(
-            benchmark=name, status=status, example=told[0][1], where=told[0][0].where,
+            benchmark=name,
+            status=status,
+            example=told[0][1],
+            where=told[0][0].where,
             runs=len({value.run for value, _ in told}),
         )
         for (name, status, _), told in sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))
-    )  # fmt: skip
+    )

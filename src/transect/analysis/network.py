@@ -18,12 +18,7 @@ from transect.analysis.parallelism import divided
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary, summarise
 from transect.domain.cell import Cell
-from transect.simulation.networks import POOR, AlphaBeta, fit_alpha_beta
-
-__all__ = [
-    "BOUND_NAME", "POOR", "AllreduceBound", "AlphaBeta", "Communication", "NetworkFit",
-    "allreduce_bound", "communications", "fit_alpha_beta", "fit_for", "network_fits",
-]  # fmt: skip
+from transect.simulation.networks import AlphaBeta, fit_alpha_beta
 
 BENCHMARK = "network-probe"
 BOUND_NAME = "alpha-beta lower bound"
@@ -122,11 +117,7 @@ def fit_for(cell: Cell, fits: Iterable[NetworkFit]) -> NetworkFit | None:
     one. Within a node the network plays no part: any probe on one node, of the same name first.
     """
     inside = cell.nodes == 1
-    able = [
-        fit
-        for fit in fits
-        if (fit.cell.nodes == 1) == inside and (inside or fit.cell.network == cell.network)
-    ]
+    able = [fit for fit in fits if (fit.cell.nodes == 1) == inside and (inside or fit.cell.network == cell.network)]
     return min(
         able,
         key=lambda fit: (
@@ -171,9 +162,14 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
             bound = allreduce_bound(fit.model, size.median, ranks)
         rows.append(
             Communication(
-                group=group, time=time, values=tuple(values), share=share.median if share else None,
-                gradient_bytes=size.median if size else None, fit=fit, bound=bound,
+                group=group,
+                time=time,
+                values=tuple(values),
+                share=share.median if share else None,
+                gradient_bytes=size.median if size else None,
+                fit=fit,
+                bound=bound,
                 missing=missing,
             )
-        )  # fmt: skip
+        )
     return rows

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from transect.domain.record import Cause
 
-__all__ = ["BY_MESSAGE", "NEXT_STEPS", "NextStep", "command_of", "next_step"]
-
 _RETRY = "transect retry results/{study} && make report STUDY={study}"
 _RETRY_SKIPPED = "transect retry results/{study} --skipped && make report STUDY={study}"
 _REPORT = "make report STUDY={study}"
@@ -104,7 +102,7 @@ NEXT_STEPS: dict[Cause, NextStep] = {
         "first.",
         command=_CHECK,
     ),
-}  # fmt: skip
+}
 
 _NO_PROGRAM = NextStep(
     meaning="A program that it starts is not on this machine.",
@@ -136,11 +134,7 @@ BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
             command=_RETRY_SKIPPED,
         ),
     ),
-    (
-        Cause.MISSING_DEPENDENCY,
-        r"\bis not on PATH\b",
-        _NO_PROGRAM,
-    ),
+    (Cause.MISSING_DEPENDENCY, r"\bis not on PATH\b", _NO_PROGRAM),
     (
         Cause.MISSING_DEPENDENCY,
         r"could not be (?:compiled|built|linked)|fatal error:|\bclang: error|\bnvcc\b",
@@ -274,7 +268,7 @@ BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
             command="transect ingest PATH --summary",
         ),
     ),
-)  # fmt: skip
+)
 
 _COMPILED = tuple((cause, re.compile(pattern), step) for cause, pattern, step in BY_MESSAGE)
 
@@ -298,6 +292,4 @@ def command_of(step: NextStep, *, study: str, cell: str) -> str:
     "transect run quick 'train/a b~01234567' --again"
     """
     whole = step.command.replace("results/{study}", "{folder}")
-    return whole.format(
-        folder=shlex.quote(f"results/{study}"), study=shlex.quote(study), cell=shlex.quote(cell)
-    )
+    return whole.format(folder=shlex.quote(f"results/{study}"), study=shlex.quote(study), cell=shlex.quote(cell))

@@ -23,19 +23,6 @@ from dataclasses import dataclass
 
 from scipy.special import chdtri, digamma, polygamma
 
-__all__ = [
-    "Location",
-    "Noise",
-    "location",
-    "logs_of",
-    "middle",
-    "moderated",
-    "paired_noise",
-    "pooled_noise",
-    "trimmed",
-]
-
-# One in so many is trimmed at either end, and none of fewer.
 _TRIMMED_OF = 5
 # How unlike the cells of a kind are is itself known from few of them, and more often taken for less than for more:
 # so many of all kinds are less unlike than they count.
@@ -137,10 +124,7 @@ def paired_noise(groups: Iterable[Mapping[int, float]]) -> Noise | None:
     shared = {n: statistics.median(v) for n, v in of_repeat.items() if len(v) > 2}
     # Taking the middle out of n values makes them look closer than they are.
     widen = {n: math.sqrt(len(v) / (len(v) - 1)) for n, v in of_repeat.items() if len(v) > 2}
-    left = [
-        [widen.get(n, 1.0) * (value - shared.get(n, 0.0)) for n, value in group.items()]
-        for group in centred
-    ]
+    left = [[widen.get(n, 1.0) * (value - shared.get(n, 0.0)) for n, value in group.items()] for group in centred]
     return _fit([location(group) for group in left])
 
 

@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from transect.analysis.entries import AnyRecord
 from transect.analysis.serving import InferGroup
 
-__all__ = ["highest_load", "is_saturated", "saturation"]
-
-# Below this share of requests served, the run ended before its queue did.
 _SERVED = 0.99
 # How far the last result may come after the last arrival, over the run's time, a median latency
 # aside. Latency grows evenly in a growing queue, so that its median is half of that distance: a

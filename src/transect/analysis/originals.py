@@ -10,8 +10,6 @@ from transect.analysis.reading import Key
 from transect.domain.errors import TransectError
 from transect.domain.record import Record, read_record
 
-__all__ = ["Originals"]
-
 
 class Originals:
     """What entries leave out, read again from their records: samples and the ends of logs."""

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.parallelism import STEP, Beside, beside, median_of
 from transect.analysis.scaling import TrainGroup
+from transect.domain.axes.train import TrainCell
 from transect.domain.record import Cause, Status
-from transect.stages.train.cell import TrainCell
-
-__all__ = [
-    "PLAIN", "MemoryRow", "Sweep", "per_sample", "ran_out", "sweeps",
-]  # fmt: skip
 
 PLAIN = "plain"
 
@@ -61,8 +57,9 @@ class Sweep:
         """Return the group of the smallest batch that ran out of memory, or None."""
         return min(
             (row.group for row in self.rows if _is(row.group, memory, budget) and ran_out(row.group)),
-            key=lambda group: group.cell.batch, default=None,
-        )  # fmt: skip
+            key=lambda group: group.cell.batch,
+            default=None,
+        )
 
 
 def per_sample(group: TrainGroup) -> list[float]:
@@ -72,10 +69,7 @@ def per_sample(group: TrainGroup) -> list[float]:
 
 def ran_out(group: TrainGroup) -> bool:
     """Whether a repeat ended for want of memory."""
-    return any(
-        record.status is Status.FAILED and record.cause is Cause.OUT_OF_MEMORY
-        for record in group.records
-    )
+    return any(record.status is Status.FAILED and record.cause is Cause.OUT_OF_MEMORY for record in group.records)
 
 
 def _is(group: TrainGroup, memory: str, budget: int | None) -> bool:
@@ -93,15 +87,12 @@ def _largest(groups: Iterable[TrainGroup], memory: str, budget: int | None) -> T
 
 def sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[Sweep]:
     """Return a sweep for each training of which some cell has another memory, or a budget."""
-    alike = grouped(
-        groups,
-        lambda group: group.cell.changed(memory=PLAIN, memory_budget=None, batch=1),
-    )
+    alike = grouped(groups, lambda group: group.cell.changed(memory=PLAIN, memory_budget=None, batch=1))
     return [
         Sweep(cell=cell, rows=[_row(group, members, floors) for group in sorted(members, key=_order)])
         for cell, members in alike.items()
         if any(g.cell.memory != PLAIN or g.cell.memory_budget is not None for g in members)
-    ]  # fmt: skip
+    ]
 
 
 def _order(group: TrainGroup) -> tuple[float, int, bool, str, str]:
@@ -114,9 +105,7 @@ def _order(group: TrainGroup) -> tuple[float, int, bool, str, str]:
 def _row(group: TrainGroup, members: Sequence[TrainGroup], floors: Floors) -> MemoryRow:
     cell = group.cell
     fitting = _largest(members, PLAIN, cell.memory_budget)
-    free = [
-        other for other in members if _is(other, PLAIN, None) and other.cell.batch == cell.batch
-    ]
+    free = [other for other in members if _is(other, PLAIN, None) and other.cell.batch == cell.batch]
 
     def against(other: TrainGroup | None) -> Beside | None:
         if other is None or other is group or not _fits(group) or median_of(other, STEP) is None:
@@ -124,6 +113,5 @@ def _row(group: TrainGroup, members: Sequence[TrainGroup], floors: Floors) -> Me
         return beside(group, other, floors, STEP, per_sample)
 
     return MemoryRow(
-        group=group, fits=_fits(group),
-        beside_fitting=against(fitting), beside_free=against(free[0] if free else None),
-    )  # fmt: skip
+        group=group, fits=_fits(group), beside_fitting=against(fitting), beside_free=against(free[0] if free else None)
+    )

@@ -14,15 +14,10 @@ from transect.analysis.groups import Floors
 from transect.analysis.parallelism import Beside, beside, division, median_of, points
 from transect.analysis.scaling import TrainGroup
 
-__all__ = ["BLOCKING", "HIERARCHICAL", "VARIANTS", "Exchange", "OverlapRow", "exchanges"]
-
 BLOCKING = "mpi-bcast-reduce"
 HIERARCHICAL = "mpi-hierarchical"
 # What the published study calls a strategy.
-VARIANTS = {
-    BLOCKING: "SC-B", "mpi-overlap-bcast": "SC-OB", "mpi-overlap": "SC-OBR",
-    HIERARCHICAL: "hierarchical",
-}  # fmt: skip
+VARIANTS = {BLOCKING: "SC-B", "mpi-overlap-bcast": "SC-OB", "mpi-overlap": "SC-OBR", HIERARCHICAL: "hierarchical"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,9 +63,8 @@ class Exchange:
 def exchanges(groups: Iterable[TrainGroup], floors: Floors) -> list[Exchange]:
     """Return one for each point at which a variant ran on several ranks, beside whatever else did."""
     sharing = [
-        group for group in groups
-        if group.cell.ranks > 1 and ((one := division(group)) is None or one.parts == 1)
-    ]  # fmt: skip
+        group for group in groups if group.cell.ranks > 1 and ((one := division(group)) is None or one.parts == 1)
+    ]
     return [
         _exchange(members, floors)
         for members in points(sharing)
@@ -90,10 +84,11 @@ def _exchange(members: Sequence[TrainGroup], floors: Floors) -> Exchange:
     def row(group: TrainGroup) -> OverlapRow:
         step = median_of(group, "step_time")
         return OverlapRow(
-            group=group, variant=VARIANTS.get(group.cell.strategy, ""),
+            group=group,
+            variant=VARIANTS.get(group.cell.strategy, ""),
             result=beside(group, base, floors) if base is not None and group is not base else None,
             over_least=step / least if step is not None and least else None,
-        )  # fmt: skip
+        )
 
     order = list(VARIANTS)
 
@@ -102,6 +97,8 @@ def _exchange(members: Sequence[TrainGroup], floors: Floors) -> Exchange:
         return (order.index(name) if name in order else len(order)), group.cell.id
 
     return Exchange(
-        rows=[row(group) for group in sorted(members, key=place)], base=base, compute_s=compute,
+        rows=[row(group) for group in sorted(members, key=place)],
+        base=base,
+        compute_s=compute,
         communication_s=communication,
-    )  # fmt: skip
+    )

@@ -18,13 +18,8 @@ from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.scaling import TrainGroup
+from transect.domain.axes.train import TrainCell
 from transect.domain.metrics import Direction
-from transect.stages.train.cell import TrainCell
-
-__all__ = [
-    "STEP", "Beside", "Division", "Rivalry", "beside", "best_of", "divided", "division", "ideal_bubble",
-    "median_of", "point", "points", "rivalries",
-]  # fmt: skip
 
 STEP = "step_time"
 # Whose micro-batches pass each stage once, forwards and backwards.
@@ -71,16 +66,15 @@ def division(group: Group[Any]) -> Division | None:
     for record in group.records:
         layout, ranks = record.details.get("layout"), record.details.get("ranks")
         if isinstance(layout, dict):
-            told = (
-                [one for one in ranks if isinstance(one, dict)] if isinstance(ranks, list) else []
-            )
+            told = [one for one in ranks if isinstance(one, dict)] if isinstance(ranks, list) else []
             parts = int(layout.get("model_parts", 1))
             return Division(
-                replicas=int(layout.get("replicas", 1)), parts=parts,
+                replicas=int(layout.get("replicas", 1)),
+                parts=parts,
                 micro_batches=int(layout.get("micro_batches", 1)),
                 schedule=next((str(one["schedule"]) for one in told if "schedule" in one), ""),
                 stages=_stages(told[:parts]),
-            )  # fmt: skip
+            )
     return None
 
 
@@ -162,9 +156,12 @@ class Beside:
 
 
 def beside(
-    group: TrainGroup, other: TrainGroup, floors: Floors, name: str = STEP,
+    group: TrainGroup,
+    other: TrainGroup,
+    floors: Floors,
+    name: str = STEP,
     of: Callable[[TrainGroup], list[float]] | None = None,
-) -> Beside | None:  # fmt: skip
+) -> Beside | None:
     """Set a group beside another; None when either has no such metric.
 
     `of` gives values that stand for the metric, such as seconds per sample.
@@ -174,18 +171,13 @@ def beside(
     comparison = compare(own, base, direction=Direction.LOWER, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    return Beside(
-        group=group, other=other, ratio=comparison.ratio,
-        comparison=comparison.under(group, other),
-    )  # fmt: skip
+    return Beside(group=group, other=other, ratio=comparison.ratio, comparison=comparison.under(group, other))
 
 
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:
     """Return the right group of the lowest values, or None."""
     able = [
-        (middle(values), group.cell.id, group)
-        for group in groups
-        if not group.wrong and (values := group.values(name))
+        (middle(values), group.cell.id, group) for group in groups if not group.wrong and (values := group.values(name))
     ]
     return min(able, key=lambda one: one[:2])[2] if able else None
 
@@ -204,9 +196,8 @@ class Rivalry:
 
 
 def rivalries(
-    groups: Iterable[TrainGroup], floors: Floors, rivals: Sequence[str] = (), *,
-    hybrid: bool = False,
-) -> list[Rivalry]:  # fmt: skip
+    groups: Iterable[TrainGroup], floors: Floors, rivals: Sequence[str] = (), *, hybrid: bool = False
+) -> list[Rivalry]:
     """Return one for each point that has both; `rivals` are beginnings of strategies' names, all without.
 
     With `hybrid` only groups that share both data and model count.
@@ -215,10 +206,13 @@ def rivalries(
     for members in points(groups):
         own = {id(group): one for group, one in divided(members) if one.hybrid or not hybrid}
         others = [
-            group for group in members
-            if group.cell.ranks > 1 and (one := division(group)) is not None and one.parts == 1
+            group
+            for group in members
+            if group.cell.ranks > 1
+            and (one := division(group)) is not None
+            and one.parts == 1
             and (not rivals or group.cell.strategy.startswith(tuple(rivals)))
-        ]  # fmt: skip
+        ]
         best, rival = best_of(group for group in members if id(group) in own), best_of(others)
         if best is not None and rival is not None:
             result = beside(best, rival, floors)

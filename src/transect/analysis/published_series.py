@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["GO_WITH_MPI", "PUBLISHED", "SUMMING", "PublishedSeries", "differences"]
-
 GO_WITH_MPI = "Parallel training in Go with MPI (2022)"
 # The published ways: they add weight changes and divide by nothing.
 SUMMING = ("published-allreduce", "published-sendrecv")
@@ -81,19 +79,21 @@ def _series(problem: str, workload: str, way: str, minutes: Mapping[int, float])
     collective = way == "Allreduce"
     exact = "published-allreduce" if collective else "published-sendrecv"
     return PublishedSeries(
-        source=GO_WITH_MPI, problem=problem, way=way, per_rank=4, minutes=minutes,
-        workload=workload, exact=exact, idle=0 if collective else 1,
+        source=GO_WITH_MPI,
+        problem=problem,
+        way=way,
+        per_rank=4,
+        minutes=minutes,
+        workload=workload,
+        exact=exact,
+        idle=0 if collective else 1,
         strategies=(exact, *(_COLLECTIVE if collective else _POINT_TO_POINT)),
-    )  # fmt: skip
+    )
 
 
 PUBLISHED = (
-    _series("iris, 4-30-20-3", "iris-mlp", "Allreduce",
-            _ranks(1, 1.4, 0.91, 0.90, 0.84, 0.86, 0.79, 0.92, 1.32)),
-    _series("iris, 4-30-20-3", "iris-mlp", "Send/Recv",
-            _ranks(2, 1.59, 1.27, 1.12, 1.05, 1.08, 1.28, 2.06)),
-    _series("images, 67,500-40-10-6", "images-mlp", "Allreduce",
-            _images(90, 74, 74, 69, 59, 60, 47, 44)),
-    _series("images, 67,500-40-10-6", "images-mlp", "Send/Recv",
-            _images(203, 149, 118, 120, 111, 113, 138, 140)),
-)  # fmt: skip
+    _series("iris, 4-30-20-3", "iris-mlp", "Allreduce", _ranks(1, 1.4, 0.91, 0.90, 0.84, 0.86, 0.79, 0.92, 1.32)),
+    _series("iris, 4-30-20-3", "iris-mlp", "Send/Recv", _ranks(2, 1.59, 1.27, 1.12, 1.05, 1.08, 1.28, 2.06)),
+    _series("images, 67,500-40-10-6", "images-mlp", "Allreduce", _images(90, 74, 74, 69, 59, 60, 47, 44)),
+    _series("images, 67,500-40-10-6", "images-mlp", "Send/Recv", _images(203, 149, 118, 120, 111, 113, 138, 140)),
+)

@@ -13,9 +13,6 @@ from transect.analysis.published_series import PUBLISHED, SUMMING, differences
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 
-__all__ = ["PointToPoint", "SumPath", "point_to_point", "published_ratio", "sum_paths"]
-
-# Point-to-point messages, and the collective that does the same work.
 _PAIRS = (("mpi-sendrecv", "mpi-allreduce"), ("published-sendrecv", "published-allreduce"))
 # A path is another one's when the two are so much nearer than each is to a third.
 _NEARER = 100
@@ -58,9 +55,7 @@ def point_to_point(groups: Iterable[TrainGroup], floors: Floors) -> list[PointTo
                     other_work = differences(own.cell.workload or "", told)
                     ratio = published_ratio(own.cell.workload, own.cell.ranks)
                     ratio = None if other_work else ratio
-                    found.append(
-                        PointToPoint(group=own, other=other, result=result, published=ratio)
-                    )
+                    found.append(PointToPoint(group=own, other=other, result=result, published=ratio))
 
     def order(one: PointToPoint) -> tuple[object, ...]:
         cell = one.group.cell
@@ -82,9 +77,7 @@ def _share(group: TrainGroup) -> float | None:
 
 def published_ratio(workload: str, ranks: int) -> float | None:
     """Return how many times the collective's minutes the other way was published with, or None."""
-    minutes = {
-        one.way: one.minutes.get(ranks) for one in PUBLISHED if one.workload == workload
-    }  # fmt: skip
+    minutes = {one.way: one.minutes.get(ranks) for one in PUBLISHED if one.workload == workload}
     ours, other = minutes.get("Send/Recv"), minutes.get("Allreduce")
     return ours / other if ours and other else None
 
@@ -128,10 +121,7 @@ class SumPath:
 def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
     """Return every sum over several replicas that has both twins, fewest replicas first."""
     # What no reference was held to, such as updates that come late, is no path of anything.
-    able = [
-        g for g in groups
-        if g.ok and not g.wrong and not g.kind.synthetic and g.values("equality_ratio")
-    ]  # fmt: skip
+    able = [g for g in groups if g.ok and not g.wrong and not g.kind.synthetic and g.values("equality_ratio")]
     found = []
     for members in grouped(able, _problem).values():
         factor = _trained_by(members[0])
@@ -148,8 +138,15 @@ def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
 
 def _problem(group: TrainGroup) -> Hashable:
     cell = group.cell
-    return (cell.workload, cell.framework, cell.precision, cell.device, cell.input,
-            group.global_batch, _trained_by(group))  # fmt: skip
+    return (
+        cell.workload,
+        cell.framework,
+        cell.precision,
+        cell.device,
+        cell.input,
+        group.global_batch,
+        _trained_by(group),
+    )
 
 
 def _trained_by(group: TrainGroup) -> int:
@@ -177,11 +174,8 @@ def _path(summed: TrainGroup, mean: TrainGroup, scaled: TrainGroup, factor: int)
     seeds: Sequence[int] = sorted(ends[0].keys() & ends[1].keys() & ends[2].keys())
 
     def distances(other: dict[int, float]) -> tuple[float, ...]:
-        return tuple(
-            abs(ends[0][seed] - other[seed]) / abs(other[seed]) for seed in seeds if other[seed]
-        )
+        return tuple(abs(ends[0][seed] - other[seed]) / abs(other[seed]) for seed in seeds if other[seed])
 
     return SumPath(
-        summed=summed, mean=mean, scaled=scaled, factor=factor, to_scaled=distances(ends[1]),
-        to_mean=distances(ends[2]),
-    )  # fmt: skip
+        summed=summed, mean=mean, scaled=scaled, factor=factor, to_scaled=distances(ends[1]), to_mean=distances(ends[2])
+    )

@@ -18,15 +18,8 @@ from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
 from transect.analysis.noise import middle
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import division, median_of
-from transect.analysis.published_series import (
-    PUBLISHED,
-    SUMMING,
-    PublishedSeries,
-    differences,
-)
+from transect.analysis.published_series import PUBLISHED, SUMMING, PublishedSeries, differences
 from transect.analysis.scaling import TrainGroup
-
-__all__ = ["Problem", "RankPoint", "RankSeries", "Stop", "problems", "published_points"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,22 +113,20 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
     """Return what was published, where the study has a series of the same network; in order of publication."""
     by_workload = grouped((g for g in groups if g.ok and not g.wrong), lambda g: g.cell.workload)
     found = []
-    for (name, workload), ours in grouped(
-        PUBLISHED, lambda one: (one.problem, one.workload)
-    ).items():
+    for (name, workload), ours in grouped(PUBLISHED, lambda one: (one.problem, one.workload)).items():
         ways = {"single", *(name for one in ours for name in one.strategies)}
-        able = [
-            g for g in by_workload.get(workload, []) if g.cell.strategy in ways and _as_usual(g)
-        ]
+        able = [g for g in by_workload.get(workload, []) if g.cell.strategy in ways and _as_usual(g)]
         measured = _series(able, ours[0].per_rank, fits)
         if measured:
             found.append(
                 Problem(
-                    name=name, workload=workload, measured=tuple(measured),
+                    name=name,
+                    workload=workload,
+                    measured=tuple(measured),
                     published=tuple(_published(one) for one in ours),
                     differs=tuple(differences(workload, _parameters(measured))),
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -162,28 +153,16 @@ def _replicas(group: TrainGroup) -> int:
     return told.replicas if told is not None else group.cell.ranks
 
 
-def _series(
-    groups: Sequence[TrainGroup], per_rank: int, fits: Sequence[NetworkFit]
-) -> list[RankSeries]:
+def _series(groups: Sequence[TrainGroup], per_rank: int, fits: Sequence[NetworkFit]) -> list[RankSeries]:
     """Part the groups of one workload that have `per_rank` samples on each training rank by line."""
     able = [
-        group for group in groups
-        if group.values("step_time")
-        and group.global_batch == per_rank * _replicas(group)
-    ]  # fmt: skip
+        group for group in groups if group.values("step_time") and group.global_batch == per_rank * _replicas(group)
+    ]
 
     def way(group: TrainGroup) -> tuple[Hashable, ...]:
         cell = group.cell
         rest = (cell.ranks_per_node if cell.nodes > 1 else 0, cell.network)
-        return (
-            cell.framework,
-            cell.strategy,
-            cell.options,
-            cell.threads,
-            cell.device,
-            group.kind,
-            *rest,
-        )
+        return (cell.framework, cell.strategy, cell.options, cell.threads, cell.device, group.kind, *rest)
 
     alone = {_alone(g): g for g in able if g.cell.strategy == "single"}
     found = []
@@ -205,22 +184,24 @@ def _alone(group: TrainGroup) -> Hashable:
 
 def _point(group: TrainGroup) -> RankPoint:
     return RankPoint(
-        ranks=group.cell.ranks, training=_replicas(group), times=tuple(per_sample(group)),
-        group=group, hollow=group.over_subscribed,
-    )  # fmt: skip
+        ranks=group.cell.ranks,
+        training=_replicas(group),
+        times=tuple(per_sample(group)),
+        group=group,
+        hollow=group.over_subscribed,
+    )
 
 
 def _measured(points: tuple[RankPoint, ...], fits: Sequence[NetworkFit]) -> RankSeries:
     able = tuple(point for point in points if not point.hollow)
     serial = _serial(able)
     if len(able) < 2:
-        serial = replace(serial, share=None, low=0.0, high=1.0,
-                         reason="one number of ranks within the cores tells nothing")  # fmt: skip
+        serial = replace(
+            serial, share=None, low=0.0, high=1.0, reason="one number of ranks within the cores tells nothing"
+        )
     # Beyond the cores nothing is claimed; a series that has no other points is shown all the same.
     stop = _stop(able if len(able) > 1 else points, "")
-    return RankSeries(
-        points=points, serial=serial, stop=replace(stop, reason=_reason(points, stop, fits))
-    )
+    return RankSeries(points=points, serial=serial, stop=replace(stop, reason=_reason(points, stop, fits)))
 
 
 def _serial(points: Sequence[RankPoint]) -> SerialPart:
@@ -233,10 +214,15 @@ def _stop(points: Sequence[RankPoint], reason: str) -> Stop:
     at, most = points.index(fastest), max(fastest.times)
     beside = [*points[max(0, at - 1) : at], *points[at + 1 : at + 2]]
     return Stop(
-        base=base.ranks, fastest=fastest.ranks, speed_up=middle(base.times) / middle(fastest.times),
-        ideal=fastest.training / base.training, ends=fastest is not points[-1],
-        faster=most < min(base.times), apart=all(most < min(one.times) for one in beside), reason=reason,
-    )  # fmt: skip
+        base=base.ranks,
+        fastest=fastest.ranks,
+        speed_up=middle(base.times) / middle(fastest.times),
+        ideal=fastest.training / base.training,
+        ends=fastest is not points[-1],
+        faster=most < min(base.times),
+        apart=all(most < min(one.times) for one in beside),
+        reason=reason,
+    )
 
 
 def _reason(points: Sequence[RankPoint], stop: Stop, fits: Sequence[NetworkFit]) -> str:
@@ -252,9 +238,7 @@ def _reason(points: Sequence[RankPoint], stop: Stop, fits: Sequence[NetworkFit])
         said.append(f"from {following.ranks} ranks on they share cores, so nothing computes faster")
     if (waits := _waits(following, points, fits)) is not None:
         said.append(waits)
-    return (
-        "; ".join(said) or f"{following.ranks} ranks are slower, and no part of their step says why"
-    )
+    return "; ".join(said) or f"{following.ranks} ranks are slower, and no part of their step says why"
 
 
 def _waits(point: RankPoint, points: Sequence[RankPoint], fits: Sequence[NetworkFit]) -> str | None:
@@ -270,9 +254,7 @@ def _waits(point: RankPoint, points: Sequence[RankPoint], fits: Sequence[Network
         return f"{said}; without a network probe nothing says how much of it is the network's"
     nodes = group.cell.nodes if group.cell.nodes > 1 else group.cell.ranks
     bound = allreduce_bound(fit.model, size, nodes)
-    alone = next(
-        (median_of(p.group, "step_time") for p in points if p.group and p.training == 1), None
-    )
+    alone = next((median_of(p.group, "step_time") for p in points if p.group and p.training == 1), None)
     said += f", {waited / bound.time_s:.3g} times the {bound.kind} bound of an all-reduce"
     if waited < bound.time_s:
         return f"{said}: less than the bound allows, so the probe or its fit is off"

@@ -20,9 +20,6 @@ from transect.analysis.entries import row_of
 from transect.domain.errors import TransectError
 from transect.domain.record import read_record
 
-__all__ = ["Key", "read_rows"]
-
-# A stage and a cell's id: the two folders that hold a record.
 Key = tuple[str, str]
 
 # A process takes as long to begin as so many records to read.
@@ -61,10 +58,12 @@ class _Reader:
         path = os.pathsep.join([package, *([known] if known else [])])
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(results)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                [sys.executable, "-P", "-m", __name__, str(results)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
-            )  # fmt: skip
+            )
             assert self._process.stdin is not None
             # It reads all of it before it says anything.
             with self._process.stdin as stream:

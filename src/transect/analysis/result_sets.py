@@ -20,19 +20,6 @@ from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
 from transect.domain.until import Aims
 
-__all__ = [
-    "PENDING",
-    "Lone",
-    "Pair",
-    "Pairing",
-    "Refused",
-    "ResultSet",
-    "measured",
-    "pair_up",
-    "without_old_logs",
-]
-
-# States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300
@@ -172,9 +159,12 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
     left = [group for cell, group in base.groups.items() if cell not in other.groups]
     right = [group for cell, group in other.groups.items() if cell not in base.groups]
     return Pairing(
-        pairs=pairs, copied=copied, refused=refused,
-        only_base=_lone(left, right, other), only_other=_lone(right, left, base),
-    )  # fmt: skip
+        pairs=pairs,
+        copied=copied,
+        refused=refused,
+        only_base=_lone(left, right, other),
+        only_other=_lone(right, left, base),
+    )
 
 
 def _shared(pair: Pair) -> bool:
@@ -218,9 +208,8 @@ def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) ->
         if state == "not there" and max(len(rivals), len(amounts[stage])) <= _MOST_RENAMED:
             near = _nearest(group.cell, [one.cell for one in rivals])
         found.append(
-            Lone(group=group, state=state, near=near,
-                 renamed=_apart(group.cell, near) if near is not None else ())
-        )  # fmt: skip
+            Lone(group=group, state=state, near=near, renamed=_apart(group.cell, near) if near is not None else ())
+        )
     return found
 
 

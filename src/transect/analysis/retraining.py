@@ -13,12 +13,7 @@ from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.statistics import NoiseFloor, Summary, summarise
-from transect.stages.retrain.cell import RetrainCell
-
-__all__ = [
-    "FACTORS", "FRAMEWORK", "PEERS", "STEP_TIME", "Attribution", "Design", "Effect", "Levels", "RetrainGroup", "StepRatio", "attribution",
-    "designs", "effects", "is_relay", "point", "points", "sorted_by_time", "step_ratio",
-]  # fmt: skip
+from transect.domain.axes.retrain import RetrainCell
 
 RetrainGroup = Group[RetrainCell]
 
@@ -45,8 +40,7 @@ def point(group: RetrainGroup) -> RetrainCell:
 def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
     """Part groups without turns by what they compute: the point of most runtimes and runs first."""
     own = grouped((group for group in groups if not is_relay(group)), point)
-    return sorted(own.values(), key=lambda one: (-len(one), -sum(len(g.records) for g in one),
-                                                 point(one[0]).id))  # fmt: skip
+    return sorted(own.values(), key=lambda one: (-len(one), -sum(len(g.records) for g in one), point(one[0]).id))
 
 
 def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
@@ -75,9 +69,8 @@ def step_ratio(group: RetrainGroup, other: RetrainGroup, floors: Floors) -> Step
     if comparison is None or comparison.ratio is None:
         return None
     return StepRatio(
-        group=group, other=other, ratio=comparison.ratio,
-        comparison=comparison.under(group, other), floor=floor,
-    )  # fmt: skip
+        group=group, other=other, ratio=comparison.ratio, comparison=comparison.under(group, other), floor=floor
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,11 +118,13 @@ def designs(groups: Iterable[RetrainGroup], metric: str) -> Iterator[Design]:
         repeats = {repeat for one in known for repeat in by_levels[one]}
         whole = sorted(r for r in repeats if all(r in by_levels[one] for one in known))
         yield Design(
-            groups=tuple(members), levels=levels, combinations=known,
+            groups=tuple(members),
+            levels=levels,
+            combinations=known,
             absent=tuple(group for group in members if _of(group.cell) not in known),
             lacking=len(repeats) - len(whole),
             scores={r: {one: by_levels[one][r] for one in known} for r in whole},
-        )  # fmt: skip
+        )
 
 
 def _of(cell: RetrainCell) -> Levels:
@@ -172,9 +167,7 @@ def effects(design: Design) -> list[Effect]:
     return [one for one in found if one is not None]
 
 
-def _effect(
-    design: Design, factor: str, before: str, after: str, *, only: str | None = None
-) -> Effect | None:
+def _effect(design: Design, factor: str, before: str, after: str, *, only: str | None = None) -> Effect | None:
     """Return a change's effect, `only` with one optimiser when given; None where nothing is paired."""
     place = FACTORS.index(factor)
     pairs = [
@@ -187,8 +180,7 @@ def _effect(
     if not pairs or not design.scores:
         return None
     values = [
-        statistics.fmean(scores[other] - scores[one] for one, other in pairs)
-        for scores in design.scores.values()
+        statistics.fmean(scores[other] - scores[one] for one, other in pairs) for scores in design.scores.values()
     ]
     given: dict[str, tuple[str, ...]] = {} if only is None else {"optimiser": (only,)}
     for n, name in enumerate(FACTORS) if only is None else ():
@@ -199,9 +191,14 @@ def _effect(
     summary = summarise(values)
     assert summary is not None
     return Effect(
-        factor=factor, before=before, after=after, given=given, summary=summary,
-        values=tuple(values), apart=only is not None,
-    )  # fmt: skip
+        factor=factor,
+        before=before,
+        after=after,
+        given=given,
+        summary=summary,
+        values=tuple(values),
+        apart=only is not None,
+    )
 
 
 def _put(levels: Levels, place: int, level: str) -> Levels:
@@ -249,9 +246,7 @@ def attribution(design: Design, before: Levels, after: Levels) -> Attribution | 
     return Attribution(before=before, after=after, gain=gain, parts=parts, gains=tuple(gains))
 
 
-def _shapley(
-    scores: Mapping[Levels, float], before: Levels, after: Levels, place: int, differing: list[int]
-) -> float:
+def _shapley(scores: Mapping[Levels, float], before: Levels, after: Levels, place: int, differing: list[int]) -> float:
     others = [one for one in differing if one != place]
     orders = factorial(len(differing))
     total = 0.0

@@ -10,8 +10,6 @@ from transect.analysis.bounds import Bound, Rates, run_bound, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.statistics import Summary
 
-__all__ = ["RooflinePoint", "roofline_points"]
-
 _TIME = {"train": "step_time", "infer": "latency"}
 
 
@@ -51,9 +49,7 @@ class RooflinePoint:
         return self.achieved / self.roof
 
 
-def roofline_points(
-    groups: Iterable[Group], rates: Rates
-) -> tuple[list[RooflinePoint], dict[str, int]]:
+def roofline_points(groups: Iterable[Group], rates: Rates) -> tuple[list[RooflinePoint], dict[str, int]]:
     """Return the points of usable groups, and how many groups were left out for which reason.
 
     A group without any usable repeat is no cell to draw and is not counted.
@@ -86,6 +82,5 @@ def _point(group: Group, rates: Rates) -> RooflinePoint | str:
     if bound is None:
         return "without benchmarks of the same number of threads and precision"
     return RooflinePoint(
-        group=group, flops=share * flops, bytes=share * size, time=time,
-        threads=share * cell.threads, bound=bound,
-    )  # fmt: skip
+        group=group, flops=share * flops, bytes=share * size, time=time, threads=share * cell.threads, bound=bound
+    )

@@ -11,17 +11,7 @@ from fractions import Fraction
 from transect.analysis.estimates import ratio_of
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
-from transect.stages.train.cell import TrainCell
-
-__all__ = [
-    "Efficiency",
-    "Neighbours",
-    "ScalingKind",
-    "TrainGroup",
-    "crosses_none",
-    "efficiencies",
-    "scaling_kind",
-]
+from transect.domain.axes.train import TrainCell
 
 METRIC = "samples_per_second"
 
@@ -108,9 +98,7 @@ class Neighbours:
 
     def of(self, group: TrainGroup) -> list[TrainGroup]:
         """Return the group's neighbours, each once."""
-        return list(
-            {id(other): other for key in _keys(group) for other in self._found[key]}.values()
-        )
+        return list({id(other): other for key in _keys(group) for other in self._found[key]}.values())
 
 
 def _keys(group: TrainGroup) -> list[Hashable]:

@@ -12,15 +12,8 @@ from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.statistics import NoiseFloor
+from transect.domain.axes.infer import InferCell
 from transect.runtimes.options import EQUAL
-from transect.stages.infer.cell import InferCell
-
-__all__ = [
-    "REFERENCE", "RUN", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
-    "beyond", "changed_settings", "comparable", "identity_size", "is_coarse", "measure_of",
-    "partly_compared", "point", "rates", "run_includes", "takes_onnx", "told", "versions", "versus",
-    "was_compared",
-]  # fmt: skip
 
 InferGroup = Group[InferCell]
 
@@ -120,10 +113,11 @@ def was_compared(group: Group) -> bool:
 def partly_compared(group: Group) -> str:
     """Say how many outputs were compared where others are no tensor, `1 of 2 outputs`, or nothing."""
     told = [
-        (compared, every) for record in group.ok
+        (compared, every)
+        for record in group.ok
         if isinstance(compared := record.details.get("outputs_compared"), int)
         and isinstance(every := record.details.get("outputs_expected"), int)
-    ]  # fmt: skip
+    ]
     compared, every = min(told, default=(0, 0))
     return f"{compared} of {every} outputs" if compared < every else ""
 
@@ -183,10 +177,14 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
     ran = versions([group, other])
     crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
     return Versus(
-        group=group, other=other, ratio=comparison.ratio, crosses=crosses,
+        group=group,
+        other=other,
+        ratio=comparison.ratio,
+        crosses=crosses,
         comparison=comparison.under(group, other),
-        measure=name, floor=floor,
-    )  # fmt: skip
+        measure=name,
+        floor=floor,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,10 +214,11 @@ def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> 
         alone = group is own
         told = None if alone else compare(values, least, floor=floor)
         row = Beyond(
-            group=group, measure=name,
+            group=group,
+            measure=name,
             excess=told.ratio.beyond(told.b.median) if told is not None and told.ratio is not None else None,
             comparison=None if told is None else told.under(group, own),
-        )  # fmt: skip
+        )
         rows.append((middle(values), row))
     rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))
     return [row for _, row in rows]

@@ -13,9 +13,6 @@ from transect.analysis.set_lines import Line, Outcome, Shift
 from transect.analysis.set_metrics import Chosen, Role
 from transect.analysis.verdicts import LEVEL, corrected, decide_paired
 
-__all__ = ["held", "levelled", "shifts"]
-
-# Cells that have to be in both sets before all of them together say anything.
 _MIN_CELLS = 3
 # Times until a quality is reached: they are never at another one.
 _AT_QUALITY = frozenset({"time_to_quality", "steps_to_quality"})
@@ -40,12 +37,11 @@ def _at_quality(line: Line, of_cell: Sequence[Line]) -> Line:
     if worse or any(one.outcome is Outcome.WORSE for one in ended):
         names = ", ".join(one.metric for one in worse) or "repeats that failed"
         return replace(
-            line, outcome=Outcome.NOT_COMPARABLE,
+            line,
+            outcome=Outcome.NOT_COMPARABLE,
             reason=f"faster at worse quality ({names}) is not better; {line.reason}",
-        )  # fmt: skip
-    unknown = [
-        one.metric for one in quality if one.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)
-    ]
+        )
+    unknown = [one.metric for one in quality if one.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)]
     if unknown and line.metric not in _AT_QUALITY and line.sureness is Sureness.FIRM:
         told = f"{line.reason}; whether at the same quality ({', '.join(unknown)}) is open"
         return replace(line, sureness=Sureness.TENTATIVE, reason=told)
@@ -56,9 +52,10 @@ def held(sets: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """Return the lines of all sets, none firm that may be chance among so many comparisons."""
     decided = [
         line.comparison.decision
-        for lines in sets for line in lines
+        for lines in sets
+        for line in lines
         if line.comparison is not None and line.comparison.decision is not None
-    ]  # fmt: skip
+    ]
     p = iter(corrected(decided, [1.0] * len(decided)))
     return [[_held(line, p, len(decided)) for line in lines] for lines in sets]
 
@@ -73,9 +70,7 @@ def _held(line: Line, p: Iterator[float], many: int) -> Line:
     return replace(line, sureness=Sureness.TENTATIVE, reason=told)
 
 
-def shifts(
-    pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin: float
-) -> Iterator[Shift]:
+def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin: float) -> Iterator[Shift]:
     """Yield by how much all cells of a stage moved together, metric by metric.
 
     Judged by how unlike the cells moved, whatever the noise of each: what all share is then a matter of
@@ -96,11 +91,12 @@ def shifts(
                 continue
             decision = decide_paired(
                 {n: new for n, (new, _) in enumerate(both)},
-                {n: old for n, (_, old) in enumerate(both)}, None, margin=margin,
-            )  # fmt: skip
+                {n: old for n, (_, old) in enumerate(both)},
+                None,
+                margin=margin,
+            )
             if decision is not None:
-                yield Shift(stage=stage, metric=one.metric, cells=len(both),
-                            direction=one.direction, decision=decision)  # fmt: skip
+                yield Shift(stage=stage, metric=one.metric, cells=len(both), direction=one.direction, decision=decision)
 
 
 def _middle(group: Group, name: str) -> float | None:

@@ -15,8 +15,6 @@ from transect.analysis.verdicts import Decision
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 
-__all__ = ["Beside", "Line", "Outcome", "Shift", "count_outcomes"]
-
 
 class Outcome(StrEnum):
     """What a cell of another set is beside the base's."""

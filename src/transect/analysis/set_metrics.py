@@ -15,25 +15,56 @@ from transect.domain.record import Status
 from transect.domain.until import Contest
 from transect.planning.stage import STAGES
 
-__all__ = ["Chosen", "Role", "chosen"]
-
-# What a result is worth, beside how fast it came.
-_QUALITY = frozenset({
-    "accuracy", "accuracy_at_3", "macro_f1", "log_loss", "calibration_error", "top1_agreement",
-    "accuracy_loss", "conformance_pass_rate", "nonfinite_outputs",
-})  # fmt: skip
+_QUALITY = frozenset(
+    {
+        "accuracy",
+        "accuracy_at_3",
+        "macro_f1",
+        "log_loss",
+        "calibration_error",
+        "top1_agreement",
+        "accuracy_loss",
+        "conformance_pass_rate",
+        "nonfinite_outputs",
+    }
+)
 # Numbers that no run disturbs: where the repeats of a side agree, they are facts.
-_FACTS = frozenset({
-    "model_bytes", "operators", "environment_bytes", "environment_files", "program_bytes",
-    "top1_agreement", "conformance_pass_rate", "nonfinite_outputs",
-})  # fmt: skip
+_FACTS = frozenset(
+    {
+        "model_bytes",
+        "operators",
+        "environment_bytes",
+        "environment_files",
+        "program_bytes",
+        "top1_agreement",
+        "conformance_pass_rate",
+        "nonfinite_outputs",
+    }
+)
 # Parts of other metrics, and how far from a reference a result is that is right or is not one.
-_ASIDE = frozenset({
-    "accuracy_ci_low", "accuracy_ci_high", "equality_ratio", "loss_deviation", "weights_deviation",
-    "weights_equality_ratio", "restart_ratio", "sharp_steps", "max_abs_difference", "residual",
-    "max_rel_difference", "valid_accuracy", "valid_log_loss", "accuracy_before",
-    "final_loss", "first_step_time", "communication_total_time", "communication_share", "staleness_p95",
-})  # fmt: skip
+_ASIDE = frozenset(
+    {
+        "accuracy_ci_low",
+        "accuracy_ci_high",
+        "equality_ratio",
+        "loss_deviation",
+        "weights_deviation",
+        "weights_equality_ratio",
+        "restart_ratio",
+        "sharp_steps",
+        "max_abs_difference",
+        "residual",
+        "max_rel_difference",
+        "valid_accuracy",
+        "valid_log_loss",
+        "accuracy_before",
+        "final_loss",
+        "first_step_time",
+        "communication_total_time",
+        "communication_share",
+        "staleness_p95",
+    }
+)
 
 
 class Role(StrEnum):
@@ -83,9 +114,7 @@ def chosen(sets: Iterable[ResultSet], metrics: Sequence[str] = ()) -> dict[str, 
 
 
 def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
-    found: dict[str, dict[tuple[str, str | None], set[tuple[str, Direction]]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
+    found: dict[str, dict[tuple[str, str | None], set[tuple[str, Direction]]]] = defaultdict(lambda: defaultdict(set))
     looked: set[tuple[str, int]] = set()
     for record in records:
         if record.status is not Status.OK:
@@ -97,17 +126,12 @@ def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
             looked.add((record.stage, id(record.metric_names)))
         for number in record.metrics:
             found[record.stage][number.name, number.label].add((number.unit, number.direction))
-    return {
-        stage: {key: frozenset(pairs) for key, pairs in told.items()}
-        for stage, told in found.items()
-    }
+    return {stage: {key: frozenset(pairs) for key, pairs in told.items()} for stage, told in found.items()}
 
 
 def _contest(stage: str) -> Contest | None:
     """Return what decides among a stage's cells; None for a stage that is not there any more."""
-    contest: Contest | None = (
-        getattr(STAGES.get(stage), "contest", None) if stage in STAGES else None
-    )
+    contest: Contest | None = getattr(STAGES.get(stage), "contest", None) if stage in STAGES else None
     return contest
 
 
@@ -130,13 +154,15 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
         role = Role.QUALITY if name in _QUALITY else Role.SPEED
         found.append(
             Chosen(
-                metric=name, label=label, role=role, unit=unit, direction=direction,
+                metric=name,
+                label=label,
+                role=role,
+                unit=unit,
+                direction=direction,
                 # A repeat's seed changes what is learnt in it, on both sides alike.
                 seeded=label is None and (name in seeded or (role is Role.QUALITY and name not in _FACTS)),
-                fact=name in _FACTS, units=len(pairs),
+                fact=name in _FACTS,
+                units=len(pairs),
             )
-        )  # fmt: skip
-    return sorted(
-        found,
-        key=lambda one: (one.role, order.get(one.metric, len(order)), one.metric, one.label or ""),
-    )
+        )
+    return sorted(found, key=lambda one: (one.role, order.get(one.metric, len(order)), one.metric, one.label or ""))

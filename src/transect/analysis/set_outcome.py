@@ -11,8 +11,6 @@ from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell
 
-__all__ = ["incomplete", "outcome_of", "wholly_worse"]
-
 
 def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome:
     """Return the one word for all sets: worse as soon as a line is, the same where nothing else of what was measured is firm.
@@ -37,11 +35,14 @@ def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome
 
 def wholly_worse(besides: Sequence[Beside]) -> int:
     """Count the stages of all sets whose cells became worse together in a metric."""
-    return len({
-        (place, shift.stage)
-        for place, beside in enumerate(besides) for shift in beside.shifts
-        if shift.worse and shift.decision.answer is Answer.DIFFERENT
-    })  # fmt: skip
+    return len(
+        {
+            (place, shift.stage)
+            for place, beside in enumerate(besides)
+            for shift in beside.shifts
+            if shift.worse and shift.decision.answer is Answer.DIFFERENT
+        }
+    )
 
 
 def _firm(line: Line) -> bool:

@@ -24,9 +24,6 @@ from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
 
-__all__ = ["QUALITY_MARGIN", "compare_sets"]
-
-# Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
 # Runs that logs tell, a side, from which on none that is usable is more than chance.
 _MANY = 3
@@ -55,12 +52,14 @@ def compare_sets(
     made = held([levelled(lines) for lines in made])
     return [
         Beside(
-            other=other, pairing=pairing, lines=lines,
+            other=other,
+            pairing=pairing,
+            lines=lines,
             shifts=list(shifts(pairing.pairs, asked, margin)),
             differences=_differences(base, other, pairing),
         )
         for other, pairing, lines in zip(others, pairings, made, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _differences(base: ResultSet, other: ResultSet, pairing: Pairing) -> list[Difference]:
@@ -68,9 +67,7 @@ def _differences(base: ResultSet, other: ResultSet, pairing: Pairing) -> list[Di
     if not pairing.pairs:
         return differences(base.facts, other.facts)
     sides = zip(*((pair.base.records, pair.other.records) for pair in pairing.pairs), strict=True)
-    return differences(
-        *(facts_of(record for records in side for record in records) for side in sides)
-    )
+    return differences(*(facts_of(record for records in side for record in records) for side in sides))
 
 
 class _Noise:
@@ -100,23 +97,20 @@ class _Noise:
         told = [floor for floor in known if floor is not None]
         return max(told, key=lambda floor: floor.relative, default=None)
 
-    def _of_label(
-        self, side: ResultSet, stage: str, one: Chosen, margin: float
-    ) -> NoiseFloor | None:
+    def _of_label(self, side: ResultSet, stage: str, one: Chosen, margin: float) -> NoiseFloor | None:
         key = id(side), stage, one
         if key not in self._labelled:
-            groups = [
-                g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed
-            ]
+            groups = [g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed]
             looks = side.aims.looks_at(stage)
             # As `Floors` has it: disturbed runs only where no cell has two others.
             floors = (
                 noise_floor(
                     (list(g.by_repeat(one.metric, one.label, quiet=quiet).values()) for g in groups),
-                    margin=margin, looks=looks,
+                    margin=margin,
+                    looks=looks,
                 )
                 for quiet in (True, False)
-            )  # fmt: skip
+            )
             self._labelled[key] = next((floor for floor in floors if floor is not None), None)
         return self._labelled[key]
 
@@ -151,9 +145,8 @@ def _ended(pair: Pair) -> Line | None:
             continue
         sides = ["the other", "the base"] if gone is other else ["the base", "the other"]
         said = "; ".join(
-            f"{side}: {_how(group)}" for side, group in zip(sides, (gone, left), strict=True)
-            if _failing(group)
-        )  # fmt: skip
+            f"{side}: {_how(group)}" for side, group in zip(sides, (gone, left), strict=True) if _failing(group)
+        )
         firm = not _failing(left) and (not gone.ok or gone.wrong)
         if isinstance(pair.base.cell, LogCell):
             # Runs of many jobs: that one went wrong says nothing of the others.
@@ -169,9 +162,7 @@ def _failing(group: Group) -> float:
 
 
 def _ending(pair: Pair, outcome: Outcome, sureness: Sureness, reason: str) -> Line:
-    return Line(
-        cell=pair.base.cell, role=Role.OUTCOME, outcome=outcome, sureness=sureness, reason=reason
-    )
+    return Line(cell=pair.base.cell, role=Role.OUTCOME, outcome=outcome, sureness=sureness, reason=reason)
 
 
 def _how(group: Group) -> str:
@@ -190,8 +181,7 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         side = "the other" if theirs else "the base"
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, f"{side} has none")
     if one.units > 1:
-        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM,
-                     "its unit or direction is not the same in both")  # fmt: skip
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, "its unit or direction is not the same in both")
     if (one.unit == "s" or one.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
         side = "the other" if min(mine) <= 0 else "the base"
         said = f"{side}: no time or rate is zero or less"
@@ -199,9 +189,11 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
     told = None
     if one.seeded:
         told = compare_paired(
-            pair.other.by_repeat(one.metric), pair.base.by_repeat(one.metric),
-            direction=one.direction, floor=noise.of(pair, one, paired=True),
-        )  # fmt: skip
+            pair.other.by_repeat(one.metric),
+            pair.base.by_repeat(one.metric),
+            direction=one.direction,
+            floor=noise.of(pair, one, paired=True),
+        )
     if told is None:
         # Without a common repeat, what seeds do is a part of the noise.
         floor = noise.of(pair, one, paired=False)
@@ -220,9 +212,7 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
     return _made(pair, one, outcome, *_as_sure(told, outcome, pair, disturbed), told)
 
 
-def _as_sure(
-    told: Comparison, outcome: Outcome, pair: Pair, disturbed: bool
-) -> tuple[Sureness, str]:
+def _as_sure(told: Comparison, outcome: Outcome, pair: Pair, disturbed: bool) -> tuple[Sureness, str]:
     """Return how sure a verdict is and why.
 
     That a training is better, or the same, is not firm where its steps cannot be held to its reference's: it
@@ -239,10 +229,7 @@ def _as_sure(
     unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
     if not unsure or told.sureness is not Sureness.FIRM or outcome is Outcome.WORSE:
         return told.sureness, told.reason
-    return (
-        Sureness.TENTATIVE,
-        f"{told.reason}; a training's steps cannot be held to its reference's",
-    )
+    return (Sureness.TENTATIVE, f"{told.reason}; a training's steps cannot be held to its reference's")
 
 
 def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:
@@ -250,9 +237,7 @@ def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:
     mine, theirs = told.a.median, told.b.median
     told = replace(told, decision=None, sureness=Sureness.FIRM)
     if mine == theirs:
-        return _made(
-            pair, one, Outcome.SAME, Sureness.FIRM, "the same number, which has no noise", told
-        )
+        return _made(pair, one, Outcome.SAME, Sureness.FIRM, "the same number, which has no noise", told)
     low, high = sorted((mine, theirs))
     apart = "" if low <= 0 else f", {100 * (high / low - 1):.2g} % apart"
     if low > 0 and high / low - 1 <= margin:
@@ -264,11 +249,18 @@ def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:
 
 
 def _made(
-    pair: Pair, one: Chosen, outcome: Outcome, sureness: Sureness, reason: str,
-    told: Comparison | None = None,
-) -> Line:  # fmt: skip
+    pair: Pair, one: Chosen, outcome: Outcome, sureness: Sureness, reason: str, told: Comparison | None = None
+) -> Line:
     return Line(
-        cell=pair.base.cell, role=one.role, outcome=outcome, sureness=sureness, reason=reason,
-        metric=one.metric, what=one.label or "", unit=one.unit, direction=one.direction,
-        comparison=told, fact=one.fact,
-    )  # fmt: skip
+        cell=pair.base.cell,
+        role=one.role,
+        outcome=outcome,
+        sureness=sureness,
+        reason=reason,
+        metric=one.metric,
+        what=one.label or "",
+        unit=one.unit,
+        direction=one.direction,
+        comparison=told,
+        fact=one.fact,
+    )

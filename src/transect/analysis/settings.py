@@ -12,27 +12,19 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 
-__all__ = [
-    "PARTLY_TOLD",
-    "SOURCES",
-    "Settings",
-    "Unlike",
-    "as_json",
-    "partly_told",
-    "settings_of",
-    "unlike",
-]
-
-# Details that say what a cell was told, and not what came of it.
 _SETTINGS = (
-    "global_batch", "steps_per_epoch", "warmup_steps", "layout", "session_options", "quality.metric", "quality.target",
-)  # fmt: skip
+    "global_batch",
+    "steps_per_epoch",
+    "warmup_steps",
+    "layout",
+    "session_options",
+    "quality.metric",
+    "quality.target",
+)
 # What a payload was told besides, but for what is of the machine (programs, the network), and what follows
 # from the cells that take something from it, such as the number of repeats.
 _TOLD = "told"
-_NOT_COMPARED = frozenset({
-    "tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems",
-})  # fmt: skip
+_NOT_COMPARED = frozenset({"tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems"})
 PARTLY_TOLD = "a record of an earlier version does not hold all that its payload was told: settings may differ"
 # Stages whose payloads were always told more than their parameters: older records do not hold it.
 _TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
@@ -41,9 +33,7 @@ SOURCES = ("data", "model")
 _OF_SOURCES = ("dataset", "source_sha256", "shape", "train", "test", "classes", "seed")
 
 # Parameters of a benchmark's log that are its problem's size; others are times and what came out.
-_SIZE = re.compile(
-    r"(?:^|_)(?:n|nb|p|q|nprow|npcol|size|iterations|threads|processes|ranks)$", re.I
-)
+_SIZE = re.compile(r"(?:^|_)(?:n|nb|p|q|nprow|npcol|size|iterations|threads|processes|ranks)$", re.I)
 
 # Names of settings, each with the values that occur in each repeat, as JSON. What does not belong to a
 # repeat stands under `_EVERY`.
@@ -81,8 +71,7 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
                 if record.details.get(name) is not None:
                     told[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
     return {
-        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()}
-        for name, by_repeat in told.items()
+        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()} for name, by_repeat in told.items()
     }
 
 
@@ -114,9 +103,7 @@ def unlike(base: Settings, other: Settings) -> list[Unlike]:
         mine, theirs = (_union(side[name], common or side[name]) for side in (base, other))
         # Without a common repeat, what differs among repeats tells nothing of two sides.
         if mine != theirs and (common or len(mine) == len(theirs) == 1):
-            found.append(
-                Unlike(name=name, base=" or ".join(sorted(mine)), other=" or ".join(sorted(theirs)))
-            )
+            found.append(Unlike(name=name, base=" or ".join(sorted(mine)), other=" or ".join(sorted(theirs))))
     return found
 
 
@@ -127,11 +114,7 @@ def _union(by_repeat: Mapping[int, frozenset[str]], repeats: Iterable[int]) -> f
 def _flat(prefix: str, value: Any) -> list[tuple[str, str]]:
     if not isinstance(value, Mapping):
         return [(prefix, as_json(value))]
-    return [
-        pair
-        for key, inner in value.items()
-        for pair in _flat(f"{prefix}.{key}" if prefix else str(key), inner)
-    ]
+    return [pair for key, inner in value.items() for pair in _flat(f"{prefix}.{key}" if prefix else str(key), inner)]
 
 
 def _sizes(runs: Any) -> list[tuple[str, int]]:

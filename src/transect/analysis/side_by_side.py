@@ -14,9 +14,6 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.noise import trimmed
 from transect.domain.cell import GPU_PROVIDERS
 
-__all__ = ["Ran", "apart"]
-
-# Runs that lie farther apart, in h, were not measured in turn, as the cells of one block are.
 _MOST_H = 12.0
 # Shares are sums of fractions.
 _ROUNDING = 1e-9
@@ -89,11 +86,7 @@ def _unpaired(a: Sequence[AnyRecord], b: Sequence[AnyRecord]) -> str:
         return ""
     if alone > 1 - _ROUNDING:
         gap = min(_gap(x, y) for x in runs[0] for y in runs[1])
-        some = (
-            f"measured {gap:.0f} h apart"
-            if gap > _MOST_H
-            else "measured on other days on each processor"
-        )
+        some = f"measured {gap:.0f} h apart" if gap > _MOST_H else "measured on other days on each processor"
     else:
         some = f"{100 * alone:.0f} % measured more than {_MOST_H:.0f} h apart"
     return f"{some}: what changed in between is in no repeat's noise"

@@ -23,24 +23,6 @@ from transect.analysis.noise import Noise, paired_noise, pooled_noise
 from transect.domain.metrics import Mean, metric
 from transect.domain.until import MARGIN
 
-__all__ = [
-    "EXACT_LIMIT",
-    "MIN_INTERVAL_VALUES",
-    "NoiseFloor",
-    "Spread",
-    "Summary",
-    "average",
-    "cliffs_delta",
-    "harmonic_mean",
-    "mann_whitney_p",
-    "noise_floor",
-    "paired_noise_floor",
-    "quantile",
-    "rank_interval",
-    "summarise",
-]
-
-# The smallest sample whose extremes cover the median with 95 % confidence is 6.
 MIN_INTERVAL_VALUES = 6
 
 # The share of A/A pairs below the upper quarter.
@@ -103,9 +85,7 @@ class NoiseFloor:
     looks: int = 1
 
 
-def rank_interval(
-    values: Sequence[float], confidence: float = 0.95
-) -> tuple[float, float, float] | None:
+def rank_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float] | None:
     """Confidence interval of the median from order statistics, and the level it reaches.
 
     The ends are the k-th smallest and k-th largest value with the largest k whose exact
@@ -142,10 +122,7 @@ def summarise(values: Iterable[float]) -> Summary | None:
     interval = rank_interval(ordered)
     if interval is not None:
         low, high, level = interval
-        return Summary(
-            count=len(ordered), median=median, low=low, high=high,
-            spread=Spread.INTERVAL, confidence=level,
-        )  # fmt: skip
+        return Summary(count=len(ordered), median=median, low=low, high=high, spread=Spread.INTERVAL, confidence=level)
     return Summary(
         count=len(ordered),
         median=median,
@@ -206,11 +183,7 @@ def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def noise_floor(
-    groups: Iterable[Sequence[float]],
-    share: float = 0.95,
-    *,
-    margin: float = MARGIN,
-    looks: int = 1,
+    groups: Iterable[Sequence[float]], share: float = 0.95, *, margin: float = MARGIN, looks: int = 1
 ) -> NoiseFloor | None:
     """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
 
@@ -228,18 +201,19 @@ def noise_floor(
     if not ratios:
         return None
     return NoiseFloor(
-        relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used,
-        noise=pooled_noise(groups), upper=math.expm1(quantile(ratios, _UPPER)),
-        often=math.expm1(quantile(ratios, _OFTEN)), margin=margin, looks=looks,
-    )  # fmt: skip
+        relative=math.expm1(quantile(ratios, share)),
+        pairs=len(ratios),
+        groups=used,
+        noise=pooled_noise(groups),
+        upper=math.expm1(quantile(ratios, _UPPER)),
+        often=math.expm1(quantile(ratios, _OFTEN)),
+        margin=margin,
+        looks=looks,
+    )
 
 
 def paired_noise_floor(
-    groups: Iterable[Mapping[int, float]],
-    share: float = 0.95,
-    *,
-    margin: float = MARGIN,
-    looks: int = 1,
+    groups: Iterable[Mapping[int, float]], share: float = 0.95, *, margin: float = MARGIN, looks: int = 1
 ) -> NoiseFloor | None:
     """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
 
@@ -265,7 +239,12 @@ def paired_noise_floor(
     if not left:
         return None
     return NoiseFloor(
-        relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used,
-        noise=paired_noise(groups), upper=math.expm1(quantile(left, _UPPER)),
-        often=math.expm1(quantile(left, _OFTEN)), margin=margin, looks=looks,
-    )  # fmt: skip
+        relative=math.expm1(quantile(left, share)),
+        pairs=len(left),
+        groups=used,
+        noise=paired_noise(groups),
+        upper=math.expm1(quantile(left, _UPPER)),
+        often=math.expm1(quantile(left, _OFTEN)),
+        margin=margin,
+        looks=looks,
+    )

@@ -8,9 +8,6 @@ from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, Efficiency, ScalingKind
 
-__all__ = ["possible_causes"]
-
-# Repeats that lie further apart than this share of their median are no base to count from.
 _WIDE = 0.1
 # Below this share of its own roofline a base leaves much that has nothing to do with ranks.
 _SLOW = 0.25
@@ -36,10 +33,7 @@ def _disturbed(gain: Efficiency, _: Rates) -> str:
 
 def _machines(gain: Efficiency, _: Rates) -> str:
     for fact in _MACHINE:
-        one, other = (
-            {repr(record.provenance.get(fact)) for record in group.ok}
-            for group in (gain.base, gain.group)
-        )
+        one, other = ({repr(record.provenance.get(fact)) for record in group.ok} for group in (gain.base, gain.group))
         if not one & other:
             return f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
     return ""
@@ -73,7 +67,7 @@ def _cache(gain: Efficiency, _: Rates) -> str:
         return ""
     return f"a rank moves {other / one:.0%} of the base's bytes a step: they may fit a cache that the base's do not".replace(
         "%", " %"
-    )  # fmt: skip
+    )
 
 
 def _nodes(gain: Efficiency, _: Rates) -> str:
@@ -90,13 +84,20 @@ def _slow(gain: Efficiency, rates: Rates) -> str:
         return ""
     return f"the base reaches {share:.0%} of its own bound: it leaves room that has nothing to do with ranks".replace(
         "%", " %"
-    )  # fmt: skip
+    )
 
 
 # Faults of the measurement before properties of the machine.
 _RULES: tuple[Callable[[Efficiency, Rates], str], ...] = (
-    _disturbed, _machines, _spread, _input, _strategy, _cache, _nodes, _slow,
-)  # fmt: skip
+    _disturbed,
+    _machines,
+    _spread,
+    _input,
+    _strategy,
+    _cache,
+    _nodes,
+    _slow,
+)
 
 
 def _share(group: Group, part: str) -> float | None:

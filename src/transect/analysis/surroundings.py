@@ -10,14 +10,21 @@ from typing import Any
 
 from transect.analysis.entries import AnyRecord
 
-__all__ = ["NOT_TOLD", "Difference", "Facts", "differences", "facts_of"]
-
 NOT_TOLD = "not told"
 
 # Facts by what they are about, in the order in which a reader asks.
 _MACHINE = (
-    "system.name", "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "gpus", "kernel", "cgroup",
-)  # fmt: skip
+    "system.name",
+    "host",
+    "cpu_model",
+    "sockets",
+    "cores",
+    "numa_nodes",
+    "memory_bytes",
+    "gpus",
+    "kernel",
+    "cgroup",
+)
 _SOFTWARE = ("git.commit", "git.dirty", "mpi")
 
 # A fact's kind and name, and all of its values as text, sorted.
@@ -59,15 +66,14 @@ def differences(before: Facts, after: Facts) -> list[Difference]:
             continue
         kind, fact = key
         own = fact.partition(" ")[0]
-        if not all(told) and kind == "software" and any(own in e for e in environments) and not all(
-            own in e for e in environments
-        ):  # fmt: skip
+        if (
+            not all(told)
+            and kind == "software"
+            and any(own in e for e in environments)
+            and not all(own in e for e in environments)
+        ):
             continue
-        found.append(
-            Difference(
-                kind=kind, fact=fact, before=told[0] or (NOT_TOLD,), after=told[1] or (NOT_TOLD,)
-            )
-        )  # fmt: skip
+        found.append(Difference(kind=kind, fact=fact, before=told[0] or (NOT_TOLD,), after=told[1] or (NOT_TOLD,)))
     return found
 
 

@@ -14,9 +14,6 @@ from transect.analysis.statistics import noise_floor
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import MARGIN
 
-__all__ = ["SystemRace", "Unmatched", "system_races"]
-
-# Days on which a system has to have run a benchmark: repeats of one say nothing of another.
 _DAYS = 3
 
 
@@ -52,16 +49,12 @@ class Unmatched:
     settings: tuple[str, ...]
 
 
-def system_races(
-    records: Iterable[AnyRecord], *, margin: float = MARGIN
-) -> tuple[list[SystemRace], list[Unmatched]]:
+def system_races(records: Iterable[AnyRecord], *, margin: float = MARGIN) -> tuple[list[SystemRace], list[Unmatched]]:
     """Compare systems benchmark by benchmark, with the noise between runs of one system.
 
     Logs that name no system are left out, and numbers that are neither times, rates nor a score.
     """
-    every: list[Group] = [
-        group for group in group_records(log_records(records)) if group.cell.get("system")
-    ]
+    every: list[Group] = [group for group in group_records(log_records(records)) if group.cell.get("system")]
     races: list[SystemRace] = []
     unmatched: list[Unmatched] = []
     kinds = grouped(every, lambda group: (group.cell.get("benchmark"), group.cell.get("variant")))
@@ -72,9 +65,7 @@ def system_races(
         systems = tuple(sorted({str(group.cell.get("system")) for group in usable}))
         if not together and len(systems) > 1:
             differing = _differing(usable)
-            unmatched.append(
-                Unmatched(benchmark=benchmark, variant=variant, systems=systems, settings=differing)
-            )
+            unmatched.append(Unmatched(benchmark=benchmark, variant=variant, systems=systems, settings=differing))
         for members in together:
             races += _races(members, usable, margin)
     return races, unmatched
@@ -86,14 +77,14 @@ def _differing(groups: Sequence[Group]) -> tuple[str, ...]:
     return tuple(name for name in names if len({one.get(name) for one in told}) > 1)
 
 
-def _races(
-    members: Sequence[Group], of_kind: Sequence[Group], margin: float
-) -> Iterable[SystemRace]:
+def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) -> Iterable[SystemRace]:
     series = dict.fromkeys(
         (number.name, number.label or "")
-        for group in members for record in group.ok for number in record.metrics
+        for group in members
+        for record in group.ok
+        for number in record.metrics
         if _races_in(number.name)
-    )  # fmt: skip
+    )
     for name, label in series:
         values = {group.cell.get("system"): group.values(name, label) for group in members}
         having = [group for group in members if values[group.cell.get("system")]]
@@ -107,28 +98,20 @@ def _races(
         for group in having:
             if group is best:
                 continue
-            told = compare(best.values(name, label), group.values(name, label),
-                           direction=direction, floor=floor)  # fmt: skip
+            told = compare(best.values(name, label), group.values(name, label), direction=direction, floor=floor)
             if told is not None:
                 doubt = NOTHING_TOLD if untold(group.cell) else _few_days(best, group)
                 if doubt and told.sureness is Sureness.FIRM:
-                    told = replace(
-                        told, sureness=Sureness.TENTATIVE, reason=f"{told.reason}; {doubt}"
-                    )
+                    told = replace(told, sureness=Sureness.TENTATIVE, reason=f"{told.reason}; {doubt}")
                 others[str(group.cell.get("system"))] = replace(told, among=len(having))
         cell = best.cell
         assert isinstance(cell, LogCell)
-        yield SystemRace(
-            cell=cell.changed(system=""), name=name, label=label, best=best, others=others
-        )
+        yield SystemRace(cell=cell.changed(system=""), name=name, label=label, best=best, others=others)
 
 
 def _few_days(*groups: Group) -> str:
     """Say why runs do not tell how a system is from day to day, or nothing."""
-    days = [
-        {record.started[:10] for record in group.ok if record.details.get(DATED)}
-        for group in groups
-    ]
+    days = [{record.started[:10] for record in group.ok if record.details.get(DATED)} for group in groups]
     if min(map(len, days)) >= _DAYS:
         return ""
     told = " and ".join(str(len(one)) for one in days)

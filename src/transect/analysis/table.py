@@ -16,15 +16,42 @@ from transect.analysis.entries import AnyMetric, AnyRecord, Entry, point_of
 from transect.analysis.labels import other_axes
 from transect.domain.cell import Cell, axes_of
 
-__all__ = ["COLUMNS", "columns_of", "records_table", "write_parquet"]
-
-# Columns that are always there; axes of other stages follow them.
 COLUMNS = (
-    "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
-    "exporter", "benchmark", "source", "device", "nodes", "ranks", "threads", "batch", "precision",
-    "network", "container", "reduce", "learning_rate_rule", "input", "options", "memory", "memory_budget", "shards", "repeat", "status", "cause",
-    "metric", "label", "value", "unit", "direction",
-)  # fmt: skip
+    "study",
+    "stage",
+    "cell",
+    "workload",
+    "framework",
+    "strategy",
+    "runtime",
+    "provider",
+    "exporter",
+    "benchmark",
+    "source",
+    "device",
+    "nodes",
+    "ranks",
+    "threads",
+    "batch",
+    "precision",
+    "network",
+    "container",
+    "reduce",
+    "learning_rate_rule",
+    "input",
+    "options",
+    "memory",
+    "memory_budget",
+    "shards",
+    "repeat",
+    "status",
+    "cause",
+    "metric",
+    "label",
+    "value",
+    "unit",
+    "direction",
+)
 
 _INTEGERS = frozenset({"nodes", "ranks", "threads", "batch", "memory_budget", "shards", "repeat"})
 _OF_RECORD = frozenset({"study", "stage", "status", "cause"})
@@ -71,9 +98,7 @@ def _type(column: str) -> str:
     return "float64" if column == "value" else "string"
 
 
-def records_table(
-    records: Sequence[AnyRecord], types: dict[str, str] | None = None
-) -> pd.DataFrame:
+def records_table(records: Sequence[AnyRecord], types: dict[str, str] | None = None) -> pd.DataFrame:
     """Tidy table with the columns of `columns_of`, sorted by stage, cell, metric and label.
 
     `value` is a float in the unit that stands beside it. A record without metrics has one row
@@ -108,12 +133,14 @@ def _arrow(records: Sequence[AnyRecord], types: dict[str, str]) -> pa.Table:
         numbers.add(record)
     repeats = pa.array(np.repeat(np.arange(len(records)), numbers.counts))
     said = [{**vars(record.cell), **other_axes(record.cell)} for record in records]
-    return pa.table({
-        column: pa.array(getattr(numbers, column), _ARROW[kind])
-        if column in _OF_METRIC
-        else _repeated(_said(column, records, said, kind), repeats, _ARROW[kind])
-        for column, kind in types.items()
-    })  # fmt: skip
+    return pa.table(
+        {
+            column: pa.array(getattr(numbers, column), _ARROW[kind])
+            if column in _OF_METRIC
+            else _repeated(_said(column, records, said, kind), repeats, _ARROW[kind])
+            for column, kind in types.items()
+        }
+    )
 
 
 def _repeated(values: list[Any], repeats: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -123,9 +150,7 @@ def _repeated(values: list[Any], repeats: pa.Array, kind: pa.DataType) -> pa.Arr
     return pa.array(values, kind).take(repeats)
 
 
-def _said(
-    column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str
-) -> list[Any]:
+def _said(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str) -> list[Any]:
     """Return what each record says in all its rows."""
     if column == "cell":
         values: list[Any] = [record.cell_id for record in records]
@@ -142,9 +167,7 @@ def _said(
 
 def _text(value: Any) -> str:
     if isinstance(value, tuple):
-        return " ".join(
-            "=".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
-        )
+        return " ".join("=".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value)
     return str(value)
 
 
@@ -174,9 +197,7 @@ class _Numbers:
             places, columns = _ordered(record.metrics)
             values = [record.metrics[place].value for place in places]
         self.value += values or [None]
-        for column, said in zip(
-            (self.metric, self.label, self.unit, self.direction), columns, strict=True
-        ):
+        for column, said in zip((self.metric, self.label, self.unit, self.direction), columns, strict=True):
             column += said
         self.counts.append(max(1, len(places)))
 

@@ -14,8 +14,6 @@ from transect.analysis.result_sets import ResultSet, measured
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.cell import Cell
 
-__all__ = ["LeftOut", "Run", "Timeline", "timeline"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
@@ -71,9 +69,7 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
     known: dict[frozenset[object], str] = {}
     seen: set[Hashable] = set()
     for at, _, one in sorted(dated, key=lambda entry: entry[:2]):
-        content = frozenset(
-            (_place(r), r.started, r.ended, r.fingerprint) for r in one.loaded.records
-        )
+        content = frozenset((_place(r), r.started, r.ended, r.fingerprint) for r in one.loaded.records)
         twin = next((name for other, name in known.items() if content <= other), None)
         if twin is not None:
             left_out.append(LeftOut(name=one.name, why=f"holds records of {twin} and no others"))
@@ -87,10 +83,13 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
             notes.append(f"{copies} records stand in an earlier run, and count there alone")
         runs.append(
             Run(
-                results=one, at=at, notes=notes, own=own,
+                results=one,
+                at=at,
+                notes=notes,
+                own=own,
                 differences=_differences(before.results, one) if before else (),
             )
-        )  # fmt: skip
+        )
     return Timeline(runs=runs, left_out=left_out)
 
 
@@ -137,10 +136,9 @@ def _differences(before: ResultSet, after: ResultSet) -> list[Difference]:
     common = [cell for cell in after.groups if cell in before.groups]
     if not common:
         return differences(before.facts, after.facts)
-    return differences(*(
-        facts_of(record for cell in common for record in side.groups[cell].records)
-        for side in (before, after)
-    ))  # fmt: skip
+    return differences(
+        *(facts_of(record for cell in common for record in side.groups[cell].records) for side in (before, after))
+    )
 
 
 def _moment(text: str) -> datetime | None:

@@ -12,19 +12,9 @@ from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.parallelism import division
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary
+from transect.domain.axes.train import TrainCell
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
-from transect.stages.train.cell import TrainCell
-
-__all__ = [
-    "InputPenalty",
-    "SumTwins",
-    "input_penalties",
-    "own_batch",
-    "rate_factor",
-    "rule_groups",
-    "sum_twins",
-]
 
 _RATE = "samples_per_second"
 # What the names of strategies begin with that sum as they were published, and cannot do otherwise.
@@ -66,20 +56,32 @@ def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputP
             if (floor := floors.get(side.cell.stage, side.cell.workload, _RATE, side.kind))
         ]
         over = group.over_subscribed or twin.over_subscribed
-        comparison = None if over else compare(
-            twin.values(_RATE), group.values(_RATE), direction=Direction.HIGHER,
-            floor=max(known, key=lambda floor: floor.relative, default=None),
-        )  # fmt: skip
+        comparison = (
+            None
+            if over
+            else compare(
+                twin.values(_RATE),
+                group.values(_RATE),
+                direction=Direction.HIGHER,
+                floor=max(known, key=lambda floor: floor.relative, default=None),
+            )
+        )
         ratio = ratio_of(group.values(_RATE), twin.values(_RATE))
         if comparison is not None and comparison.ratio is not None:
             ratio = comparison.ratio.inverse
         assert ratio is not None
         penalties.append(
             InputPenalty(
-                group=group, twin=twin, rate=rate, twin_rate=other,
-                value=1 - ratio.value, low=1 - ratio.high, high=1 - ratio.low, comparison=comparison,
+                group=group,
+                twin=twin,
+                rate=rate,
+                twin_rate=other,
+                value=1 - ratio.value,
+                low=1 - ratio.high,
+                high=1 - ratio.low,
+                comparison=comparison,
             )
-        )  # fmt: skip
+        )
     return penalties
 
 
@@ -129,17 +131,28 @@ def rule_groups(groups: Sequence[TrainGroup]) -> list[TrainGroup]:
 
 
 def _family(cell: Cell) -> Cell:
-    neutral = {"nodes": 1, "ranks_per_node": 1, "batch": None, "reduce": "mean",
-               "learning_rate_rule": "none", "repeat": 0}  # fmt: skip
+    neutral = {
+        "nodes": 1,
+        "ranks_per_node": 1,
+        "batch": None,
+        "reduce": "mean",
+        "learning_rate_rule": "none",
+        "repeat": 0,
+    }
     return cell.model_copy(update=neutral)
 
 
 def _order(group: TrainGroup) -> tuple[str, str, str, int, int, str, str]:
     cell = group.cell
     return (
-        cell.framework, cell.strategy, cell.precision, cell.ranks,
-        group.global_batch or 0, cell.learning_rate_rule, cell.reduce,
-    )  # fmt: skip
+        cell.framework,
+        cell.strategy,
+        cell.precision,
+        cell.ranks,
+        group.global_batch or 0,
+        cell.learning_rate_rule,
+        cell.reduce,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,9 +179,11 @@ def sum_twins(groups: Sequence[TrainGroup]) -> list[SumTwins]:
     pairs = [
         SumTwins(summed=group, mean=twin)
         for group in groups
-        if group.kind.summed and group.cell.ranks > 1 and not group.kind.synthetic
+        if group.kind.summed
+        and group.cell.ranks > 1
+        and not group.kind.synthetic
         and (twin := means.get(_mean_of(group.cell)) or _nearest(group, means)) is not None
-    ]  # fmt: skip
+    ]
     return sorted(pairs, key=lambda pair: (-pair.summed.cell.ranks, pair.summed.cell.id))
 
 
@@ -182,9 +197,6 @@ def _nearest(group: TrainGroup, means: Mapping[TrainCell, TrainGroup]) -> TrainG
         return None
     alike = {"nodes": 1, "ranks_per_node": 1, "strategy": "", "network": None, "options": ()}
     wanted = _mean_of(group.cell).model_copy(update=alike)
-    near = [
-        other for other in means.values()
-        if other.cell.ranks > 1 and other.cell.model_copy(update=alike) == wanted
-    ]  # fmt: skip
+    near = [other for other in means.values() if other.cell.ranks > 1 and other.cell.model_copy(update=alike) == wanted]
     ranks = group.cell.ranks
     return min(near, key=lambda other: (abs(other.cell.ranks - ranks), other.cell.id), default=None)

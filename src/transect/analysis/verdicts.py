@@ -18,20 +18,6 @@ from scipy.special import ndtri, stdtr, stdtrit
 from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import FEWEST, MARGIN
 
-__all__ = [
-    "LEVEL",
-    "Answer",
-    "Chance",
-    "Decision",
-    "chance_of_shift",
-    "corrected",
-    "decide",
-    "decide_paired",
-    "half_width",
-    "in_reach",
-    "is_firm",
-]  # fmt: skip
-
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
 LEVEL = 0.05
 # From this many on, the middle stands whatever one or two of them are.
@@ -87,9 +73,7 @@ class Chance:
     claimed: bool = True
 
 
-def chance_of_shift(
-    differences: Sequence[float], *, looks: int = 1, claimed: bool = True
-) -> Chance | None:
+def chance_of_shift(differences: Sequence[float], *, looks: int = 1, claimed: bool = True) -> Chance | None:
     """Test that differences, one for each seed, are around 0 (Yuen's t). None of fewer than two seeds.
 
     Where those that are not trimmed are equal, as of small counts, no spread is known: then it is a sign test.
@@ -108,12 +92,7 @@ def chance_of_shift(
 
 
 def decide(
-    a: Sequence[float],
-    b: Sequence[float],
-    noise: Noise | None,
-    *,
-    margin: float = MARGIN,
-    looks: int = 1,
+    a: Sequence[float], b: Sequence[float], noise: Noise | None, *, margin: float = MARGIN, looks: int = 1
 ) -> Decision | None:
     """Decide about a / b from runs that have nothing in common. None without a positive value.
 
@@ -136,12 +115,7 @@ def decide(
 
 
 def decide_paired(
-    a: Mapping[int, float],
-    b: Mapping[int, float],
-    noise: Noise | None,
-    *,
-    margin: float = MARGIN,
-    looks: int = 1,
+    a: Mapping[int, float], b: Mapping[int, float], noise: Noise | None, *, margin: float = MARGIN, looks: int = 1
 ) -> Decision | None:
     """Decide about a / b repeat by repeat, over those that both have; `noise` of `paired_noise`."""
     common = [n for n in sorted(a.keys() & b.keys()) if a[n] > 0 and b[n] > 0]
@@ -155,13 +129,11 @@ def decide_paired(
 
 
 def _verdict(
-    apart: float, variance: float, freedom: float, margin: float, looks: int,
-    pairs: int | None = None,
-) -> Decision:  # fmt: skip
+    apart: float, variance: float, freedom: float, margin: float, looks: int, pairs: int | None = None
+) -> Decision:
     error = math.sqrt(variance)
     if math.isinf(error):
-        return Decision(answer=Answer.OPEN, ratio=_power(apart), low=0.0, high=math.inf, p=1.0,
-                        pairs=pairs)  # fmt: skip
+        return Decision(answer=Answer.OPEN, ratio=_power(apart), low=0.0, high=math.inf, p=1.0, pairs=pairs)
     edge = math.log1p(margin)
     error = max(error, _EPSILON)
     different = min(1.0, looks * 2 * float(stdtr(freedom, -abs(apart) / error)))
@@ -175,9 +147,15 @@ def _verdict(
     else:
         answer, p, other = Answer.OPEN, different, same
     return Decision(
-        answer=answer, ratio=_power(apart), low=_power(apart - reach), high=_power(apart + reach),
-        p=p, other=other, error=error, pairs=pairs,
-    )  # fmt: skip
+        answer=answer,
+        ratio=_power(apart),
+        low=_power(apart - reach),
+        high=_power(apart + reach),
+        p=p,
+        other=other,
+        error=error,
+        pairs=pairs,
+    )
 
 
 def _power(log: float) -> float:
@@ -185,9 +163,8 @@ def _power(log: float) -> float:
 
 
 def is_firm(
-    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0,
-    often: float = 0.0,
-) -> bool:  # fmt: skip
+    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0, often: float = 0.0
+) -> bool:
     """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
@@ -208,9 +185,7 @@ def is_firm(
     return runs >= _MANY or apart > _BEYOND_OFTEN * often
 
 
-def in_reach(
-    decision: Decision, runs: int, most: int, *, margin: float, looks: int, ways: float
-) -> bool:  # fmt: skip
+def in_reach(decision: Decision, runs: int, most: int, *, margin: float, looks: int, ways: float) -> bool:
     """Whether a verdict on `most` runs a side is to be hoped for, from one on `runs`.
 
     As if the ratio were off by one standard error to the better, and the noise known: what is out of reach then
@@ -246,9 +221,7 @@ class _Probable(Protocol):
     def other(self) -> float: ...
 
 
-def corrected(
-    decisions: Sequence[_Probable], ways: Sequence[float], beyond: float = 0.0
-) -> list[float]:
+def corrected(decisions: Sequence[_Probable], ways: Sequence[float], beyond: float = 0.0) -> list[float]:
     """Return the probability of each verdict, corrected for all of them, in their order.
 
     Every comparison tests two hypotheses, "no difference" and "apart by the margin or more", and may be

@@ -17,8 +17,6 @@ from transect.engine.locks import user_name
 from transect.engine.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
 
-__all__ = ["examine_system"]
-
 Row = dict[str, str]
 
 _PROGRAMS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
@@ -49,7 +47,7 @@ def _partitions(system: System, names: str | None, *, gpus_too: bool) -> list[Ro
     """Check each partition of a list such as `a,b`: a job runs in one of them, whichever is free first."""
     key = "gpu_partition" if gpus_too and system.gpu_partition else "partition"
     text = ask("scontrol", "--oneliner", "show", "partition") or ""
-    known = {m[1]: line for line in text.splitlines() if (m := re.search(r"PartitionName=(\S+)", line))}  # fmt: skip
+    known = {m[1]: line for line in text.splitlines() if (m := re.search(r"PartitionName=(\S+)", line))}
     if names is None:
         names = next((n for n, line in known.items() if "Default=YES" in line), None)
         if names is None:
@@ -86,7 +84,7 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     most = re.search(r"\bMaxTime=(\S+)", line)
     limit = minutes(most[1]) if most else float("inf")
     longest = system.block_minutes + system.overhead_minutes
-    check("minutes", longest, limit, f"set block_minutes to {limit - system.overhead_minutes:g} or less")  # fmt: skip
+    check("minutes", longest, limit, f"set block_minutes to {limit - system.overhead_minutes:g} or less")
     fit = nodes
     if system.constraint is not None:
         try:
@@ -98,10 +96,15 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
             features = sorted({f for n in nodes for f in absent(n["features"]).split(",") if f})
             text += f"; features there: {', '.join(features) or 'none'}"
             return [*rows, _row(f"{name}: constraint {system.constraint}", "wrong", text)]
-    check("nodes", min(system.nodes, len(nodes)) if gpus_too else system.nodes, len(fit), f"set nodes to {len(fit)} or less")  # fmt: skip
+    check(
+        "nodes",
+        min(system.nodes, len(nodes)) if gpus_too else system.nodes,
+        len(fit),
+        f"set nodes to {len(fit)} or less",
+    )
     least = {k: min((int(n[k].rstrip("+")) for n in fit), default=0) for k in ("cores", "memory")}
     check("cores_per_node", system.cores_per_node, least["cores"], f"set it to {least['cores']}")
-    check("memory_mb_per_node", system.memory_mb_per_node, least["memory"], f"set it to {least['memory']} or less")  # fmt: skip
+    check("memory_mb_per_node", system.memory_mb_per_node, least["memory"], f"set it to {least['memory']} or less")
     if gpus_too:
         there = min((gpus(n["gres"], system.gpu_type) for n in fit), default=0)
         kinds = sorted({absent(n["gres"]) or "no GPUs" for n in fit})
@@ -188,7 +191,5 @@ def examine_system(system: System, results: Path, wait_s: float) -> dict[str, li
         rows += _partitions(system, system.gpu_partition or system.partition, gpus_too=True)
     mpi = _mpi(system)
     rows += mpi
-    nodes = examine_nodes(
-        _startable(system, rows), results.resolve(), wait_s, mpi=mpi[0]["state"] == "ok"
-    )
+    nodes = examine_nodes(_startable(system, rows), results.resolve(), wait_s, mpi=mpi[0]["state"] == "ok")
     return {title: rows, "compute nodes": nodes}

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from transect.analysis.result_sets import ResultSet
     from transect.analysis.set_lines import Beside
 
-__all__ = ["NOTHING", "WORSE", "check_outputs", "compare", "margin_of"]
-
-# Exit codes beside those of every command.
 WORSE, NOTHING = 4, 5
 _FORMATS = ("table", "json", "markdown")
 # Cells that were not compared, in the terminal's table.
@@ -34,9 +31,7 @@ def margin_of(text: str, option: str) -> float:
     try:
         return TypeAdapter(Percent).validate_python(text)
     except ValidationError:
-        raise BadInput(
-            f"{option} {text!r}: expected more than 0 and less than 100 per cent, written as 5%"
-        ) from None
+        raise BadInput(f"{option} {text!r}: expected more than 0 and less than 100 per cent, written as 5%") from None
 
 
 def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -> None:
@@ -50,35 +45,22 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
         if path in seen:
             raise BadInput(f"{option} {given}: is the file of {seen[path]}: expected another one")
         if any(folder in path.parents for folder in inside):
-            raise BadInput(
-                f"{option} {given}: lies among the results that are read: expected a file elsewhere"
-            )
+            raise BadInput(f"{option} {given}: lies among the results that are read: expected a file elsewhere")
         seen[path] = option
 
 
 def compare(
-    folders: Annotated[
-        list[Path], typer.Argument(help="result folders; the first one is the base")
-    ],
+    folders: Annotated[list[Path], typer.Argument(help="result folders; the first one is the base")],
     margin: Annotated[str, typer.Option(help="within which two are the same")] = "5%",
     quality_margin: Annotated[str, typer.Option(help="the same for accuracy and the like")] = "1%",
-    metric: Annotated[
-        list[str] | None, typer.Option(help="compare this metric; may be given several times")
-    ] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="compare this metric; may be given several times")] = None,
     output: Annotated[str, typer.Option("--format", help="table, json or markdown")] = "table",
     html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="write a summary for a pull request as well")
-    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="write a summary for a pull request as well")] = None,
     badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
-    show_same: Annotated[
-        bool, typer.Option("--all", help="list what is the same or open too")
-    ] = False,
+    show_same: Annotated[bool, typer.Option("--all", help="list what is the same or open too")] = False,
     tentative: Annotated[
-        bool,
-        typer.Option(
-            "--tentative", help="worse counts without being firm, and of a stage as a whole, too"
-        ),
+        bool, typer.Option("--tentative", help="worse counts without being firm, and of a stage as a whole, too")
     ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")
@@ -103,13 +85,9 @@ def compare(
     from transect.report.comparison.words import outcome_text
 
     if output not in _FORMATS:
-        raise BadInput(
-            f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
-        )
+        raise BadInput(f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
     if len(folders) < 2:
-        raise BadInput(
-            f"{folders[0]}: one folder alone: expected two or more, the first as the base"
-        )
+        raise BadInput(f"{folders[0]}: one folder alone: expected two or more, the first as the base")
     shares: dict[str, Any] = {
         "margin": margin_of(margin, "--margin"),
         "quality_margin": margin_of(quality_margin, "--quality-margin"),
@@ -128,16 +106,11 @@ def compare(
         drawn = draw(badge_text(besides, outcome, shares["margin"]), outcome)
         write_atomic(badge, drawn.encode("utf-8", "replace"))
     missing = incomplete(besides)
-    code = {Outcome.WORSE: WORSE, Outcome.OPEN: NOTHING, Outcome.NOT_COMPARABLE: NOTHING}.get(
-        outcome, 0
-    )
+    code = {Outcome.WORSE: WORSE, Outcome.OPEN: NOTHING, Outcome.NOT_COMPARABLE: NOTHING}.get(outcome, 0)
     if complete and missing and code == 0:
         code = NOTHING
     if output == "json":
-        facts = comparison_facts(base, besides, **told) | {
-            "exit_code": code,
-            "not_compared": missing,
-        }
+        facts = comparison_facts(base, besides, **told) | {"exit_code": code, "not_compared": missing}
         print(json.dumps(facts, indent=1))
     elif output == "markdown":
         print_lines(*summary.rstrip("\n").split("\n"))
@@ -181,10 +154,7 @@ def _print_lines_of(base: ResultSet, beside: Beside, show_same: bool) -> None:
         why_text,
     )
 
-    shown = [
-        line for line in ordered(beside.lines)
-        if show_same or line.outcome not in (Outcome.SAME, Outcome.OPEN)
-    ]  # fmt: skip
+    shown = [line for line in ordered(beside.lines) if show_same or line.outcome not in (Outcome.SAME, Outcome.OPEN)]
     if not shown:
         return
     names = cell_names(line.cell for line in beside.lines)
@@ -194,11 +164,15 @@ def _print_lines_of(base: ResultSet, beside: Beside, show_same: bool) -> None:
         decision = told.decision if told else None
         ends = (decision.low, decision.high) if decision else (None, None)
         add_row(
-            rows, verdict_text(line), names[line.cell],
+            rows,
+            verdict_text(line),
+            names[line.cell],
             metric_name(line.metric, line.what) or "how it ended",
             summary_text(told.b if told else None, line.unit),
-            summary_text(told.a if told else None, line.unit), moved(line.ratio, *ends), why_text(line),
-        )  # fmt: skip
+            summary_text(told.a if told else None, line.unit),
+            moved(line.ratio, *ends),
+            why_text(line),
+        )
     print_lines("")
     print_table(rows)
 
@@ -208,18 +182,12 @@ def _print_left_out(base: ResultSet, beside: Beside) -> None:
 
     pairing, letter = beside.pairing, beside.other.letter
     rows = [
-        (
-            "refused",
-            one.pair.base.cell,
-            f"unlike settings: {refused_text(one, base.letter, letter)}",
-        )
+        ("refused", one.pair.base.cell, f"unlike settings: {refused_text(one, base.letter, letter)}")
         for one in pairing.refused
     ]
     for side, lone in ((base.letter, pairing.only_base), (letter, pairing.only_other)):
         rows += [(f"only in {side}", alone.group.cell, lone_text(alone)) for alone in lone]
-    rows += [
-        ("copied", pair.base.cell, "the same measurement on both sides") for pair in pairing.copied
-    ]
+    rows += [("copied", pair.base.cell, "the same measurement on both sides") for pair in pairing.copied]
     if rows:
         table = new_table("not compared", "stage", "cell", "because")
         for what, cell, why in rows[:_MOST_LEFT_OUT]:

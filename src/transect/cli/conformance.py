@@ -13,9 +13,6 @@ import typer
 
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 
-__all__ = ["conformance"]
-
-# Named of each reason; all of them stand in verdicts.json.
 _NAMED = 3
 
 
@@ -23,9 +20,7 @@ def conformance(
     runtime: Annotated[str, typer.Argument(help="a runtime that takes ONNX models, e.g. python")],
     provider: Annotated[str, typer.Option(help="execution provider: cpu, cuda")] = "cpu",
     only: Annotated[str, typer.Option(help="names of tests, e.g. 'test_conv_*'")] = "*",
-    out: Annotated[
-        Path | None, typer.Option(help="folder that keeps every verdict and what the runner said")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="folder that keeps every verdict and what the runner said")] = None,
     as_json: Json = False,
 ) -> None:
     """Run ONNX's own operator tests through a runner; say how many pass, by opset.
@@ -34,8 +29,8 @@ def conformance(
     refuses, because it has no kernel for it or does not know its opset, counts as failed, and is no
     error. Example: transect conformance python --only 'test_conv_*'
     """
+    from transect.domain.axes.export import ConformanceCell
     from transect.engine.run_conformance import run_conformance
-    from transect.stages.conformance.cell import ConformanceCell
 
     cell = ConformanceCell(runtime=runtime, provider=provider)
     with ExitStack() as stack:

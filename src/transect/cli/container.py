@@ -12,8 +12,6 @@ import typer
 from transect.cli.output import print_lines
 from transect.domain.errors import MissingDependency
 
-__all__ = ["Container", "choose_container", "image"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Container:
@@ -55,17 +53,13 @@ def choose_container(given: str, *, gpus: bool = False) -> Container:
         raise MissingDependency(f"--container {given}: {reason}")
     # Apptainer shows the working folder by itself, and where it may not its own words say why.
     binds = () if wrapper == USUAL and folder is None else (os.getcwd(),)  # noqa: PTH109 text is wanted
-    argv, told = wrapped(
-        place, wrapper=wrapper, gpus=gpus, binds=binds, workdir=next(iter(binds), None)
-    )
+    argv, told = wrapped(place, wrapper=wrapper, gpus=gpus, binds=binds, workdir=next(iter(binds), None))
     return Container(wrap=argv, variables=told | variables, bin=folder)
 
 
 def image(
     environment: Annotated[str, typer.Argument(help="a folder under envs/, such as `base`")],
-    wrapper: Annotated[
-        str | None, typer.Option(help="try it with this one; default: the first that is here")
-    ] = None,
+    wrapper: Annotated[str | None, typer.Option(help="try it with this one; default: the first that is here")] = None,
 ) -> None:
     """Make the image of an environment, and print where it lies.
 

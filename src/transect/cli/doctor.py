@@ -12,8 +12,6 @@ from transect.measure.provenance import available_cores, collect, gpus
 from transect.planning.environments import environment_folder, environment_names
 from transect.planning.stage import ordered_stages
 
-__all__ = ["examine"]
-
 Row = dict[str, str]
 
 # No row of this version compiles anything: listed for plug-ins and their build scripts.
@@ -31,21 +29,17 @@ def _machine() -> list[Row]:
         _row("cores", str(available_cores()), str(facts["cpu_model"])),
         _row("memory", f"{memory / 2**30:.1f} GiB" if memory else "unknown"),
         _row("python", sys.version.split()[0], sys.executable),
-        *([_row("gpu", str(gpu["name"]), f"driver {gpu['driver']}") for gpu in gpus()]
-          or [_row("gpu", "missing", "cells on cuda, nccl and the CUDA provider are skipped")]),
-    ]  # fmt: skip
+        *(
+            [_row("gpu", str(gpu["name"]), f"driver {gpu['driver']}") for gpu in gpus()]
+            or [_row("gpu", "missing", "cells on cuda, nccl and the CUDA provider are skipped")]
+        ),
+    ]
 
 
 def _programs() -> list[Row]:
     rows = []
     mpi = find_mpiexec(None)
-    rows.append(
-        _row(
-            "mpiexec",
-            "found" if mpi else "not needed",
-            mpi or "environments bring Open MPI's wheel",
-        )
-    )
+    rows.append(_row("mpiexec", "found" if mpi else "not needed", mpi or "environments bring Open MPI's wheel"))
     which = shutil.which("which")
     rows.append(
         _row(
@@ -92,9 +86,4 @@ def _rows() -> list[Row]:
 
 def examine() -> dict[str, list[Row]]:
     """Return sections of rows `name`, `state`, `detail`."""
-    return {
-        "machine": _machine(),
-        "programs": _programs(),
-        "environments": _environments(),
-        "rows": _rows(),
-    }
+    return {"machine": _machine(), "programs": _programs(), "environments": _environments(), "rows": _rows()}

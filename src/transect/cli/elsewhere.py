@@ -14,14 +14,10 @@ import typer
 
 from transect.domain.errors import MissingDependency
 
-__all__ = ["run_module"]
-
 _SOURCES = Path(__file__).resolve().parents[2]
 
 
-def run_module(
-    environment: str, needs: Sequence[str], module: str, arguments: Sequence[str]
-) -> None:
+def run_module(environment: str, needs: Sequence[str], module: str, arguments: Sequence[str]) -> None:
     """Run `python -m MODULE`: in this Python where all that it `needs` is installed, else in an
     environment, which is built once.
 
@@ -30,9 +26,7 @@ def run_module(
     """
     python = sys.executable if all(map(importlib.util.find_spec, needs)) else _python(environment)
     paths = os.pathsep.join(filter(None, (str(_SOURCES), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        [python, "-m", module, *arguments], env=os.environ | {"PYTHONPATH": paths}, check=False
-    )
+    done = subprocess.run([python, "-m", module, *arguments], env=os.environ | {"PYTHONPATH": paths}, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)
 

@@ -10,13 +10,9 @@ import typer
 from transect.cli.elsewhere import run_module
 from transect.domain.errors import BadInput
 
-__all__ = ["export_step"]
-
 
 def export_step(
-    reference: Annotated[
-        str, typer.Argument(metavar="MODULE:FACTORY", help="a module's name or file, a function")
-    ],
+    reference: Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help="a module's name or file, a function")],
     out: Annotated[Path, typer.Option(help="folder to write; one that holds a step is replaced")],
 ) -> None:
     """Export a training step as ONNX files that any ONNX Runtime trains with.
@@ -28,10 +24,5 @@ def export_step(
     name, _, factory = reference.rpartition(":")
     # Sooner than the environment is built.
     if not name or not factory or (name.endswith(".py") and not Path(name).is_file()):
-        raise BadInput(
-            f"{reference}: expected MODULE:FACTORY, a module's name or file and a function in it"
-        )
-    run_module(
-        "torch", ("torch", "onnx", "onnxscript"), "transect.portable_step",
-        [reference, "--out", str(out)],
-    )  # fmt: skip
+        raise BadInput(f"{reference}: expected MODULE:FACTORY, a module's name or file and a function in it")
+    run_module("torch", ("torch", "onnx", "onnxscript"), "transect.portable_step", [reference, "--out", str(out)])

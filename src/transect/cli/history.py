@@ -17,23 +17,15 @@ if TYPE_CHECKING:
     from transect.analysis.result_sets import ResultSet
     from transect.analysis.timelines import LeftOut, Timeline
 
-__all__ = ["history"]
-
 _FORMATS = ("table", "json", "markdown")
 _MOST_FACTS = 4
 
 
 def history(
-    folders: Annotated[
-        list[Path], typer.Argument(help="result folders, or folders that hold some below them")
-    ],
-    study: Annotated[
-        str | None, typer.Option(help="which one, where there are several below")
-    ] = None,
+    folders: Annotated[list[Path], typer.Argument(help="result folders, or folders that hold some below them")],
+    study: Annotated[str | None, typer.Option(help="which one, where there are several below")] = None,
     margin: Annotated[str, typer.Option(help="a smaller change is none")] = "5%",
-    metric: Annotated[
-        list[str] | None, typer.Option(help="follow this metric; may be given several times")
-    ] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="follow this metric; may be given several times")] = None,
     output: Annotated[str, typer.Option("--format", help="table, json or markdown")] = "table",
     html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
     markdown: Annotated[Path | None, typer.Option(help="write a summary as well")] = None,
@@ -55,9 +47,7 @@ def history(
     from transect.report.comparison.history_page import write_history
 
     if output not in _FORMATS:
-        raise BadInput(
-            f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
-        )
+        raise BadInput(f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
     share = margin_of(margin, "--margin")
     found, again = find_runs(folders)
     check_outputs({"--html": html, "--markdown": markdown}, found)
@@ -87,9 +77,7 @@ def history(
         raise typer.Exit(code)
 
 
-def _of_one_study(
-    sets: list[ResultSet], study: str | None
-) -> tuple[str, list[ResultSet], list[LeftOut]]:
+def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[ResultSet], list[LeftOut]]:
     """Return a study's name, its runs and the others; what has no record is of any study."""
     from transect.analysis.timelines import LeftOut
     from transect.engine.result_folders import study_of
@@ -97,18 +85,12 @@ def _of_one_study(
     names = {one.letter: study_of(one) for one in sets if one.loaded.records}
     known = sorted(set(names.values()))
     if study is None and len(known) > 1:
-        raise BadInput(
-            f"runs of {len(known)} studies: {', '.join(known)}: expected --study with one of them"
-        )
+        raise BadInput(f"runs of {len(known)} studies: {', '.join(known)}: expected --study with one of them")
     if study is not None and study not in known:
         raise BadInput(f"--study {study}: no such runs there, only of {', '.join(known) or 'none'}")
     name = study or (known[0] if known else "")
     own = [one for one in sets if names.get(one.letter, name) == name]
-    others = [
-        LeftOut(name=one.name, why=f"of study {names[one.letter]}")
-        for one in sets
-        if one not in own
-    ]
+    others = [LeftOut(name=one.name, why=f"of study {names[one.letter]}") for one in sets if one not in own]
     return name, own, others
 
 
@@ -117,9 +99,7 @@ def _ends_worse(made: History) -> bool:
     from transect.analysis.set_lines import Outcome
 
     last = {id(one.series): one for one in sorted(made.changes, key=lambda one: one.at)}
-    return any(
-        one.outcome is Outcome.WORSE and one.sureness is Sureness.FIRM for one in last.values()
-    )
+    return any(one.outcome is Outcome.WORSE and one.sureness is Sureness.FIRM for one in last.values())
 
 
 def _print(made: History, line: Timeline) -> None:
@@ -150,9 +130,13 @@ def _print(made: History, line: Timeline) -> None:
     for one in changes_first(made):
         if not one.shared:
             add_row(
-                changes, [one.outcome.value, one.sureness.value], names[one.series],
-                run_name(made.runs[one.at]), change_text(one), where_text(one, _MOST_FACTS),
-            )  # fmt: skip
+                changes,
+                [one.outcome.value, one.sureness.value],
+                names[one.series],
+                run_name(made.runs[one.at]),
+                change_text(one),
+                where_text(one, _MOST_FACTS),
+            )
     if changes.row_count:
         print_lines("")
         print_table(changes)
@@ -161,9 +145,7 @@ def _print(made: History, line: Timeline) -> None:
         print_lines(f"{shared} more changes of cells go with their whole stage")
     refused = sum(bool(one.refused) for one in made.series)
     if refused:
-        print_lines(
-            f"{refused} series leave out runs with other settings: --format json names them"
-        )
+        print_lines(f"{refused} series leave out runs with other settings: --format json names them")
     for gone_cell in made.lost:
         cell = gone_cell.cell
         print_lines(f"no longer measured: {cell.stage}/{cell.id}: {gone_cell.why}")

@@ -25,8 +25,6 @@ from transect.launch.hosts import HOSTS, allocation, ranks_on
 from transect.launch.rendezvous import RENDEZVOUS, Choice, choose
 from transect.launch.slurm import expand_hosts, is_local
 
-__all__ = ["launch", "make_request", "script"]
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -130,10 +128,7 @@ def _quoted(text: str) -> str:
     """Quote for bash; what a terminal would obey is escaped, but for the ends of lines."""
     if "".join(printable(line) for line in text.split("\n")) == text.replace("\n", ""):
         return shlex.quote(text)
-    safe = (
-        chr(b) if 32 <= b < 127 and chr(b) not in "'\\" else f"\\x{b:02x}"
-        for b in os.fsencode(text)
-    )
+    safe = (chr(b) if 32 <= b < 127 and chr(b) not in "'\\" else f"\\x{b:02x}" for b in os.fsencode(text))
     return f"$'{''.join(safe)}'"
 
 
@@ -145,9 +140,7 @@ def script(processes: list[tuple[list[str], dict[str, str]]]) -> str:
     for argv, variables in processes:
         own = {k: v for k, v in variables.items() if k not in common}
         set_own = ["env", *(f"{k}={v}" for k, v in sorted(own.items()))] if own else []
-        lines.append(
-            " ".join(map(_quoted, [*set_own, *argv])) + (" &" if len(processes) > 1 else "")
-        )
+        lines.append(" ".join(map(_quoted, [*set_own, *argv])) + (" &" if len(processes) > 1 else ""))
     return "\n".join([*lines, "wait"] if len(processes) > 1 else lines)
 
 
@@ -155,46 +148,27 @@ def launch(
     command: Annotated[list[str], typer.Argument(help="after `--`: what each rank runs")],
     framework: Annotated[str, typer.Option(help="torch, tensorflow, keras, mxnet, numpy, go")],
     strategy: Annotated[str, typer.Option(help="how ranks work together, e.g. ddp, horovod")],
-    nodes: Annotated[
-        int | None, typer.Option(help="nodes; default: all of the scheduler's job, or --hosts")
-    ] = None,
+    nodes: Annotated[int | None, typer.Option(help="nodes; default: all of the scheduler's job, or --hosts")] = None,
     ranks: Annotated[
-        int | None,
-        typer.Option(help="ranks on all nodes together; default: the job's tasks, or one a node"),
+        int | None, typer.Option(help="ranks on all nodes together; default: the job's tasks, or one a node")
     ] = None,
-    ranks_per_node: Annotated[
-        int | None, typer.Option(help="ranks on each node, instead of --ranks")
-    ] = None,
+    ranks_per_node: Annotated[int | None, typer.Option(help="ranks on each node, instead of --ranks")] = None,
     hosts: Annotated[
         str | None,
-        typer.Option(
-            help="where to start, e.g. n1,n[2-4]; reached by the mpiexec, by ssh if it has no other way"
-        ),
+        typer.Option(help="where to start, e.g. n1,n[2-4]; reached by the mpiexec, by ssh if it has no other way"),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="threads of a rank; default: its share of the cores")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(help="threads of a rank; default: its share of the cores")] = None,
     gpus_per_rank: Annotated[int, typer.Option(help="GPUs that each rank has for its own")] = 0,
-    share_gpus: Annotated[
-        bool, typer.Option("--share-gpus", help="show each rank all GPUs of its node")
-    ] = False,
+    share_gpus: Annotated[bool, typer.Option("--share-gpus", help="show each rank all GPUs of its node")] = False,
     launcher: Annotated[str, typer.Option(help="auto, srun, mpiexec, plain")] = "auto",
-    network_interface: Annotated[
-        str | None, typer.Option(help="as `ip link` names it on every node, e.g. ib0")
-    ] = None,
+    network_interface: Annotated[str | None, typer.Option(help="as `ip link` names it on every node, e.g. ib0")] = None,
     mpi_type: Annotated[str, typer.Option(help="srun --mpi=; see `srun --mpi=list`")] = "pmix",
     container: Annotated[
         str | None,
-        typer.Option(
-            help="image of each rank: [WRAPPER:]FILE, FOLDER, URI or environment; e.g. podman:base"
-        ),
+        typer.Option(help="image of each rank: [WRAPPER:]FILE, FOLDER, URI or environment; e.g. podman:base"),
     ] = None,
-    module: Annotated[
-        list[str] | None, typer.Option(help="environment module to load; may be repeated")
-    ] = None,
-    env: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for all ranks; may be repeated")
-    ] = None,
+    module: Annotated[list[str] | None, typer.Option(help="environment module to load; may be repeated")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for all ranks; may be repeated")] = None,
     label: Annotated[bool, typer.Option(help="begin each line of output with `[rank] `")] = True,
     bind: Annotated[bool, typer.Option(help="give each rank cores of its own")] = True,
     grace: Annotated[float, typer.Option(help="seconds to end in, after a signal")] = 30.0,
@@ -222,9 +196,7 @@ def launch(
     elsewhere = len(counts) > 1 or (given is not None and not is_local(given.hosts[0]))
     chosen = _pick(launcher, RENDEZVOUS.get(choice.rendezvous).mpi or elsewhere)
     if named and chosen != "mpiexec" and (elsewhere or chosen != "plain"):
-        raise BadInput(
-            f"--launcher {chosen} does not reach --hosts {named}: leave it out, or take mpiexec"
-        )
+        raise BadInput(f"--launcher {chosen} does not reach --hosts {named}: leave it out, or take mpiexec")
     starter = LAUNCHERS.get(chosen)
     request = make_request(
         command,

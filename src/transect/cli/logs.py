@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from transect.hpc.archive import Archive
     from transect.hpc.base import Run
 
-__all__ = ["ingest", "logs_report"]
-
 _EVERY_S = 1.0
 _MOST_BEST = 200
 # Rows of counts beyond which the systems of a benchmark share one: the files of a plain folder are each a system.
@@ -39,10 +37,7 @@ def ingest(
     output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
     benchmark: Annotated[str | None, typer.Option(help="do not guess: it is this one")] = None,
     limits: Annotated[
-        str | None,
-        typer.Option(
-            help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}"
-        ),
+        str | None, typer.Option(help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}")
     ] = None,
     summary: Annotated[
         bool, typer.Option("--summary", help="an archive: counts, best values, what was refused")
@@ -125,10 +120,10 @@ def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record
 
     A run belongs to the path that it was found below; a link may lead out of it.
     """
+    from transect.domain.axes.bench import IngestCell
     from transect.domain.record import Record, Status
     from transect.domain.secrets import without_secrets
     from transect.hpc.sources import log_sources
-    from transect.stages.ingest.cell import IngestCell
     from transect.stages.ingest.result import result_of
 
     sources = log_sources(paths)
@@ -145,11 +140,19 @@ def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record
         cell = IngestCell(source=name)
         records.append(
             Record(
-                study=study, stage="ingest", cell=cell, cell_id=cell.id, status=Status.OK,
-                fingerprint="", started=now, ended=now, metrics=result.metrics,
-                details=without_secrets(result.details), parameters={"path": str(real)},
+                study=study,
+                stage="ingest",
+                cell=cell,
+                cell_id=cell.id,
+                status=Status.OK,
+                fingerprint="",
+                started=now,
+                ended=now,
+                metrics=result.metrics,
+                details=without_secrets(result.details),
+                parameters={"path": str(real)},
             )
-        )  # fmt: skip
+        )
     return records
 
 
@@ -175,12 +178,13 @@ def _shortened(counted: Sequence[Counted]) -> Sequence[Counted]:
         alike.setdefault((row.benchmark, row.version), []).append(row)
     return [
         Counted(
-            benchmark=benchmark, version=version,
+            benchmark=benchmark,
+            version=version,
             system=rows[0].system if len(rows) == 1 else f"{len(rows):,} systems",
             counts=dict(sum((Counter(row.counts) for row in rows), Counter())),
         )
         for (benchmark, version), rows in alike.items()
-    ]  # fmt: skip
+    ]
 
 
 def _fair(rows: Sequence[Best]) -> Sequence[Best]:
@@ -219,16 +223,11 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
             name = " ".join(part for part in (one.benchmark, one.variant, *one.barrier) if part)
             doubt = " (suspicious)" if value.status == "suspicious" else ""
             of = one.series if value.size is None else f"{one.series}, size {value.size}"
-            add_row(
-                best, name, value.printed + doubt, of, one.system, value.where.removeprefix(above)
-            )
+            add_row(best, name, value.printed + doubt, of, one.system, value.where.removeprefix(above))
         print_table(best)
         if left := len(tables.best) - len(shown_best):
             print_lines(f"and {left} more of benchmarks with many: --format json has all")
-    for title, rows in (
-        ("Not believed:", tables.refused),
-        ("Believed, with a doubt:", tables.doubted),
-    ):
+    for title, rows in (("Not believed:", tables.refused), ("Believed, with a doubt:", tables.doubted)):
         if rows:
             print_lines("", title)
             reasons = new_table("benchmark", "status", "runs", "why, of the first", "where")
@@ -254,6 +253,4 @@ def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[s
             write_record(paths.record("ingest", record.cell_id), record)
         output.parent.mkdir(parents=True, exist_ok=True)
         # Nothing ran here: sections on training and runtimes would only say so.
-        return build_report(
-            paths.folder, output, title=title, questions=[], only=("hardware", "methods")
-        )
+        return build_report(paths.folder, output, title=title, questions=[], only=("hardware", "methods"))

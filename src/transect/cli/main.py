@@ -31,8 +31,6 @@ from transect.domain.errors import Interruption, say_fault
 from transect.domain.process_state import hear_children
 from transect.domain.terminal import printable
 
-__all__ = ["app", "run"]
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -43,17 +41,26 @@ app = typer.Typer(
 )
 
 for command in (
-    study.check, study.why, study.run, status, retry, clean, verify, report, crate, compare, history, ingest,
-):  # fmt: skip
+    study.check,
+    study.why,
+    study.run,
+    status,
+    retry,
+    clean,
+    verify,
+    report,
+    crate,
+    compare,
+    history,
+    ingest,
+):
     app.command()(command)
 
 
 @app.command()
 def doctor(
     system: Annotated[str | None, typer.Option(help="check this system file against Slurm")] = None,
-    results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path(
-        "results"
-    ),
+    results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path("results"),
     wait: Annotated[float, typer.Option(help="seconds that a test job may take to start")] = 120,
     as_json: Json = False,
 ) -> None:
@@ -100,9 +107,7 @@ def _version(show: bool) -> None:
 
 
 @app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
-) -> None:
+def _options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False) -> None:
     pass
 
 

@@ -18,13 +18,7 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.launch.images import complaint
 from transect.launch.wrapping import USUAL, modules, wrapped
 from transect.measure.node_probe import LOADS, gathered, sees
-from transect.planning.environments import (
-    environment_folder,
-    environment_names,
-    environment_source,
-)
-
-__all__ = ["examine_nodes"]
+from transect.planning.environments import environment_folder, environment_names, environment_source
 
 Row = dict[str, str]
 Program = dict[str, Any]
@@ -43,9 +37,11 @@ def _srun(system: System, nodes: int) -> list[str]:
     command = ["srun", "--quiet", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={_RUN_S // 60}"]
     command += ["--ntasks-per-node=1", "--kill-on-bad-exit=1", "--input=none"]
     for flag, value in (
-        ("partition", system.partition), ("account", system.account), ("qos", system.qos),
+        ("partition", system.partition),
+        ("account", system.account),
+        ("qos", system.qos),
         ("constraint", system.constraint),
-    ):  # fmt: skip
+    ):
         if value is not None:
             command.append(f"--{flag}={value}")
     return command
@@ -116,18 +112,17 @@ def _facts(
         "programs": programs,
     }
     command = [
-        *_srun(system, nodes), "--mpi=none", sys.executable, "-m", "transect.measure.node_probe",
+        *_srun(system, nodes),
+        "--mpi=none",
+        sys.executable,
+        "-m",
+        "transect.measure.node_probe",
         json.dumps(order),
-    ]  # fmt: skip
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     try:
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=wait_s + _RUN_S,
-            env=environment,
-            cwd="/",
+            command, capture_output=True, text=True, timeout=wait_s + _RUN_S, env=environment, cwd="/"
         )
     except subprocess.TimeoutExpired:
         return [], f"a job of {nodes} nodes did not end within {wait_s:g} s: is the queue full?"
@@ -156,21 +151,33 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
         text = f"on {', '.join(bad)}: {advice}" if bad else ""
         rows.append(_row(name, "wrong" if bad else "ok", text))
 
-    check("results folder, seen from there", lambda node: node["token_seen"],
-          f"{results} is not shared: give --results a folder that every node sees")  # fmt: skip
-    check("results folder, written from there", lambda node: node["answer_seen"],
-          f"what a node writes in {results} does not show here")  # fmt: skip
+    check(
+        "results folder, seen from there",
+        lambda node: node["token_seen"],
+        f"{results} is not shared: give --results a folder that every node sees",
+    )
+    check(
+        "results folder, written from there",
+        lambda node: node["answer_seen"],
+        f"what a node writes in {results} does not show here",
+    )
     for name, network in system.networks.items():
-        check(f"network {name}", lambda node, n=name: node["interfaces"][n],  # type: ignore[misc]
-              f"no interface '{network.interface}' there: see `ip -brief link` on a node")  # fmt: skip
+        check(
+            f"network {name}",
+            lambda node, n=name: node["interfaces"][n],  # type: ignore[misc]
+            f"no interface '{network.interface}' there: see `ip -brief link` on a node",
+        )
     if system.scratch:
         reasons = {node["scratch"] for node in facts if node["scratch"]}
         text = f"{system.scratch} cannot be written: {'; '.join(sorted(reasons))}"
         check("scratch", lambda node: not node["scratch"], text)
     for name in programs:
         told = next((node["programs"][name] for node in facts if node["programs"][name]), "")
-        check(name, lambda node, n=name: not node["programs"][n],  # type: ignore[misc]
-              f"{told}: {_advice(system, name)}")  # fmt: skip
+        check(
+            name,
+            lambda node, n=name: not node["programs"][n],  # type: ignore[misc]
+            f"{told}: {_advice(system, name)}",
+        )
     absent = [name for name in environment_names() if not _made(system, name)]
     for name in sorted({*absent} - {"driver", "test"}):
         rows.append(_row(f"environment {name}", "note", "not built yet: the first run does"))
@@ -182,14 +189,10 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
 
 def _advice(system: System, row: str) -> str:
     kind, _, name = row.partition(" ")
-    if kind == "modules" or (
-        kind == "environment" and name not in system.environments and system.modules
-    ):
+    if kind == "modules" or (kind == "environment" and name not in system.environments and system.modules):
         return "see `module avail` on a node, and set modules"
     if kind == "environment" and name not in system.environments:
-        return (
-            f"{environment_folder(name)} cannot be used there: set TRANSECT_ENVS to a shared folder"
-        )
+        return f"{environment_folder(name)} cannot be used there: set TRANSECT_ENVS to a shared folder"
     return f"set {kind}s.{name} to modules that are there, or to an image that runs there"
 
 
@@ -207,9 +210,12 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
         program = _program(system, choice, python, "-c", code)
         done = subprocess.run(
             [*_srun(system, nodes), f"--mpi={system.mpi_type}", *program["argv"]],
-            capture_output=True, text=True, timeout=wait_s + _RUN_S, cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=wait_s + _RUN_S,
+            cwd="/",
             env=os.environ | program["variables"],
-        )  # fmt: skip
+        )
     except TransectError:
         return []  # said of the environment
     except subprocess.TimeoutExpired:

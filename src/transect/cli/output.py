@@ -13,9 +13,6 @@ from rich.text import Text
 
 from transect.domain.terminal import printable, say
 
-__all__ = ["Json", "add_row", "new_table", "print_lines", "print_problems", "print_table"]
-
-# Of one folder; a run on a full disk damages all of its records.
 _MOST_PROBLEMS = 10
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON for a script")]

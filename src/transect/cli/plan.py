@@ -18,28 +18,22 @@ if TYPE_CHECKING:
     from transect.planner.auto import Plan
     from transect.planner.problem import Link
 
-__all__ = ["plan", "train"]
-
 Workload = Annotated[str, typer.Argument(help="a workload's name")]
 Framework = Annotated[str, typer.Option(help="who computes gradients")]
 Ranks = Annotated[int, typer.Option(help="ranks, of all nodes together")]
 Nodes = Annotated[int, typer.Option(help="nodes that they stand on, as many on each")]
 Kind = Annotated[str, typer.Option("--plan", help="auto, data, model or hybrid")]
 Batch = Annotated[int | None, typer.Option(help="global batch [default: the workload's]")]
-Memory = Annotated[
-    str | None, typer.Option(help="what a rank's training may hold, e.g. 512MiB [default: no limit]")
-]  # fmt: skip
+Memory = Annotated[str | None, typer.Option(help="what a rank's training may hold, e.g. 512MiB [default: no limit]")]
 SystemName = Annotated[str, typer.Option(help="a system's name or file")]
 Threads = Annotated[int, typer.Option(help="threads per rank")]
 Precision = Annotated[str, typer.Option(help="fp32, fp64, …")]
 Profiled = Annotated[
-    Path | None,
-    typer.Option(help="results/STUDY with `profile` cells, and network-probe for several nodes"),
+    Path | None, typer.Option(help="results/STUDY with `profile` cells, and network-probe for several nodes")
 ]
 LinkText = Annotated[
-    str | None,
-    typer.Option("--link", help="SECONDS,BYTES_PER_SECOND of a message between nodes, e.g. 5e-5,125e6"),
-]  # fmt: skip
+    str | None, typer.Option("--link", help="SECONDS,BYTES_PER_SECOND of a message between nodes, e.g. 5e-5,125e6")
+]
 Solver = Annotated[str, typer.Option(help="highs or cbc")]
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]iB|[kMG]B|B)?")
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -65,9 +59,7 @@ def _link(text: str | None) -> Link | None:
         if not (0 <= alpha < float("inf") and 0 < rate < float("inf")):
             raise ValueError
     except ValueError:
-        raise BadInput(
-            f"--link {text!r}: expected SECONDS,BYTES_PER_SECOND such as 5e-5,125e6"
-        ) from None
+        raise BadInput(f"--link {text!r}: expected SECONDS,BYTES_PER_SECOND such as 5e-5,125e6") from None
     return Link(alpha, 1 / rate)
 
 
@@ -99,19 +91,14 @@ def _wanted(system: str, **given: Any) -> Wanted:
     from transect.training.frameworks import FRAMEWORKS
 
     FRAMEWORKS.get(given["framework"], "--framework")
-    for option, value, known in (
-        ("--plan", given["mode"], MODES),
-        ("--solver", given["solver"], SOLVERS),
-    ):
+    for option, value, known in (("--plan", given["mode"], MODES), ("--solver", given["solver"], SOLVERS)):
         if value not in known:
             raise BadInput(f"{option} {value!r}: expected {', '.join(known)}")
     for option in ("ranks", "nodes", "threads"):
         if given[option] < 1:
             raise BadInput(f"--{option} {given[option]}: expected 1 or more")
     if given["ranks"] % given["nodes"]:
-        raise BadInput(
-            f"--ranks {given['ranks']}: expected as many on each of {given['nodes']} nodes"
-        )
+        raise BadInput(f"--ranks {given['ranks']}: expected as many on each of {given['nodes']} nodes")
     if given["batch"] is not None and given["batch"] < 1:
         raise BadInput(f"--batch {given['batch']}: expected 1 or more")
     return Wanted(**given, **_system(system, given["nodes"]))
@@ -122,9 +109,7 @@ def _shared_cores(wanted: Wanted) -> list[str]:
     asked = wanted.ranks // wanted.nodes * wanted.threads
     if asked <= wanted.cores:
         return []
-    return [
-        f"- {asked} threads on a node's {wanted.cores} cores: a step takes longer than predicted"
-    ]
+    return [f"- {asked} threads on a node's {wanted.cores} cores: a step takes longer than predicted"]
 
 
 def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
@@ -137,7 +122,7 @@ def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
         f"costs: {told.costs}; machine: {told.machine.source}",
     )
     table = new_table("stage", "layers", "memory of a rank")
-    for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True)):  # fmt: skip
+    for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True)):
         add_row(table, str(stage), f"{first} to {last - 1}", mebibytes(size))
     print_table(table)
     print_lines(*(f"- {reason}" for reason in found.why), *_shared_cores(wanted))
@@ -183,10 +168,20 @@ def plan(
     from transect.engine.planned_training import answer, study_of
 
     wanted = _wanted(
-        system, workload=workload, framework=framework, ranks=ranks, nodes=nodes, mode=kind, batch=batch,
-        memory_bytes=_size(memory), threads=threads, precision=precision, results=profile,
-        link=_link(link), solver=solver,
-    )  # fmt: skip
+        system,
+        workload=workload,
+        framework=framework,
+        ranks=ranks,
+        nodes=nodes,
+        mode=kind,
+        batch=batch,
+        memory_bytes=_size(memory),
+        threads=threads,
+        precision=precision,
+        results=profile,
+        link=_link(link),
+        solver=solver,
+    )
     told = answer(wanted)
     found = _found(told)
     study = study_of(wanted, found, _name(wanted))
@@ -211,9 +206,7 @@ def train(
     profile: Profiled = None,
     link: LinkText = None,
     solver: Solver = "highs",
-    measure: Annotated[
-        bool, typer.Option(help="profile the layers first, and plan with what was measured")
-    ] = False,
+    measure: Annotated[bool, typer.Option(help="profile the layers first, and plan with what was measured")] = False,
     system: SystemName = "laptop",
     results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
     repeats: Annotated[int, typer.Option(help="runs, each with its own weights and order")] = 1,
@@ -233,10 +226,19 @@ def train(
     if measure and profile is not None:
         raise BadInput("--measure and --profile: expected one of them")
     given: dict[str, Any] = {
-        "workload": workload, "framework": framework, "ranks": ranks, "nodes": nodes, "mode": kind, "batch": batch,
-        "memory_bytes": _size(memory), "threads": threads, "precision": precision, "results": profile,
-        "link": _link(link), "solver": solver,
-    }  # fmt: skip
+        "workload": workload,
+        "framework": framework,
+        "ranks": ranks,
+        "nodes": nodes,
+        "mode": kind,
+        "batch": batch,
+        "memory_bytes": _size(memory),
+        "threads": threads,
+        "precision": precision,
+        "results": profile,
+        "link": _link(link),
+        "solver": solver,
+    }
     wanted = _wanted(system, **given)
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     if measure:
@@ -254,10 +256,14 @@ def train(
     records = run_study(study_of(wanted, found, _name(wanted), repeats), system, results)
     if as_json:
         ended = [
-            {"cell": record.cell_id, "status": record.status.value, "message": record.message,
-             "metrics": {m.name: m.value for m in record.metrics if not m.label}}
+            {
+                "cell": record.cell_id,
+                "status": record.status.value,
+                "message": record.message,
+                "metrics": {m.name: m.value for m in record.metrics if not m.label},
+            }
             for record in records
-        ]  # fmt: skip
+        ]
         print(json.dumps({"plan": found.json(), "records": ended}, indent=1))
     else:
         for record in records:

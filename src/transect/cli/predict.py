@@ -10,22 +10,15 @@ import typer
 from transect.cli.elsewhere import run_module
 from transect.domain.errors import BadInput
 
-__all__ = ["predict"]
-
 
 def predict(
     model: Annotated[Path, typer.Argument(help="folder of a classify cell, or its predict.onnx")],
     tickets: Annotated[Path, typer.Argument(help="file or folder of tickets")],
-    kind: Annotated[
-        str | None, typer.Option("--format", help="of the tickets, where the name does not tell")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE of the format, as in a study; repeatable")
-    ] = None,
+    kind: Annotated[str | None, typer.Option("--format", help="of the tickets, where the name does not tell")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the format, as in a study; repeatable")] = None,
     top: Annotated[int, typer.Option(help="how many of the likeliest classes are told")] = 3,
     unsure: Annotated[
-        float | None,
-        typer.Option(help="below this probability no class is told [default: the model's own]"),
+        float | None, typer.Option(help="below this probability no class is told [default: the model's own]")
     ] = None,
     output: Annotated[str, typer.Option(help="jsonl or csv")] = "jsonl",
 ) -> None:

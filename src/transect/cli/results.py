@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from transect.analysis.load import CellState
     from transect.report.writing import Written
 
-__all__ = ["clean", "report", "retry", "status"]
-
 ResultFolder = Annotated[Path, typer.Argument(help="folder of one study, e.g. results/quick")]
 DryRun = Annotated[bool, typer.Option(help="only say what would be deleted")]
 
@@ -60,10 +58,16 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
     numbers = Counter(str(cell.state) for cell in states)
     counts = {name: numbers.pop(name, 0) for name in ("ok", "failed", "skipped")}
     bad = [
-        {"stage": cell.stage, "cell": cell.cell, "status": str(cell.state), "cause": cell.cause,
-         "message": cell.message}
-        for cell in states if cell.state not in ("ok", "waiting", "running", "earlier")
-    ]  # fmt: skip
+        {
+            "stage": cell.stage,
+            "cell": cell.cell,
+            "status": str(cell.state),
+            "cause": cell.cause,
+            "message": cell.message,
+        }
+        for cell in states
+        if cell.state not in ("ok", "waiting", "running", "earlier")
+    ]
     if as_json:
         print(json.dumps({"counts": counts, "others": dict(numbers), "cells": bad}, indent=1))
         return
@@ -127,8 +131,7 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
     if planned is None:
         wrong = "cannot be read" if (folder / "plan.json").exists() else "is not there"
         raise BadInput(
-            f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run "
-            "writes it"
+            f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run writes it"
         )
     paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
     gone = 0
@@ -149,19 +152,12 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
 def report(
     study: Annotated[str, typer.Argument(help="a study's name or file")] = "quick",
     results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
-    logs: Annotated[
-        Path | None, typer.Option(help="no study: logs of benchmarks below here")
-    ] = None,
-    output: Annotated[Path, typer.Option(help="with --logs: the file to write")] = Path(
-        "logs-report/report.html"
-    ),
+    logs: Annotated[Path | None, typer.Option(help="no study: logs of benchmarks below here")] = None,
+    output: Annotated[Path, typer.Option(help="with --logs: the file to write")] = Path("logs-report/report.html"),
     limits: Annotated[str | None, typer.Option(help="with --logs: as `transect ingest`")] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option(
-            "--format",
-            help="html (usual), markdown, latex-tables, json, figures, …; may be repeated",
-        ),
+        typer.Option("--format", help="html (usual), markdown, latex-tables, json, figures, …; may be repeated"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -191,11 +187,7 @@ def report(
     check_origin(paths, file)
     summary, written, older = write_report(file, results, formats or ["html"])
     if as_json:
-        print(
-            json.dumps(
-                {**summary, "written": [_told(one) for one in written], "older": older}, indent=1
-            )
-        )
+        print(json.dumps({**summary, "written": [_told(one) for one in written], "older": older}, indent=1))
         return
     for one in written:
         print_lines(str(one.path) + (f" ({one.files} files)" if one.files != 1 else ""))
@@ -211,8 +203,7 @@ def _gathered(left_out: Sequence[str]) -> list[str]:
         what, _, why = sentence.partition(": ")
         alike.setdefault(why, []).append(what)
     return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
-        for why, names in alike.items()
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}" for why, names in alike.items()
     ]
 
 

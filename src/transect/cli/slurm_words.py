@@ -11,9 +11,6 @@ from itertools import product
 
 from transect.domain.errors import BadInput
 
-__all__ = ["absent", "fitting", "gpus", "minutes", "usable"]
-
-# Slurm prints it for what a node or a partition does not have.
 _NULL = "(null)"
 # In sinfo's long and short form. What is powered down is started for a job.
 _STATES = re.compile(
@@ -65,9 +62,7 @@ class _Constraint:
             raise self._error()
 
     def _error(self) -> BadInput:
-        return BadInput(
-            f"{self._text!r} is no constraint of Slurm's, such as a&b, (a|b)&c, [a|b] or a*2&b*1"
-        )
+        return BadInput(f"{self._text!r} is no constraint of Slurm's, such as a&b, (a|b)&c, [a|b] or a*2&b*1")
 
     def read(self) -> list[frozenset[int]]:
         value = self._several("")

@@ -15,8 +15,6 @@ import typer
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.domain.errors import FAULTS, BadInput, Complaints, MissingDependency
 
-__all__ = ["check", "run", "why"]
-
 StudyName = Annotated[str, typer.Argument(help="a study's name or file")]
 SystemName = Annotated[str, typer.Option(help="a system's name or file")]
 Results = Annotated[Path, typer.Option(help="folder of all results")]
@@ -80,10 +78,9 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     # On a cluster: what no node can hold is refused here too.
     blocks = make_blocks(plan)
     rows = [
-        {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver",
-         "skip": _reason_to_skip(p.cell)}
+        {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver", "skip": _reason_to_skip(p.cell)}
         for p in plan
-    ]  # fmt: skip
+    ]
     if as_json:
         print(json.dumps({"study": plan.study.name, "cells": rows}, indent=1))
         return
@@ -94,9 +91,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     skipped = sum(row["skip"] is not None for row in rows)
     print_lines(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
     if plan.left_out:
-        print_lines(
-            f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out"
-        )
+        print_lines(f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out")
     if plan.system.scheduler != "none":
         jobs = [block for block in blocks if not block.shape.local]
         minutes = sum(block.minutes * block.shape.nodes for block in jobs)
@@ -105,9 +100,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
 
 def why(
     study: StudyName,
-    cells: Annotated[
-        list[str] | None, typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")
-    ] = None,
+    cells: Annotated[list[str] | None, typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")] = None,
     system: SystemName = "laptop",
     results: Results = Path("results"),
     as_json: Json = False,
@@ -127,10 +120,10 @@ def why(
     asked = _chosen(plan, cells) if cells else list(plan)
     rows = [(p, stale.of(p)) for p in asked]
     told = [
-        {"stage": p.cell.stage, "cell": p.id,
-         "reasons": [{"kind": r.kind, "text": r.text} for r in reasons]}
-        for p, reasons in rows if reasons
-    ]  # fmt: skip
+        {"stage": p.cell.stage, "cell": p.id, "reasons": [{"kind": r.kind, "text": r.text} for r in reasons]}
+        for p, reasons in rows
+        if reasons
+    ]
     if as_json:
         print(json.dumps({"study": plan.study.name, "asked": len(rows), "cells": told}, indent=1))
         return
@@ -148,9 +141,7 @@ def why(
 
 def run(
     study: StudyName,
-    cells: Annotated[
-        list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")
-    ],
+    cells: Annotated[list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")],
     system: SystemName = "laptop",
     results: Results = Path("results"),
     again: Annotated[bool, typer.Option(help="run them although their records hold")] = False,

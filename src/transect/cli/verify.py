@@ -12,9 +12,6 @@ import typer
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.domain.errors import BadInput
 
-__all__ = ["crate", "verify"]
-
-
 if TYPE_CHECKING:
     from transect.domain.paths import StudyPaths
     from transect.engine.crate import CrateVerdict
@@ -23,11 +20,7 @@ Study = Annotated[str, typer.Argument(help="a study's name or file, or its folde
 Results = Annotated[Path, typer.Option(help="folder of all results")]
 
 
-def verify(
-    study: Study,
-    results: Results = Path("results"),
-    as_json: Json = False,
-) -> None:
+def verify(study: Study, results: Results = Path("results"), as_json: Json = False) -> None:
     """Check all records of a study; exit code 1 when one does not hold, each of these named.
 
     A record's own checksum, those of all files beside it, and whether what it was made from is still
@@ -73,11 +66,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def crate(
-    study: Study,
-    results: Results = Path("results"),
-    as_json: Json = False,
-) -> None:
+def crate(study: Study, results: Results = Path("results"), as_json: Json = False) -> None:
     """Describe a study's results for others: an RO-Crate with the checksum of every file.
 
     `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From

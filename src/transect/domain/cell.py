@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
 from transect.domain.files import canonical_json, digest
-
-__all__ = [
-    "CELL_PATTERN", "GPU_PROVIDERS", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "class_of",
-    "counted",
-]  # fmt: skip
 
 CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
 
@@ -24,6 +21,7 @@ CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
 GPU_PROVIDERS = ("cuda", "tensorrt")
 
 _STAGES = "transect.stages"
+_AXES = "transect.domain.axes"
 
 # With `~` and the hash it names a folder: 255 bytes.
 _LONGEST = 246
@@ -62,11 +60,22 @@ def counted(noun: str) -> Callable[[int], str]:
 
 # What cells of any stage once carried: records from then hold these beside their own axes.
 _ONCE: dict[str, Any] = {
-    "workload": None, "framework": None, "strategy": None, "exporter": None, "runtime": None,
-    "provider": None, "benchmark": None, "source": None, "batch": None, "network": None,
-    "reduce": "mean", "learning_rate_rule": "none", "input": "stored", "shards": 1,
+    "workload": None,
+    "framework": None,
+    "strategy": None,
+    "exporter": None,
+    "runtime": None,
+    "provider": None,
+    "benchmark": None,
+    "source": None,
+    "batch": None,
+    "network": None,
+    "reduce": "mean",
+    "learning_rate_rule": "none",
+    "input": "stored",
+    "shards": 1,
     "options": [],
-}  # fmt: skip
+}
 
 
 class Cell(BaseModel):
@@ -86,16 +95,12 @@ class Cell(BaseModel):
     device: Annotated[str, Axis(place=140, word=None)] = "cpu"
     nodes: Annotated[int, Axis(place=100, label=counted("node"))] = Field(default=1, ge=1)
     ranks_per_node: Annotated[int, Axis(place=101, word=None)] = Field(default=1, ge=1)
-    threads: Annotated[int, Axis(place=110, word=lambda n: f"t{n}", label=counted("thread"))] = (
-        Field(default=1, ge=1)
-    )
+    threads: Annotated[int, Axis(place=110, word=lambda n: f"t{n}", label=counted("thread"))] = Field(default=1, ge=1)
     precision: Annotated[str, Axis(place=130, kind=True)] = "fp32"
     network: Annotated[str | None, Axis(place=190)] = None
     # Who runs it in an image made of its environment; None: nobody, or as the system says.
     # Groups in and out of one run in different races: what it costs is a question of its own.
-    container: Annotated[
-        str | None, Axis(place=195, label=lambda v: f"in {v}" if v else "", kind=True)
-    ] = None
+    container: Annotated[str | None, Axis(place=195, label=lambda v: f"in {v}" if v else "", kind=True)] = None
     repeat: Annotated[int, Axis(place=200, word=lambda n: f"r{n}")] = Field(default=0, ge=0)
 
     @classmethod
@@ -153,9 +158,7 @@ class Cell(BaseModel):
                 # One word for both numbers.
                 if self.ranks > 1 or "nodes" in self.always:
                     words.append(f"n{value}x{self.ranks_per_node}")
-            elif axis.word is not None and (
-                name in self.always or value != type(self).model_fields[name].default
-            ):
+            elif axis.word is not None and (name in self.always or value != type(self).model_fields[name].default):
                 words.append(axis.word(value))
         return [word for word in words if word]
 
@@ -188,10 +191,7 @@ def axes_of(kind: type[Cell]) -> dict[str, Axis]:
     A field without an `Axis` has no word and no label.
     """
     annotated = {
-        name: axis
-        for name, field in kind.model_fields.items()
-        for axis in field.metadata
-        if isinstance(axis, Axis)
+        name: axis for name, field in kind.model_fields.items() for axis in field.metadata if isinstance(axis, Axis)
     }
     return dict(sorted(annotated.items(), key=lambda item: item[1].place))
 
@@ -207,11 +207,33 @@ def _required(kind: type[Cell]) -> frozenset[str]:
 
 
 def class_of(stage: str) -> type[Cell]:
-    """Return the class of a stage's cells, from `transect.stages.STAGE.cell`."""
+    """Return the class of a stage's cells: of `transect.domain.axes`, or a plug-in's `STAGE/cell.py`."""
+    known = _known()
+    if stage in known:
+        return known[stage]
     if not stage.isidentifier():
         return OpenCell
     folders = tuple(importlib.import_module(_STAGES).__path__)
     return _class_among(stage, folders)
+
+
+@cache
+def _known() -> dict[str, type[Cell]]:
+    package = importlib.import_module(_AXES)
+    modules = [importlib.import_module(f"{_AXES}.{one.name}") for one in pkgutil.iter_modules(package.__path__)]
+    return {kind.model_fields["stage"].default: kind for module in modules for kind in cells_in(module)}
+
+
+def cells_in(module: ModuleType) -> list[type[Cell]]:
+    """Return the classes of cells that a module defines and that name their stage."""
+    return [
+        thing
+        for thing in vars(module).values()
+        if isinstance(thing, type)
+        and issubclass(thing, Cell)
+        and thing.__module__ == module.__name__
+        and not thing.model_fields["stage"].is_required()
+    ]
 
 
 @cache
@@ -224,14 +246,10 @@ def _class_among(stage: str, folders: tuple[str, ...]) -> type[Cell]:
         if error.name is None or not module.startswith(error.name):
             raise
         return OpenCell
-    for thing in vars(loaded).values():
-        if isinstance(thing, type) and issubclass(thing, Cell) and thing.__module__ == module:
-            return thing
-    return OpenCell
+    return next(iter(cells_in(loaded)), OpenCell)
 
 
 # A cell of any stage, where one is read: its class is that of its stage.
 AnyCell = Annotated[
-    SerializeAsAny[Cell],
-    BeforeValidator(lambda given: Cell.of(**given) if isinstance(given, dict) else given),
+    SerializeAsAny[Cell], BeforeValidator(lambda given: Cell.of(**given) if isinstance(given, dict) else given)
 ]

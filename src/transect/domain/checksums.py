@@ -10,9 +10,6 @@ from pathlib import Path
 
 from transect.domain.files import sha256_file, write_atomic
 
-__all__ = ["Checksums"]
-
-# A file that changed this shortly ago may change again within one tick of its clock, unseen.
 _YOUNG_NS = 2 * 10**9
 
 

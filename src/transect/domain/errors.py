@@ -10,20 +10,6 @@ from contextlib import contextmanager
 from transect.domain.files import FULL
 from transect.domain.terminal import complain, printable, say
 
-__all__ = [
-    "FAULTS",
-    "BadInput",
-    "Complaints",
-    "Interruption",
-    "MissingDependency",
-    "TransectError",
-    "Unsupported",
-    "error_facts",
-    "interruption_behind",
-    "say_fault",
-    "unknown_name",
-]
-
 
 class TransectError(Exception):
     """Base of all errors that transect raises on purpose: one argument for each line.

@@ -12,17 +12,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = [
-    "FULL",
-    "canonical_json",
-    "digest",
-    "free_bytes",
-    "sha256_file",
-    "while_unchanged",
-    "write_atomic",
-    "write_if_changed",
-]
-
 T = TypeVar("T")
 
 # One encoder: to make it takes a tenth of what a record takes to encode.

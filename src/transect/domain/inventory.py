@@ -12,8 +12,6 @@ from urllib.parse import quote, unquote_to_bytes
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 
-__all__ = ["FileFacts", "Inventory", "name_of", "take_inventory", "uri_of"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileFacts:
@@ -67,9 +65,7 @@ def take_inventory(folder: Path, left_out: Callable[[str], bool] = lambda name: 
             checksum = sha256_file(Path(entry.path))
             after = Path(entry.path).lstat()
         except FileNotFoundError:
-            raise BadInput(
-                f"{folder}/{name}: went while it was read: is the study running?"
-            ) from None
+            raise BadInput(f"{folder}/{name}: went while it was read: is the study running?") from None
         except OSError as error:
             found.others[name] = f"cannot be read: {error.strerror}"
             continue
@@ -79,9 +75,7 @@ def take_inventory(folder: Path, left_out: Callable[[str], bool] = lambda name: 
     return found
 
 
-def _walk(
-    folder: Path, prefix: str, left_out: Callable[[str], bool]
-) -> Iterator[tuple[str, os.DirEntry[str], str]]:
+def _walk(folder: Path, prefix: str, left_out: Callable[[str], bool]) -> Iterator[tuple[str, os.DirEntry[str], str]]:
     """Yield every entry that is no folder, with what keeps it from being read."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda one: one.name):

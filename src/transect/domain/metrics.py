@@ -11,8 +11,6 @@ from enum import StrEnum
 
 from transect.domain.errors import BadInput, unknown_name
 
-__all__ = ["METRICS", "Direction", "Mean", "Metric", "metric", "register_metric"]
-
 
 class Direction(StrEnum):
     """Which way is better."""
@@ -44,9 +42,7 @@ class Metric:
 METRICS: dict[str, Metric] = {}
 
 
-def register_metric(
-    name: str, unit: str, direction: Direction, mean: Mean, description: str
-) -> Metric:
+def register_metric(name: str, unit: str, direction: Direction, mean: Mean, description: str) -> Metric:
     """Add a metric. Raises BadInput when the name is taken with another meaning."""
     new = Metric(name=name, unit=unit, direction=direction, mean=mean, description=description)
     if METRICS.setdefault(name, new) != new:
@@ -68,13 +64,7 @@ _TIME, _RATE, _NONE = Mean.ARITHMETIC, Mean.HARMONIC, Mean.NONE
 for _row in (
     # training
     ("samples_per_second", "1/s", _HIGHER, _RATE, "global batch over the median step time"),
-    (
-        "tokens_per_second",
-        "1/s",
-        _HIGHER,
-        _RATE,
-        "tokens that one device trains on per second",
-    ),
+    ("tokens_per_second", "1/s", _HIGHER, _RATE, "tokens that one device trains on per second"),
     ("step_time", "s", _LOWER, _TIME, "median over steps of the slowest rank's step time"),
     ("compute_time", "s", _LOWER, _TIME, "median forward, backward and update time of a step"),
     (
@@ -93,20 +83,8 @@ for _row in (
     ),
     ("input_time", "s", _LOWER, _TIME, "median time of a step spent on getting its batch"),
     ("communication_share", "1", _LOWER, _TIME, "communication time over step time"),
-    (
-        "forward_time",
-        "s",
-        _LOWER,
-        _TIME,
-        "median time of a micro-batch's forward pass through all layers",
-    ),
-    (
-        "backward_time",
-        "s",
-        _LOWER,
-        _TIME,
-        "median time of a micro-batch's backward pass through all layers",
-    ),
+    ("forward_time", "s", _LOWER, _TIME, "median time of a micro-batch's forward pass through all layers"),
+    ("backward_time", "s", _LOWER, _TIME, "median time of a micro-batch's backward pass through all layers"),
     ("first_step_time", "s", _LOWER, _TIME, "first step, slowest rank"),
     ("startup_time", "s", _LOWER, _TIME, "process start to the first step, slowest rank"),
     ("train_time", "s", _LOWER, _TIME, "first step to the last, evaluations included"),
@@ -124,20 +102,8 @@ for _row in (
     ("accuracy_ci_high", "1", _HIGHER, _TIME, "Wilson 95 % interval of the accuracy, upper end"),
     ("parameters", "1", _NEUTRAL, _NONE, "trainable numbers in the model"),
     ("gradient_bytes", "B", _NEUTRAL, _NONE, "size of the whole model's flat gradient"),
-    (
-        "weights_deviation",
-        "1",
-        _LOWER,
-        _TIME,
-        "relative distance of the weights to the reference's",
-    ),
-    (
-        "weights_equality_ratio",
-        "1",
-        _LOWER,
-        _TIME,
-        "distance of the weights to the reference's over its tolerance",
-    ),
+    ("weights_deviation", "1", _LOWER, _TIME, "relative distance of the weights to the reference's"),
+    ("weights_equality_ratio", "1", _LOWER, _TIME, "distance of the weights to the reference's over its tolerance"),
     ("cpu_utilisation", "1", _NEUTRAL, _TIME, "CPU time over wall time of a rank's training loop"),
     ("gpu_utilisation", "1", _NEUTRAL, _TIME, "share of the time in which a rank's GPU was busy"),
     ("gpu_memory", "B", _LOWER, _TIME, "largest memory in use on a rank's GPU"),
@@ -165,27 +131,9 @@ for _row in (
         _TIME,
         "most resident memory that a rank's forward and backward passes held beyond what it began them with",
     ),
-    (
-        "offloaded_bytes",
-        "B",
-        _NEUTRAL,
-        _TIME,
-        "activations of a rank's step that go to host or file",
-    ),
-    (
-        "offload_wait_time",
-        "s",
-        _LOWER,
-        _TIME,
-        "time of a step that a rank's computing waits for them",
-    ),
-    (
-        "equality_ratio",
-        "1",
-        _LOWER,
-        _TIME,
-        "largest loss deviation from the reference over its tolerance",
-    ),
+    ("offloaded_bytes", "B", _NEUTRAL, _TIME, "activations of a rank's step that go to host or file"),
+    ("offload_wait_time", "s", _LOWER, _TIME, "time of a step that a rank's computing waits for them"),
+    ("equality_ratio", "1", _LOWER, _TIME, "largest loss deviation from the reference over its tolerance"),
     ("loss_deviation", "1", _LOWER, _TIME, "largest absolute loss deviation from the reference"),
     (
         "sharp_steps",
@@ -209,13 +157,7 @@ for _row in (
         _TIME,
         "median over applied gradients of the updates between the fetch of their weights and their application",
     ),
-    (
-        "staleness_p95",
-        "1",
-        _LOWER,
-        _TIME,
-        "95th percentile of these updates, of 100 gradients or more",
-    ),
+    ("staleness_p95", "1", _LOWER, _TIME, "95th percentile of these updates, of 100 gradients or more"),
     # retraining
     ("checkpoint_time", "s", _LOWER, _TIME, "median time of writing the state to a file"),
     (
@@ -231,20 +173,8 @@ for _row in (
     ("ir_version", "1", _NEUTRAL, _NONE, "ONNX intermediate representation version"),
     ("operators", "1", _LOWER, _TIME, "nodes in the ONNX graph"),
     ("export_time", "s", _LOWER, _TIME, "time of the export call"),
-    (
-        "max_abs_difference",
-        "1",
-        _LOWER,
-        _TIME,
-        "largest absolute output difference to the framework",
-    ),
-    (
-        "max_rel_difference",
-        "1",
-        _LOWER,
-        _TIME,
-        "largest relative output difference to the framework",
-    ),
+    ("max_abs_difference", "1", _LOWER, _TIME, "largest absolute output difference to the framework"),
+    ("max_rel_difference", "1", _LOWER, _TIME, "largest relative output difference to the framework"),
     ("top1_agreement", "1", _HIGHER, _TIME, "share of the test set with the same predicted class"),
     # conversion
     (
@@ -264,13 +194,7 @@ for _row in (
     ("end_to_end_time", "s", _LOWER, _TIME, "median time of bind, Run and copy together"),
     ("first_result_time", "s", _LOWER, _TIME, "start of the process to its first result"),
     ("program_bytes", "B", _LOWER, _TIME, "size of the program and the libraries that it loads"),
-    (
-        "nonfinite_outputs",
-        "1",
-        _LOWER,
-        _TIME,
-        "NaN and infinite outputs where the framework has none, or has another",
-    ),
+    ("nonfinite_outputs", "1", _LOWER, _TIME, "NaN and infinite outputs where the framework has none, or has another"),
     ("load_latency", "s", _LOWER, _TIME, "median time from a request's arrival to its result"),
     ("load_latency_p95", "s", _LOWER, _TIME, "95th percentile from arrival to result"),
     ("load_latency_p99", "s", _LOWER, _TIME, "99th percentile from arrival to result"),
@@ -280,13 +204,7 @@ for _row in (
     ("conformance_pass_rate", "1", _HIGHER, _TIME, "share of ONNX's operator tests that pass"),
     ("conformance_tests", "1", _NEUTRAL, _NONE, "operator tests by what came of them"),
     # classifiers of tickets
-    (
-        "accuracy_at_3",
-        "1",
-        _HIGHER,
-        _TIME,
-        "share of the test set whose class is among the 3 likeliest",
-    ),
+    ("accuracy_at_3", "1", _HIGHER, _TIME, "share of the test set whose class is among the 3 likeliest"),
     (
         "macro_f1",
         "1",
@@ -294,13 +212,7 @@ for _row in (
         _TIME,
         "mean over classes of the harmonic mean of precision and recall, on the test set",
     ),
-    (
-        "log_loss",
-        "1",
-        _LOWER,
-        _TIME,
-        "mean of -ln of the true class's probability, on the test set",
-    ),
+    ("log_loss", "1", _LOWER, _TIME, "mean of -ln of the true class's probability, on the test set"),
     (
         "calibration_error",
         "1",
@@ -309,13 +221,7 @@ for _row in (
         "mean over the test set of |confidence - accuracy| of its tenth of confidences",
     ),
     ("valid_accuracy", "1", _HIGHER, _TIME, "share of the validation set classified right"),
-    (
-        "valid_log_loss",
-        "1",
-        _LOWER,
-        _TIME,
-        "mean of -ln of the true class's probability, on the validation set",
-    ),
+    ("valid_log_loss", "1", _LOWER, _TIME, "mean of -ln of the true class's probability, on the validation set"),
     # hardware bounds
     ("flops", "FLOP/s", _HIGHER, _RATE, "floating-point rate of a benchmark"),
     ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),
@@ -337,13 +243,7 @@ for _row in (
     ("metadata_rate", "1/s", _HIGHER, _RATE, "operations of a file system on names and attributes"),
     ("io500_score", "1", _HIGHER, _TIME, "square root of GiB/s times kIOPS, as IO500 defines it"),
     ("collective_time", "s", _LOWER, _TIME, "time of one collective operation"),
-    (
-        "collective_bandwidth",
-        "B/s",
-        _HIGHER,
-        _RATE,
-        "rate of a collective, as its benchmark counts",
-    ),
+    ("collective_bandwidth", "B/s", _HIGHER, _RATE, "rate of a collective, as its benchmark counts"),
     ("message_rate", "1/s", _HIGHER, _RATE, "messages per second between pairs of ranks"),
     ("overlap", "1", _HIGHER, _TIME, "share of communication that hides behind computing"),
     (
@@ -367,13 +267,7 @@ for _row in (
         _TIME,
         "step time as simulated before the training ran, from profiled layers and probed messages",
     ),
-    (
-        "predicted_samples_per_second",
-        "1/s",
-        _HIGHER,
-        _RATE,
-        "global batch over the predicted step time",
-    ),
+    ("predicted_samples_per_second", "1/s", _HIGHER, _RATE, "global batch over the predicted step time"),
     ("traversal_rate", "1/s", _HIGHER, _RATE, "edges of a graph traversed per second"),
     ("mixed_flops", "FLOP/s", _HIGHER, _RATE, "rate of a solver that may use lower precision"),
     ("sparse_flops", "FLOP/s", _HIGHER, _RATE, "rate of a conjugate gradient benchmark"),

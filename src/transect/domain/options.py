@@ -10,8 +10,6 @@ from typing import Annotated
 from transect.domain.cell import Axis
 from transect.domain.errors import BadInput, unknown_name
 
-__all__ = ["Knob", "Options", "OptionsAxis", "Value", "chosen_options", "option_words", "settings"]
-
 Value = int | float | str
 # Pairs of name and value, sorted by name.
 Options = tuple[tuple[str, Value], ...]
@@ -77,9 +75,7 @@ class Knob:
         return type(given) in kinds and (self.least is None or float(given) >= self.least)
 
 
-def chosen_options(
-    owner: str, knobs: Mapping[str, Knob], given: Mapping[str, Value | None], where: str
-) -> Options:
+def chosen_options(owner: str, knobs: Mapping[str, Knob], given: Mapping[str, Value | None], where: str) -> Options:
     """Return the given options as an axis holds them: checked, without those at their defaults.
 
     `owner` is e.g. `strategy ddp`. Raises BadInput naming `where`, the option and what was expected.

@@ -9,9 +9,6 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 
-__all__ = ["ROOT", "StudyPaths", "environments_folder"]
-
-# The checkout: src/transect/domain/paths.py is three folders below src.
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -138,6 +135,4 @@ def environments_folder() -> Path:
             return Path(given).expanduser().resolve()
         return Path(cache).expanduser() / "transect" / "envs"
     except RuntimeError as error:
-        raise BadInput(
-            f"folder of environments {given or cache}: {error}: set TRANSECT_ENVS to a folder"
-        ) from None
+        raise BadInput(f"folder of environments {given or cache}: {error}: set TRANSECT_ENVS to a folder") from None

@@ -10,16 +10,8 @@ from dataclasses import dataclass
 
 from transect.domain.errors import unknown_name
 
-__all__ = ["PRECISIONS", "Precision", "check_precisions", "find_precision"]
-
-# Bytes of a number, and unit roundoff u = 2^-p of a significand of p bits, rounded to nearest
 # (IEEE 754-2019, table 3.5; bfloat16: Intel, "BFLOAT16 hardware numerics definition", 2018).
-_FORMATS = {
-    "float64": (8, 2.0**-53),
-    "float32": (4, 2.0**-24),
-    "float16": (2, 2.0**-11),
-    "bfloat16": (2, 2.0**-8),
-}
+_FORMATS = {"float64": (8, 2.0**-53), "float32": (4, 2.0**-24), "float16": (2, 2.0**-11), "bfloat16": (2, 2.0**-8)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +51,7 @@ PRECISIONS = {
         # Weights and updates in float32, products in bfloat16: torch's and TensorFlow's autocast.
         Precision(name="amp-bf16", stored="float32", multiplied="bfloat16", added="float32", array="float32"),
     )
-}  # fmt: skip
+}
 
 
 def find_precision(name: str, where: str = "") -> Precision:

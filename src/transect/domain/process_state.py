@@ -19,9 +19,6 @@ from typing import Any
 
 from transect.domain.terminal import say
 
-__all__ = ["hear_children", "kept_state"]
-
-# Variables that transect itself sets as it goes on.
 _OWN = "TRANSECT_"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 _LIMITS = ("AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")
@@ -56,22 +53,14 @@ def _facets() -> dict[str, tuple[Any, Callable[[Any], object]]]:
     found: dict[str, tuple[Any, Callable[[Any], object]]] = {
         "the working folder": (_folder(), os.chdir),
         "the umask": (_umask(), os.umask),
-        "the cores that it may use": (
-            os.sched_getaffinity(0), partial(os.sched_setaffinity, 0)
-        ),
-    }  # fmt: skip
+        "the cores that it may use": (os.sched_getaffinity(0), partial(os.sched_setaffinity, 0)),
+    }
     for name in _LIMITS:
         number = getattr(resource, f"RLIMIT_{name}")
-        found[f"RLIMIT_{name}"] = (
-            resource.getrlimit(number),
-            partial(resource.setrlimit, number),
-        )
+        found[f"RLIMIT_{name}"] = (resource.getrlimit(number), partial(resource.setrlimit, number))
     if _in_main_thread():
         for one in _SIGNALS:
-            found[f"what {one.name} does"] = (
-                signal.getsignal(one),
-                partial(signal.signal, one),
-            )
+            found[f"what {one.name} does"] = (signal.getsignal(one), partial(signal.signal, one))
     return found
 
 

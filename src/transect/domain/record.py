@@ -15,22 +15,6 @@ from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, write_atomic
 from transect.domain.metrics import Direction, metric
 
-__all__ = [
-    "INLINE_SAMPLES",
-    "SCHEMA_VERSION",
-    "Cause",
-    "LogPoint",
-    "MetricValue",
-    "Record",
-    "Samples",
-    "Status",
-    "checksum_of",
-    "own_record",
-    "raw_record",
-    "read_record",
-    "write_record",
-]
-
 SCHEMA_VERSION = 1
 
 # Longer series go into a side file, so that a record stays readable.
@@ -88,24 +72,14 @@ class MetricValue(BaseModel):
     direction: Direction
     label: str | None = Field(default=None, description="which of several, in words")
     log: LogPoint | None = Field(
-        default=None, exclude_if=lambda point: point is None,
-        description="of a number that a log printed: which one",
-    )  # fmt: skip
+        default=None, exclude_if=lambda point: point is None, description="of a number that a log printed: which one"
+    )
 
     @classmethod
-    def of(
-        cls, name: str, value: float, label: str | None = None, log: LogPoint | None = None
-    ) -> MetricValue:
+    def of(cls, name: str, value: float, label: str | None = None, log: LogPoint | None = None) -> MetricValue:
         """Make a value of a registered metric. Raises BadInput for an unknown name."""
         known = metric(name)
-        return cls(
-            name=name,
-            value=float(value),
-            unit=known.unit,
-            direction=known.direction,
-            label=label,
-            log=log,
-        )
+        return cls(name=name, value=float(value), unit=known.unit, direction=known.direction, label=label, log=log)
 
 
 class Samples(BaseModel):
@@ -148,19 +122,14 @@ class Record(BaseModel):
     ended: str = Field(description="UTC, ISO 8601")
     metrics: list[MetricValue] = []
     samples: dict[str, Samples] = {}
-    details: dict[str, Any] = Field(
-        default={}, description="facts of the stage, see docs/record.md"
-    )
+    details: dict[str, Any] = Field(default={}, description="facts of the stage, see docs/record.md")
     parameters: dict[str, Any] = Field(default={}, description="the spec that the cell ran with")
     provenance: dict[str, Any] = {}
     limits: dict[str, Any] = Field(default={}, description="what one cell might use when it ran")
     files: dict[str, str] = Field(
-        default={},
-        description="SHA-256 of each file that its payload left, by its path beside the record",
+        default={}, description="SHA-256 of each file that its payload left, by its path beside the record"
     )
-    checksum: str = Field(
-        default="", description="SHA-256 of the rest of the record, see docs/record.md"
-    )
+    checksum: str = Field(default="", description="SHA-256 of the rest of the record, see docs/record.md")
 
     @model_validator(mode="after")
     def _cause_matches_status(self) -> Record:
@@ -245,6 +214,4 @@ def read_record(path: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "file"
-        raise BadInput(
-            f"{path}: not a record of schema {SCHEMA_VERSION}: {where}: {first['msg']}"
-        ) from None
+        raise BadInput(f"{path}: not a record of schema {SCHEMA_VERSION}: {where}: {first['msg']}") from None

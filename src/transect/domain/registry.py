@@ -15,10 +15,6 @@ from typing import Generic, TypeVar
 
 from transect.domain.errors import FAULTS, BadInput, unknown_name
 
-__all__ = [
-    "PLUGINS_VARIABLE", "Registry", "StageRegistry", "load_plugin_folders", "plugin_folders",
-]  # fmt: skip
-
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
 T = TypeVar("T")
@@ -46,13 +42,10 @@ class Registry(Generic[T]):
             # these show what they do not say, and escapes command a terminal.
             if not name.isprintable() or not name.strip():
                 raise BadInput(
-                    f"{source}: {self.kind} {name!a} cannot have this name: expected one line of "
-                    "printable characters"
+                    f"{source}: {self.kind} {name!a} cannot have this name: expected one line of printable characters"
                 )
             if name in self._entries and self._files[name] != source:
-                raise BadInput(
-                    f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}"
-                )
+                raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
             self._entries[name] = cls
             self._files[name] = source
             return cls
@@ -146,9 +139,7 @@ def _import_stage(module: str, path: Path) -> None:
     except BadInput:
         raise
     except FAULTS as error:
-        raise BadInput(
-            f"stage {path}: cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        raise BadInput(f"stage {path}: cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def plugin_folders() -> list[Path]:
@@ -167,9 +158,7 @@ def load_plugin_folders() -> list[ModuleType]:
             if path.name.startswith("_"):
                 continue
             # The path is part of the name: two folders may hold files of one name.
-            name = (
-                f"transect_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-            )
+            name = f"transect_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
             if name not in sys.modules:
                 spec = importlib.util.spec_from_file_location(name, path)
                 assert spec is not None and spec.loader is not None
@@ -181,8 +170,6 @@ def load_plugin_folders() -> list[ModuleType]:
                     raise
                 except FAULTS as error:
                     del sys.modules[name]
-                    raise BadInput(
-                        f"plug-in {path}: cannot be imported: {type(error).__name__}: {error}"
-                    ) from error
+                    raise BadInput(f"plug-in {path}: cannot be imported: {type(error).__name__}: {error}") from error
             modules.append(sys.modules[name])
     return modules

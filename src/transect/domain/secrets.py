@@ -10,14 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["login_in", "without_secrets"]
-
 _HIDDEN = "***"
 # What stands before the host of an address: https://user:password@host, https://token@host. A digest as in
 # docker://ubuntu@sha256:… is no host.
-_LOGIN = re.compile(
-    r"(?P<scheme>\b[a-z][\w+.-]{0,30})://(?P<login>[^\s/?#'\"<>]+)@(?!sha\d+:)", re.I
-)
+_LOGIN = re.compile(r"(?P<scheme>\b[a-z][\w+.-]{0,30})://(?P<login>[^\s/?#'\"<>]+)@(?!sha\d+:)", re.I)
 # Where a name alone is that of a user or a container; `git` is everybody's.
 _BY_NAME = re.compile(r"(?i)(?:.*\+)?(?:ssh|sftp|rsync|hdfs|abfss?|wasbs?)")
 # The first group is kept. `max_tokens` is a count.
@@ -27,9 +23,7 @@ _AFTER = re.compile(
     r"|\b(?:authorization:\s*(?:basic|bearer|token)|x-api-key:|x-auth-token:|private-token:)\s+)[^\s&'\"<>]+"
 )
 # Names of variables that hold a secret. `PWD` is the working folder, and KEY=VALUE is how messages say what is expected.
-_NAME = re.compile(
-    r"(?i)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|JWT|(?:^|_)TOKEN|_PWD|_PASS|API_?KEY|_KEY)(?:_|$)"
-)
+_NAME = re.compile(r"(?i)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|JWT|(?:^|_)TOKEN|_PWD|_PASS|API_?KEY|_KEY)(?:_|$)")
 _NO_SECRET = re.compile(r"(?i)_(?:FILE|PATH|DIR|SOCK)$|^OLDPWD$")
 # A variable as a shell writes it: the value is hidden however short it is.
 _SET = re.compile(r"\b([A-Z][A-Z0-9_]*)=[^\s'\"<>]+")

@@ -20,8 +20,6 @@ from pydantic import BaseModel, ValidationError
 from transect.domain.errors import BadInput
 from transect.domain.secrets import login_in
 
-__all__ = ["load_model", "load_yaml", "validate"]
-
 M = TypeVar("M", bound=BaseModel)
 
 # Values of one file, those too that aliases repeat: a short file can stand for billions.
@@ -62,9 +60,7 @@ for _name, _pattern, _first in _RESOLVERS:
 def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
     # What is merged comes first: a key of the mapping's own wins.
     loader.flatten_mapping(node)
-    return {
-        loader.construct_object(k): loader.construct_object(v, deep=True) for k, v in node.value
-    }
+    return {loader.construct_object(k): loader.construct_object(v, deep=True) for k, v in node.value}
 
 
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
@@ -120,11 +116,7 @@ def _count(name: str, node: yaml.Node, counts: dict[yaml.Node, int | None]) -> i
         if isinstance(node, yaml.MappingNode):
             # Before anything is merged: a mapping that is merged is checked as any other.
             _check_keys(name, node)
-        parts = (
-            [part for pair in node.value for part in pair]
-            if node.tag == f"{_CORE}map"
-            else node.value
-        )
+        parts = [part for pair in node.value for part in pair] if node.tag == f"{_CORE}map" else node.value
         total += sum(_count(name, part, counts) for part in parts)
     if total > _MOST_VALUES:
         raise BadInput(f"{where}: its aliases stand for more than {_MOST_VALUES:,} values")
@@ -145,18 +137,14 @@ def _read(text: str, path: Path) -> Any:
         return loader.construct_document(node)
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise BadInput(
-            f"{path}:{line}: not YAML: the character U+{error.character:04X} cannot stand in it"
-        ) from None
+        raise BadInput(f"{path}:{line}: not YAML: the character U+{error.character:04X} cannot stand in it") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         problem = getattr(error, "problem", None) or error
         raise BadInput(f"{where}: not YAML: {problem}") from None
     except RecursionError:
-        raise BadInput(
-            f"{path}: its brackets or indents are nested too deeply to be read"
-        ) from None
+        raise BadInput(f"{path}: its brackets or indents are nested too deeply to be read") from None
     except BadInput:
         raise
     except ValueError as error:
@@ -187,9 +175,7 @@ def _keys_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     schema = model.model_json_schema()
     place: dict[str, Any] = schema
     for part in location[:-1]:
-        place = (
-            place["items"] if isinstance(part, int) else place.get("properties", {}).get(part, {})
-        )
+        place = place["items"] if isinstance(part, int) else place.get("properties", {}).get(part, {})
         for choice in [place, *place.get("anyOf", [])]:
             if "$ref" in choice:
                 place = schema["$defs"][choice["$ref"].rsplit("/", 1)[1]]

@@ -9,10 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from transect.domain.errors import BadInput
 from transect.domain.until import Percent, Until
 
-__all__ = [
-    "Count", "Counts", "Limits", "Names", "Published", "Question", "Section", "Study", "check_together",
-]  # fmt: skip
-
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
 Counts = Annotated[list[Count], Field(min_length=1)]
@@ -47,15 +43,11 @@ class Limits(Section):
     """What one cell may use before it is ended; an edit runs again only what it concerns."""
 
     seconds: float = Field(default=300, gt=0, description="wall-clock time of one cell's payload")
-    memory_mb: int | None = Field(
-        default=None, ge=16, description="resident memory of all ranks on one node"
-    )
+    memory_mb: int | None = Field(default=None, ge=16, description="resident memory of all ranks on one node")
     repeats_if_disturbed: int = Field(
         default=1, ge=0, description="how often a cell is measured again when others disturbed it"
     )
-    repeat_seconds: float = Field(
-        default=60, ge=0, description="no repeat of a payload that took longer than this"
-    )
+    repeat_seconds: float = Field(default=60, ge=0, description="no repeat of a payload that took longer than this")
 
 
 class Question(Section):
@@ -109,13 +101,9 @@ class Study(Section):
         "with `answered_by`; see below",
     )
     seed: int = Field(
-        default=20261120,
-        ge=0,
-        description="of the split, initial weights, batch order and order of cells",
+        default=20261120, ge=0, description="of the split, initial weights, batch order and order of cells"
     )
-    plugins: list[str] = Field(
-        default=[], description="plug-in folders, relative to the study file"
-    )
+    plugins: list[str] = Field(default=[], description="plug-in folders, relative to the study file")
     limits: Limits = Field(default=Limits(), description="what one cell may use")
     equal_within: Percent | None = Field(
         default=None,
@@ -134,6 +122,4 @@ class Study(Section):
         description="more cells are refused before any is planned: a hundred thousand take a minute "
         "and gigabytes, and are mostly a slip of the pen",
     )
-    published: list[Published] = Field(
-        default=[], description="published figures to compare with, see below"
-    )
+    published: list[Published] = Field(default=[], description="published figures to compare with, see below")

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["EnvironmentChoice", "Network", "System"]
-
 Count = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
@@ -22,27 +20,19 @@ class Network(_Model):
     interface: str = Field(description="as `ip link` names it on every compute node, e.g. ib0")
     description: str = ""
     latency_s: float | None = Field(
-        default=None,
-        ge=0,
-        description="of a message between two nodes, for forecasts and plans; null: ask a probe",
+        default=None, ge=0, description="of a message between two nodes, for forecasts and plans; null: ask a probe"
     )
     bytes_per_s: float | None = Field(
-        default=None,
-        gt=0,
-        description="of a link in one direction, for forecasts and plans; null: ask a probe",
+        default=None, gt=0, description="of a link in one direction, for forecasts and plans; null: ask a probe"
     )
-    variables: dict[str, str] = Field(
-        default={}, description="set for ranks besides those that choose the interface"
-    )
+    variables: dict[str, str] = Field(default={}, description="set for ranks besides those that choose the interface")
 
 
 class EnvironmentChoice(_Model):
     """Where an environment comes from instead of a virtual environment made from its lock file."""
 
     modules: list[str] = Field(default=[], description="loaded, in this order, before python")
-    image: str | None = Field(
-        default=None, description="an image: absolute path of a file or folder, or a URI"
-    )
+    image: str | None = Field(default=None, description="an image: absolute path of a file or folder, or a URI")
     wrapper: Name | None = Field(
         default=None,
         description="who runs the image: a name from [plugins.md](plugins.md#container-wrapper); null: apptainer",
@@ -75,8 +65,7 @@ class System(_Model):
         default=None, description="asked for each node of a job; null: the cluster's default"
     )
     physical_cores: Count | None = Field(
-        default=None,
-        description="only where all nodes are one machine: how many cores they share",
+        default=None, description="only where all nodes are one machine: how many cores they share"
     )
 
     account: str | None = None
@@ -86,15 +75,11 @@ class System(_Model):
     qos: str | None = None
     constraint: str | None = None
     exclusive: bool = Field(default=False, description="ask for whole nodes")
-    block_minutes: Count = Field(
-        default=240, description="the most time that one job of several cells may ask for"
-    )
+    block_minutes: Count = Field(default=240, description="the most time that one job of several cells may ask for")
     cells_per_job: Count | None = Field(
         default=None, description="the most cells of one job; 1: every cell is a job of its own"
     )
-    overhead_minutes: Count = Field(
-        default=5, description="added to a job's cells: start-up, a slow file system"
-    )
+    overhead_minutes: Count = Field(default=5, description="added to a job's cells: start-up, a slow file system")
     step_energy: bool = Field(
         default=False,
         description="true: Slurm counts the energy of job steps (its `AcctGatherEnergyType` is not `none`), and "
@@ -102,9 +87,7 @@ class System(_Model):
     )
 
     interconnect: str = ""
-    networks: dict[Name, Network] = Field(
-        default={}, description="what `networks` of a study names"
-    )
+    networks: dict[Name, Network] = Field(default={}, description="what `networks` of a study names")
     network: str | None = Field(default=None, description="the one used when a study names none")
     scratch: str | None = Field(
         default=None, description="node-local folder, TMPDIR of payloads; $VARIABLES are the job's"

@@ -12,13 +12,8 @@ from typing import TextIO
 
 from transect.domain.secrets import without_secrets
 
-__all__ = ["complain", "overwrite", "printable", "say"]
-
-# Control characters; marks that turn the direction of text or end a line; half characters, which
 # stand for bytes of a name that are no text.
-_UNSAFE = re.compile(
-    "[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+_UNSAFE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def _escaped(match: re.Match[str]) -> str:

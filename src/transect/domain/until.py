@@ -8,19 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
 
-__all__ = ["FEWEST", "MARGIN", "Aims", "Contest", "Percent", "Until", "looks_of", "telling_looks"]
-
-# Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
 # Runs a side below which no verdict is firm: two tell no outlier from the rest.
 FEWEST = 3
@@ -32,9 +21,7 @@ def _share(value: object) -> object:
     """Return the share that `5 %` is; a bare number does not tell per cent from shares."""
     if value is None:
         return None
-    found = (
-        re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
-    )
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
     share = float(found[1]) / 100 if found else 0.0
     if not 0 < share < 1:
         raise ValueError("expected more than 0 and less than 100 per cent, written as '5 %'")
@@ -65,29 +52,22 @@ class Until(BaseModel):
         description="enough when all comparisons of a cell are decided: different, or the same within this margin, "
         "such as `5 %`",
     )
-    floor: int | None = Field(
-        default=None, ge=2, description="least repeats of each cell; null: its `repeats`"
-    )
+    floor: int | None = Field(default=None, ge=2, description="least repeats of each cell; null: its `repeats`")
     cap: int = Field(default=10, ge=3, le=_MOST, description="most repeats of each cell")
     minutes: float | None = Field(
-        default=None, gt=0,
+        default=None,
+        gt=0,
         description="time that all repeats beyond the floor may take together, with what only they need; what "
         "takes longer than is left of it is not begun; null: as long as it takes",
-    )  # fmt: skip
-    node_hours: float | None = Field(
-        default=None, gt=0, description="the same, times the nodes of each cell"
     )
+    node_hours: float | None = Field(default=None, gt=0, description="the same, times the nodes of each cell")
 
     @model_validator(mode="after")
     def _says_enough(self) -> Until:
         if self.interval is None and self.or_equal_within is None:
-            raise ValueError(
-                "says when nothing is enough: expected interval, or_equal_within or both"
-            )
+            raise ValueError("says when nothing is enough: expected interval, or_equal_within or both")
         if self.floor is not None and self.cap <= self.floor:
-            raise ValueError(
-                f"cap {self.cap} leaves nothing beyond floor {self.floor}: expected more"
-            )
+            raise ValueError(f"cap {self.cap} leaves nothing beyond floor {self.floor}: expected more")
         if self.minutes is not None and self.node_hours is not None:
             raise ValueError("has two budgets: expected minutes or node_hours")
         return self
@@ -142,12 +122,7 @@ class Contest:
     def stored(self) -> list[dict[str, list[str]]]:
         """Return it and those beside it as JSON holds them."""
         return [
-            {
-                "metrics": [*one.metrics],
-                "seeded": [*one.seeded],
-                "apart": [*one.apart],
-                "heats": [*one.heats],
-            }
+            {"metrics": [*one.metrics], "seeded": [*one.seeded], "apart": [*one.apart], "heats": [*one.heats]}
             for one in self.each()
         ]
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["end_abandoned", "is_abandoned"]
-
 _SESSION = "TRANSECT_SNAKEMAKE"
 _RUNNER = "transect.engine.run_block"
 # To end its payload, and then itself.

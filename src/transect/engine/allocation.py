@@ -25,9 +25,6 @@ from transect.launch.slurm import is_local, srun
 from transect.measure.guard import Guard
 from transect.measure.watcher import WATCHER_TOKEN
 
-__all__ = ["job_is_over", "lost_daemon", "open_guard", "prepare_allocation", "stays_here"]
-
-# Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
 # node that is gone ends the job before that.
 _JOIN_S = 300.0
 _ANSWER_S = 120.0
@@ -143,14 +140,20 @@ class _Watchers:
             command = over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
         else:
             command = [
-                *srun(), f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
-                "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet", "--export=ALL",
-            ]  # fmt: skip
+                *srun(),
+                f"--nodes={count}",
+                f"--ntasks={count}",
+                "--ntasks-per-node=1",
+                "--cpus-per-task=1",
+                "--overlap",
+                "--mem=0",
+                "--mpi=none",
+                "--quiet",
+                "--export=ALL",
+            ]
         command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
         # Apart from a terminal, of which ssh would ask a password.
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True
-        )
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True)
 
     def join(self) -> None:
         """Accept one watcher from each host, each proving that it is ours."""

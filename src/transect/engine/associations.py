@@ -7,8 +7,6 @@ from functools import cache
 from transect.engine.locks import user_name
 from transect.engine.scheduler import ask
 
-__all__ = ["associations"]
-
 
 @cache
 def associations() -> dict[str, list[str]] | None:

@@ -12,8 +12,6 @@ import psutil
 
 from transect.domain.files import write_atomic
 
-__all__ = ["CELL_VARIABLE", "Attempt", "clear_leftovers"]
-
 CELL_VARIABLE = "TRANSECT_CELL"
 
 

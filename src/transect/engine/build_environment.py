@@ -39,14 +39,7 @@ from transect.engine.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
 from transect.measure.footprint import footprint, interpreter
-from transect.planning.environments import (
-    environment_source,
-    lock_hash,
-    lock_hash_now,
-    needed_environments,
-)
-
-__all__ = ["build", "chosen", "made", "main", "sized"]
+from transect.planning.environments import environment_source, lock_hash, lock_hash_now, needed_environments
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
@@ -82,10 +75,17 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     commands = {
         "venv_s": [sys.executable, "-m", "venv", str(folder)],
         "requirements_s": [
-            str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-            "--quiet", "--requirement", str(source / "requirements.txt"),
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--quiet",
+            "--requirement",
+            str(source / "requirements.txt"),
         ],
-    }  # fmt: skip
+    }
     if (source / "build.sh").is_file():
         commands["script_s"] = ["bash", str(source / "build.sh"), str(folder)]
     # The driver's PYTHONPATH has no place in another environment's installation. By the mark the
@@ -139,9 +139,7 @@ def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
     return built
 
 
-def build(
-    name: str, log: Path, planned: str | None = None, machine: Path | None = None
-) -> dict[str, Any]:
+def build(name: str, log: Path, planned: str | None = None, machine: Path | None = None) -> dict[str, Any]:
     """Return the facts of the environment, building it first when the cache has none.
 
     `planned`: the lock hash that the cells stand for, by default that of the files as they are. When
@@ -203,11 +201,7 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
 
 
 def made(
-    name: str,
-    choice: EnvironmentChoice | None,
-    log: Path,
-    planned: str | None = None,
-    machine: Path | None = None,
+    name: str, choice: EnvironmentChoice | None, log: Path, planned: str | None = None, machine: Path | None = None
 ) -> dict[str, Any]:
     """Return the facts of what cells stand on: a choice of the system, an environment, or its image.
 

@@ -24,8 +24,6 @@ from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrappe
 from transect.planning.environments import lock_hash_now
 from transect.planning.images import definition_of, image_folder, image_lock
 
-__all__ = ["build_image", "image_changed", "image_of"]
-
 _TRY_S = 120
 
 
@@ -60,8 +58,14 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
         # `lock_hash_now` reads again what this process has hashed before.
         if lock_hash_now(name) not in environment.name:
             raise NotMade(f"envs/{name} was edited while its image was made: call it again")
-        facts |= {"name": name, "lock_hash": image_lock(name), "environment": str(environment),
-                  "files": files, "bytes": bytes_, "build_s": round(time.monotonic() - start, 1)}  # fmt: skip
+        facts |= {
+            "name": name,
+            "lock_hash": image_lock(name),
+            "environment": str(environment),
+            "files": files,
+            "bytes": bytes_,
+            "build_s": round(time.monotonic() - start, 1),
+        }
         write_atomic(partial / COMPLETE, json.dumps(facts, indent=1) + "\n")
         partial.rename(folder)
     except BaseException:
@@ -75,18 +79,9 @@ def _pack(folder: Path) -> None:
     if (folder / PACKED).is_file():
         return
     if shutil.which("mksquashfs") is None:
-        raise NotMade(
-            "mksquashfs is not on PATH (package squashfs-tools): its wrapper wants one file"
-        )
+        raise NotMade("mksquashfs is not on PATH (package squashfs-tools): its wrapper wants one file")
     partial = folder / f".{PACKED}.{os.getpid()}"
-    command = [
-        "mksquashfs",
-        str(folder / ROOT_NAME),
-        str(partial),
-        "-noappend",
-        "-quiet",
-        "-no-progress",
-    ]
+    command = ["mksquashfs", str(folder / ROOT_NAME), str(partial), "-noappend", "-quiet", "-no-progress"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         partial.unlink(missing_ok=True)
@@ -104,9 +99,13 @@ def _tried(wrapper: str, folder: Path, python: str) -> str:
     try:
         wrap, variables = wrapped(str(folder), wrapper=wrapper)
         done = subprocess.run(
-            [*wrap, python, "-c", "import ctypes, zlib"], env=os.environ | variables | {"PYTHONPATH": ""},
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_TRY_S,
-        )  # fmt: skip
+            [*wrap, python, "-c", "import ctypes, zlib"],
+            env=os.environ | variables | {"PYTHONPATH": ""},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_TRY_S,
+        )
     except subprocess.TimeoutExpired:
         return f"its Python did not start within {_TRY_S} s under {wrapper}"
     except (OSError, BadInput) as error:
@@ -129,9 +128,13 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
     form = WRAPPERS.get(wrapper).form
     folder = image_folder(environment)
     facts: dict[str, Any] = built | {
-        "name": name, "lock_hash": planned or image_lock(environment), "image": str(folder),
-        "wrapper": wrapper, "wrap": True, "bin": str(Path(built["python"]).parent),
-    }  # fmt: skip
+        "name": name,
+        "lock_hash": planned or image_lock(environment),
+        "image": str(folder),
+        "wrapper": wrapper,
+        "wrap": True,
+        "bin": str(Path(built["python"]).parent),
+    }
     if built["status"] != "ok":
         return facts
     if planned is not None and planned != image_lock(environment):
@@ -148,9 +151,7 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
         made = _whole(folder, form)
         if made is None:
             with one_builder(folder):
-                made = _whole(folder, "folder") or _make(
-                    environment, folder, Path(built["python"]).parents[1]
-                )
+                made = _whole(folder, "folder") or _make(environment, folder, Path(built["python"]).parents[1])
                 if form == "squashfs":
                     _pack(folder)
         message = _tried(wrapper, folder, built["python"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["told"]
-
 _TAIL_LINES = 15
 # What compilers, CMake, make and our own scripts call an error. What pip calls one (two words, or
 # many in capitals) only frames them.

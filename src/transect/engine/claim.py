@@ -17,14 +17,11 @@ from transect.engine.locks import SILENT_S, Held, is_here
 from transect.engine.slurm_run import jobs_named
 from transect.engine.stamps import stamp_entry
 
-__all__ = ["Claim", "cannot_write", "check_environments"]
-
 
 def cannot_write(results: Path, error: OSError) -> BadInput:
     """Make the error for a results folder that is somebody else's, or on a read-only disk."""
     return BadInput(
-        f"results folder {results} cannot be written: {error}: use another one with "
-        "--config results=FOLDER"
+        f"results folder {results} cannot be written: {error}: use another one with --config results=FOLDER"
     )
 
 

@@ -17,9 +17,6 @@ from transect.domain.record import raw_record
 from transect.engine.claim import Claim
 from transect.engine.plan_files import planned_cells, planned_study
 
-__all__ = ["CrateVerdict", "check_crate", "write_crate"]
-
-# What `exports.json` calls the files of a crate beside its metadata.
 _NAME = "ro-crate"
 # Larger files are no text that somebody keeps in git.
 _MOST_CONVERTED = 64 << 20
@@ -73,9 +70,8 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
         title = paths.study
     there = {f"{one['stage']}/{one['cell_id']}" for one in records}
     about = Described(
-        study=paths.study, title=title, records=records,
-        waiting=len((planned_cells(paths) or {}).keys() - there),
-    )  # fmt: skip
+        study=paths.study, title=title, records=records, waiting=len((planned_cells(paths) or {}).keys() - there)
+    )
     files = {README: readme(about).encode("utf-8", "replace"), **_workflow()}
     put(folder, _NAME, "", Contents(files=files), state="")
     inventory = take_inventory(folder, NOT_IN_CRATE.__contains__)
@@ -170,9 +166,7 @@ def check_crate(folder: Path) -> CrateVerdict | None:
     gone = {told[name]: name for name in verdict.missing if told.get(name)}
     verdict.added = sorted(
         [
-            f"{name} (the content of {gone[facts.sha256]})"
-            if facts.sha256 in gone and facts.size
-            else name
+            f"{name} (the content of {gone[facts.sha256]})" if facts.sha256 in gone and facts.size else name
             for name, facts in found.files.items()
             if name not in named
         ]

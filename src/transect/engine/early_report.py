@@ -9,18 +9,13 @@ import time
 
 from transect.domain.paths import StudyPaths
 
-__all__ = ["EarlyReport", "make_report_of"]
-
-# The first one comes early; then a report may take a twentieth of the time.
 _FIRST_S = 60.0
 _SHARE = 20
 
 
 def make_report_of(paths: StudyPaths) -> None:
     """Make the report in a process of its own; a failure is told and harms nothing."""
-    command = [
-        sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}",
-    ]  # fmt: skip
+    command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
     subprocess.run(command, check=False)
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.terminal import printable
 
-__all__ = ["check_folder", "read_options"]
-
 _CONFIG_KEYS = {"study", "system", "results", "strict"}
 
 
@@ -28,9 +26,7 @@ def read_options(config: dict[str, Any]) -> tuple[str, bool]:
                 f"like another value: write {key}=./NAME"
             )
         if printable(given) != given:
-            raise BadInput(
-                f"config: key '{key}': {given}: expected a name without control characters"
-            )
+            raise BadInput(f"config: key '{key}': {given}: expected a name without control characters")
     if set("{}<>") & set(config["results"]):
         raise BadInput(
             f"config: key 'results': {config['results']}: Snakemake takes braces for wildcards, and < > "

@@ -16,8 +16,6 @@ from transect.planning.plan import StudyPlan
 from transect.planning.sources import report_hash
 from transect.planning.stage import STAGES
 
-__all__ = ["BlockFacts", "FlowFacts", "facts_of_plan", "read_facts", "write_facts"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockFacts:
@@ -60,11 +58,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
     """Return what the rules need of a plan."""
     paths = plan.paths
     stamps = [str(paths.stamp(block.rule, block.name)) for block in blocks]
-    stamp_of = {
-        planned.key: stamp
-        for block, stamp in zip(blocks, stamps, strict=True)
-        for planned in block.cells
-    }
+    stamp_of = {planned.key: stamp for block, stamp in zip(blocks, stamps, strict=True) for planned in block.cells}
     facts = []
     locks: dict[str, str] = {}
     for order, block in enumerate(blocks):
@@ -97,12 +91,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
         folder=str(paths.folder),
         environments=locks,
         report_state=digest(
-            [
-                report_hash(plan.file.parent),
-                canonical_json(words),
-                canonical_json(plan.aims.stored()),
-                *cells,
-            ]
+            [report_hash(plan.file.parent), canonical_json(words), canonical_json(plan.aims.stored()), *cells]
         )[:16],
         blocks=tuple(facts),
     )

@@ -9,8 +9,6 @@ from transect.domain.terminal import say
 from transect.engine.early_report import EarlyReport
 from transect.engine.progress import Journal, tell
 
-__all__ = ["Follower"]
-
 _POLL_S = 1.0
 
 

@@ -18,23 +18,47 @@ from transect.domain.files import sha256_file
 from transect.launch.elf import read_elf, this_machine
 from transect.planning.images import ImageDefinition
 
-__all__ = ["NotMade", "make_root"]
-
-# What a process finds in any root file system; /dev, /proc and /sys are the wrapper's to fill.
-_FOLDERS = ("dev/shm", "etc", "home", "mnt", "opt", "proc", "root", "run", "sys", "tmp", "usr/bin", "usr/lib", "var/tmp")  # fmt: skip
+_FOLDERS = (
+    "dev/shm",
+    "etc",
+    "home",
+    "mnt",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sys",
+    "tmp",
+    "usr/bin",
+    "usr/lib",
+    "var/tmp",
+)
 _EXTRACTED = "var/lib/packages-extracted"
 _LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 # Charliecloud and others bind their own over these, and want something to bind over.
 _FILES = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
-    "group": "root:x:0:\nnogroup:x:65534:\n", "hosts": "127.0.0.1 localhost\n", "resolv.conf": "", "hostname": "",
+    "group": "root:x:0:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "resolv.conf": "",
+    "hostname": "",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-}  # fmt: skip
+}
 # Of the standard library: what no program of ours imports, and is large or asks for libraries that few bases have.
 _LEFT_OUT = (
-    "test", "idlelib", "turtledemo", "tkinter", "_tkinter.*", "nis.*", "_crypt.*", "_dbm.*", "_gdbm.*",
-    "site-packages", "dist-packages", "config-*",
-)  # fmt: skip
+    "test",
+    "idlelib",
+    "turtledemo",
+    "tkinter",
+    "_tkinter.*",
+    "nis.*",
+    "_crypt.*",
+    "_dbm.*",
+    "_gdbm.*",
+    "site-packages",
+    "dist-packages",
+    "config-*",
+)
 # Opened by libraries that are asked for by no name in a file.
 _OPENED = ("libnss_files.so.2", "libnss_dns.so.2", "libgcc_s.so.1")
 _ASK = (
@@ -49,9 +73,7 @@ class NotMade(ValueError):
     """An image cannot be made, and why."""
 
 
-def make_root(
-    root: Path, definition: ImageDefinition, beside: Path, environment: Path
-) -> dict[str, Any]:
+def make_root(root: Path, definition: ImageDefinition, beside: Path, environment: Path) -> dict[str, Any]:
     """Fill an empty folder with a base and an environment, each file at the path that it has here.
 
     `beside` is the folder of the definition. Returns facts: libraries that files of the environment ask
@@ -93,23 +115,25 @@ def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
     if shutil.which("mmdebstrap") is None:
         raise NotMade("base debian needs mmdebstrap, which is not on PATH")
     root.rmdir()
-    _run([
-        "mmdebstrap", "--quiet", "--variant=extract", "--format=directory",
-        # Constant: mmdebstrap fills in the root. Versions are noted, for a mirror goes on.
-        f'--extract-hook=ls "$1/var/cache/apt/archives" > "$1/{_EXTRACTED}"',
-        f"--include={','.join(['base-files', 'libc-bin', 'dash', 'coreutils', *definition.packages])}",
-        definition.suite, str(root),
-    ])  # fmt: skip
+    _run(
+        [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=extract",
+            "--format=directory",
+            # Constant: mmdebstrap fills in the root. Versions are noted, for a mirror goes on.
+            f'--extract-hook=ls "$1/var/cache/apt/archives" > "$1/{_EXTRACTED}"',
+            f"--include={','.join(['base-files', 'libc-bin', 'dash', 'coreutils', *definition.packages])}",
+            definition.suite,
+            str(root),
+        ]
+    )
     # A folder that mmdebstrap makes for itself is closed to others, as ranks of other users are.
     root.chmod(0o755)
     if not (root / "usr/bin/sh").exists() and (root / "usr/bin/dash").exists():
         (root / "usr/bin/sh").symlink_to("dash")
     names = (root / _EXTRACTED).read_text().split()
-    found = [
-        name.removesuffix(".deb").replace("%3a", ":").split("_")
-        for name in names
-        if name.endswith(".deb")
-    ]
+    found = [name.removesuffix(".deb").replace("%3a", ":").split("_") for name in names if name.endswith(".deb")]
     return {"suite": definition.suite, "packages": {one[0]: one[1] for one in sorted(found)}}
 
 
@@ -120,21 +144,14 @@ def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, 
         raise NotMade(f"the archive {archive} is not there")
     found = sha256_file(archive)
     if found != definition.sha256:
-        raise NotMade(
-            f"the archive {archive} has sha256 {found}, expected {definition.sha256}: it is another one"
-        )
+        raise NotMade(f"the archive {archive} has sha256 {found}, expected {definition.sha256}: it is another one")
     try:
         with tarfile.open(archive) as opened:
             # Devices need rights and are not wanted; links may lead anywhere in the root.
             members = [m for m in opened.getmembers() if not (m.isdev() or m.isfifo())]
             for member in members:
-                if ".." in (
-                    *Path(member.name).parts,
-                    *(Path(member.linkname).parts if member.islnk() else ()),
-                ):
-                    raise NotMade(
-                        f"the archive {archive} holds {member.name!r}, outside of its root"
-                    )
+                if ".." in (*Path(member.name).parts, *(Path(member.linkname).parts if member.islnk() else ())):
+                    raise NotMade(f"the archive {archive} holds {member.name!r}, outside of its root")
             opened.extractall(root, members=members, filter=_plain)  # noqa: S202
     except (tarfile.TarError, KeyError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise NotMade(f"the archive {archive} cannot be read: {error}") from None
@@ -146,18 +163,21 @@ def _plain(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
     name = member.name.lstrip("/")
     # A hard link names another member from the root, a symbolic one whatever there will be inside.
     target = member.linkname.lstrip("/") if member.islnk() else member.linkname
-    written = [
-        str(Path(name).parent) if member.issym() else name,
-        *([target] if member.islnk() else []),
-    ]
+    written = [str(Path(name).parent) if member.issym() else name, *([target] if member.islnk() else [])]
     for one in written:
         # A link among earlier members may lead to this machine's own files.
         if not Path(os.path.realpath(f"{path}/{one}")).is_relative_to(os.path.realpath(path)):
-            raise NotMade(
-                f"the archive holds {member.name!r}, which a link in it puts outside of its root"
-            )
-    return member.replace(name=name, linkname=target, uid=None, gid=None, uname=None, gname=None, deep=False,
-                          mode=(member.mode & 0o777) | 0o600)  # fmt: skip
+            raise NotMade(f"the archive holds {member.name!r}, which a link in it puts outside of its root")
+    return member.replace(
+        name=name,
+        linkname=target,
+        uid=None,
+        gid=None,
+        uname=None,
+        gname=None,
+        deep=False,
+        mode=(member.mode & 0o777) | 0o600,
+    )
 
 
 def _place(root: Path, path: Path) -> Path:
@@ -262,9 +282,7 @@ def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
             elif here is not None or name in loader:
                 absent.setdefault(short, f"/{path.relative_to(root)}")
     if absent:
-        asked = ", ".join(
-            f"{name} (asked for by {path})" for name, path in sorted(absent.items())[:8]
-        )
+        asked = ", ".join(f"{name} (asked for by {path})" for name, path in sorted(absent.items())[:8])
         raise NotMade(f"its base lacks {asked}: name packages that bring them")
     return {"libraries": len(present)}
 

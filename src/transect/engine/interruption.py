@@ -13,8 +13,6 @@ import psutil
 
 from transect.engine.submissions import SUBMISSIONS
 
-__all__ = ["watch_for_interruption"]
-
 _RUNNER = "transect.engine.run_block"
 
 
@@ -49,9 +47,7 @@ def _hung_up(terminals: list[int]) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _handler(
-    before: Callable[[int, FrameType | None], Any],
-) -> Callable[[int, FrameType | None], None]:
+def _handler(before: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], None]:
     def note(number: int, frame: FrameType | None) -> None:
         SUBMISSIONS.interrupted = True
         _end_runners()

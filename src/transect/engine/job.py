@@ -18,10 +18,6 @@ from transect.domain.registry import plugin_folders
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
 
-__all__ = [
-    "Job", "Result", "check_environment", "check_locks", "load_job", "read_result", "result_from",
-]  # fmt: skip
-
 
 @dataclass(kw_only=True)
 class Result:
@@ -110,11 +106,7 @@ class Job:
         if image is not None:
             gpus = self.cell.device == "cuda" or self.cell.get("provider") in GPU_PROVIDERS
             inside, told = wrapped(
-                image[0],
-                wrapper=image[1],
-                gpus=gpus,
-                binds=self._binds(variables),
-                workdir=str(self.folder),
+                image[0], wrapper=image[1], gpus=gpus, binds=self._binds(variables), workdir=str(self.folder)
             )
             argv, variables = [*argv, *inside], told | variables
         return argv, variables
@@ -134,10 +126,7 @@ class Job:
         named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
         named += [one for one in options.values() if isinstance(one, str)]
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
-        return [
-            *dict.fromkeys(str(path.absolute()) for path in outside),
-            *filter(None, [variables.get("TMPDIR")]),
-        ]
+        return [*dict.fromkeys(str(path.absolute()) for path in outside), *filter(None, [variables.get("TMPDIR")])]
 
     def module(self, name: str, *arguments: str | Path) -> list[str]:
         """Return the argv of a module of ours in the cell's environment."""
@@ -208,9 +197,7 @@ def check_locks(job: Job) -> None:
     planned = {job.spec["environment"]: job.spec["lock"]} if job.spec["environment"] else {}
     planned |= job.spec.get("other_environments", {})
     for name, lock in planned.items():
-        facts = (
-            job.environment if name == job.spec["environment"] else job.others[parts_of(name)[0]]
-        )
+        facts = job.environment if name == job.spec["environment"] else job.others[parts_of(name)[0]]
         if facts["lock_hash"] != lock:
             raise BadInput(
                 f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was "
@@ -234,10 +221,7 @@ def result_from(raw: dict[str, Any]) -> Result:
         status=Status(raw["status"]),
         cause=Cause(raw["cause"]) if raw.get("cause") else None,
         message=raw.get("message", ""),
-        metrics=[
-            MetricValue.of(one["name"], one["value"], one.get("label"))
-            for one in raw.get("metrics", [])
-        ],
+        metrics=[MetricValue.of(one["name"], one["value"], one.get("label")) for one in raw.get("metrics", [])],
         samples={
             name: Samples.model_validate({"count": len(series.get("values") or ()), **series})
             for name, series in raw.get("samples", {}).items()

@@ -7,8 +7,6 @@ from typing import Any
 
 from transect.domain.record import Cause
 
-__all__ = ["outgrown", "used_limits"]
-
 _MIB = 2**20
 
 

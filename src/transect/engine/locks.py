@@ -22,8 +22,6 @@ import psutil
 
 from transect.engine.scheduler import runs
 
-__all__ = ["SILENT_S", "Held", "is_here", "process_start", "still_lives", "user_name"]
-
 _BEAT_S = 15.0
 # A file system that hangs for a minute, or shows times a minute late, kills nobody.
 SILENT_S = 180.0
@@ -126,10 +124,14 @@ class Held:
 
     def _create(self) -> bool:
         facts = {
-            "user": user_name(), "pid": os.getpid(), "host": os.uname().nodename,
-            "kernel": _KERNEL, "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "created": process_start(), "token": self._token,
-        }  # fmt: skip
+            "user": user_name(),
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "kernel": _KERNEL,
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "created": process_start(),
+            "token": self._token,
+        }
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:

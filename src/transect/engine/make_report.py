@@ -23,14 +23,10 @@ if TYPE_CHECKING:
     from transect.report.made import Made
     from transect.report.writing import Written
 
-__all__ = ["PlannedCells", "cell_keys", "main", "make_report", "write_report"]
-
 PlannedCells = Callable[[StudyPaths], Iterable[str] | None]
 
 
-def make_report(
-    study_file: Path, results: Path, planned: PlannedCells = planned_cells
-) -> dict[str, object]:
+def make_report(study_file: Path, results: Path, planned: PlannedCells = planned_cells) -> dict[str, object]:
     """Write report.html, records.parquet and summary.json; return the summary.
 
     `planned` gives the cells that the study has, by `STAGE/ID`: the report shows those, and lists
@@ -87,9 +83,7 @@ def _again(paths: StudyPaths) -> list[str]:
     """
     file = study_file(paths)
     usual = ROOT / "config"
-    words = [
-        paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)
-    ]
+    words = [paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)]
     try:
         system = Path(read_facts(paths).system_file)
     except (BadInput, KeyError, TypeError):
@@ -111,9 +105,7 @@ def cell_keys(cells: Iterable[str]) -> dict[tuple[str, str], str]:
     fingerprints = cells if isinstance(cells, Mapping) else dict.fromkeys(cells, "")
     return {
         (stage, cell): fingerprint
-        for (stage, _, cell), fingerprint in (
-            (name.partition("/"), given) for name, given in fingerprints.items()
-        )
+        for (stage, _, cell), fingerprint in ((name.partition("/"), given) for name, given in fingerprints.items())
     }
 
 

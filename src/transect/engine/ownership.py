@@ -17,15 +17,10 @@ from transect.domain.paths import StudyPaths
 from transect.engine.plan_files import read_block
 from transect.engine.stamps import stamp_entry
 
-__all__ = ["failed_environments", "why_not_own"]
-
-# An id ends in the hash of its axes.
 _ID = re.compile(r".*~[0-9a-f]{8}", re.DOTALL)
 
 
-def why_not_own(
-    paths: StudyPaths, stage: str, cell_id: str, planned: Collection[str] | None
-) -> str | None:
+def why_not_own(paths: StudyPaths, stage: str, cell_id: str, planned: Collection[str] | None) -> str | None:
     """Return why the folder of a cell is not to be touched, or None where it is the study's.
 
     It is where the plan names the cell (`planned`, its cells as `STAGE/ID`), or the folder's own record or spec does.

@@ -12,14 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import (
-    FAULTS,
-    BadInput,
-    Interruption,
-    MissingDependency,
-    TransectError,
-    Unsupported,
-)
+from transect.domain.errors import FAULTS, BadInput, Interruption, MissingDependency, TransectError, Unsupported
 from transect.domain.files import FULL, free_bytes
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
@@ -36,9 +29,6 @@ from transect.measure.guard import Guard
 from transect.measure.speed_variables import speed_variables
 from transect.planning.expand import reason_to_skip
 
-__all__ = ["DiskFull", "execute", "refuse"]
-
-# How long a step may be refused for reasons that pass. The job's own limit usually ends it first.
 _STEP_WAIT_S = 1800
 # Less than this is a full file system: a record does not fit.
 _NO_ROOM = 1 << 20
@@ -138,9 +128,7 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
     return True
 
 
-def _run(
-    job: Job, stage: StageRunner, guard: Guard | None
-) -> tuple[Result, Outcome | None, dict[str, str]]:
+def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Outcome | None, dict[str, str]]:
     # Said anew when the ranks start; Open MPI hands on to other hosts what is there to be named.
     os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
     try:
@@ -191,9 +179,7 @@ def _run(
     return result, outcome, variables
 
 
-def execute(
-    job: Job, stage: StageRunner, guard: Guard | None = None
-) -> tuple[Result, Outcome | None, dict[str, str]]:
+def execute(job: Job, stage: StageRunner, guard: Guard | None = None) -> tuple[Result, Outcome | None, dict[str, str]]:
     """Run the payload; return its result, how it ended, and the variables that change speed.
 
     `guard` sees whether the daemon of a job step dies, which Slurm does not.

@@ -16,10 +16,6 @@ from transect.engine.stamps import stamp_entry
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
-__all__ = [
-    "check_origin", "planned_aims", "planned_cells", "planned_study", "read_block", "study_file", "write_plan",
-]  # fmt: skip
-
 
 def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
     """Return the fingerprint of every planned cell by `STAGE/ID`; None when there is no plan.
@@ -148,10 +144,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     # What became of blocks that are gone stands nowhere else; sources of old specs stay.
     for path in paths.specs.glob("*/*.json"):
         head = None if path in written or _linked(path) else _head(path)
-        if head is not None and (head.get("rule"), head.get("name")) == (
-            path.parent.name,
-            path.stem,
-        ):
+        if head is not None and (head.get("rule"), head.get("name")) == (path.parent.name, path.stem):
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))

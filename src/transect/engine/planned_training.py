@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transect.domain.axes.train import ProfileCell, TrainCell
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
@@ -16,29 +17,18 @@ from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
 from transect.engine.run_chosen import run_chosen
 from transect.planner.auto import PIPELINE, Asked, Mode, Plan, make_plan
-from transect.planner.costs import (
-    LayerCosts,
-    counted_costs,
-    measured_costs,
-    scaled,
-    weight_copies,
-    whole_over_layers,
-)
+from transect.planner.costs import LayerCosts, counted_costs, measured_costs, scaled, weight_copies, whole_over_layers
 from transect.planner.machine import Machine, measured_here
 from transect.planner.problem import Infeasible, Link
 from transect.planning.parameters import resolve
 from transect.planning.plan import make_plan as plan_study
 from transect.planning.study import find_system
 from transect.stages.forecast.worker_sources import fitted, lasting_rate, message_points
-from transect.stages.profile.cell import ProfileCell
 from transect.stages.profile.worker import PROFILE
-from transect.stages.train.cell import TrainCell
 from transect.training.parts import no_parts
 from transect.training.strategies import strategy_options
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["Answer", "Wanted", "answer", "profile_study", "run_study", "study_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,10 +87,11 @@ def _profiles(wanted: Wanted, results: Path) -> list[dict[str, Any]]:
     for folder, record in _records(results, "profile"):
         cell = record.cell
         if (
-            isinstance(cell, ProfileCell) and cell.device == "cpu"
+            isinstance(cell, ProfileCell)
+            and cell.device == "cpu"
             and all(getattr(cell, axis) == getattr(wanted, axis) for axis in axes)
             and (wanted.profiles is None or cell.id in wanted.profiles)
-        ):  # fmt: skip
+        ):
             read = _profile(folder / PROFILE, cell.batch)
             found.setdefault(cell.ranks_per_node, {}).setdefault(cell.batch, read)
     if not found:
@@ -158,14 +149,10 @@ def _between(wanted: Wanted, probed: list[_Probed]) -> tuple[Link | None, str]:
     networks = {one.network for one in probed}
     if len(networks) > 1 and wanted.nodes > 1:
         names = ", ".join(sorted(name or "the system's own choice" for name in networks))
-        raise BadInput(
-            f"--profile {wanted.results}: probes of several networks ({names}): expected one, or --link"
-        )
+        raise BadInput(f"--profile {wanted.results}: probes of several networks ({names}): expected one, or --link")
     if probed:
         return probed[0].link, ""
-    return wanted.system_link, "between nodes as the system file says" * (
-        wanted.system_link is not None
-    )
+    return wanted.system_link, "between nodes as the system file says" * (wanted.system_link is not None)
 
 
 def _machine(wanted: Wanted) -> Machine:
@@ -175,9 +162,7 @@ def _machine(wanted: Wanted) -> Machine:
     between, whose = _between(wanted, [one for one in known if one.nodes > 1])
     probes = "messages as probed" + ", which lie on no line" * any(o.poor for o in known)
     told = [here.source, probes if known else "", whose if wanted.nodes > 1 else ""]
-    return Machine(
-        rates=here.rates, inside=inside, between=between, source="; ".join(filter(None, told))
-    )
+    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(filter(None, told)))
 
 
 def answer(wanted: Wanted) -> Answer:
@@ -203,40 +188,53 @@ def answer(wanted: Wanted) -> Answer:
             return scaled(measured_costs(profiles, batch), factor)
 
     asked = Asked(
-        costs_of=costs_of, machine=machine, ranks=wanted.ranks, nodes=wanted.nodes,
-        batch=wanted.batch or parameters.batch, mode=wanted.mode,
-        memory_bytes=wanted.memory_bytes, copies=weight_copies(parameters), solver=wanted.solver,
-    )  # fmt: skip
+        costs_of=costs_of,
+        machine=machine,
+        ranks=wanted.ranks,
+        nodes=wanted.nodes,
+        batch=wanted.batch or parameters.batch,
+        mode=wanted.mode,
+        memory_bytes=wanted.memory_bytes,
+        copies=weight_copies(parameters),
+        solver=wanted.solver,
+    )
     found = make_plan(asked)
     if isinstance(found, Plan) and (reason := _refused(wanted, parameters, found)) is not None:
-        raise BadInput(
-            f"workload {wanted.workload} cannot be trained by {wanted.framework} so: {reason}"
-        )
+        raise BadInput(f"workload {wanted.workload} cannot be trained by {wanted.framework} so: {reason}")
     return Answer(found=found, costs=text, machine=machine)
 
 
 def _refused(wanted: Wanted, parameters: Parameters, plan: Plan) -> str | None:
     """Return why the plan's cell would be skipped, or None."""
     cell = TrainCell(
-        workload=wanted.workload, framework=wanted.framework, strategy=PIPELINE, nodes=wanted.nodes,
-        ranks_per_node=wanted.ranks // wanted.nodes, threads=wanted.threads, precision=wanted.precision,
+        workload=wanted.workload,
+        framework=wanted.framework,
+        strategy=PIPELINE,
+        nodes=wanted.nodes,
+        ranks_per_node=wanted.ranks // wanted.nodes,
+        threads=wanted.threads,
+        precision=wanted.precision,
         batch=wanted.batch or parameters.batch,
         options=strategy_options(PIPELINE, plan.options(), "plan"),
-    )  # fmt: skip
+    )
     return reason_to_skip(cell, parameters)
 
 
 def study_of(wanted: Wanted, plan: Plan, name: str, repeats: int = 1) -> dict[str, Any]:
     """Return a study of the plan's one cell, as its file holds it."""
     grid: dict[str, Any] = {
-        "workloads": [wanted.workload], "frameworks": [wanted.framework],
-        "strategies": [PIPELINE], "ranks": [wanted.ranks // wanted.nodes],
+        "workloads": [wanted.workload],
+        "frameworks": [wanted.framework],
+        "strategies": [PIPELINE],
+        "ranks": [wanted.ranks // wanted.nodes],
         "options": [plan.options()],
-    }  # fmt: skip
+    }
     for key, value, default in (
-        ("nodes", wanted.nodes, 1), ("threads", wanted.threads, 1),
-        ("precisions", wanted.precision, "fp32"), ("batches", wanted.batch, None),
-    ):  # fmt: skip
+        ("nodes", wanted.nodes, 1),
+        ("threads", wanted.threads, 1),
+        ("precisions", wanted.precision, "fp32"),
+        ("batches", wanted.batch, None),
+    ):
         if value != default:
             grid[key] = [value]
     return {"name": name, "train": {"repeats": repeats, "grids": [grid]}}
@@ -251,9 +249,13 @@ def profile_study(wanted: Wanted, name: str) -> dict[str, Any]:
     batch = wanted.batch or wanted.parameters().batch
     sizes = sorted({max(1, batch // (4 * wanted.ranks)), max(1, batch // wanted.ranks)})
     grid: dict[str, Any] = {
-        "workloads": [wanted.workload], "frameworks": [wanted.framework], "batches": sizes,
-        "threads": [wanted.threads], "precisions": [wanted.precision], "ranks": [max(1, beside)],
-    }  # fmt: skip
+        "workloads": [wanted.workload],
+        "frameworks": [wanted.framework],
+        "batches": sizes,
+        "threads": [wanted.threads],
+        "precisions": [wanted.precision],
+        "ranks": [max(1, beside)],
+    }
     return {"name": name, "profile": {"grids": [grid]}}
 
 

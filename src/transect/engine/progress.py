@@ -13,8 +13,6 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Record
 from transect.domain.terminal import say
 
-__all__ = ["Journal", "Progress", "row_of", "start_progress", "tell"]
-
 _MARKS = {"ok": "ok     ", "failed": "FAILED ", "skipped": "skipped"}
 _WORDS = 100
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from transect.domain.errors import BadInput
 from transect.domain.study import Question, Study
 
-__all__ = ["check_questions"]
-
 
 def check_questions(study: Study, file: Path) -> None:
     """Raise BadInput for every rule and section that questions name and no part of the report has.

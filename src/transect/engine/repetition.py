@@ -23,9 +23,6 @@ from transect.engine.spending import Spending
 if TYPE_CHECKING:
     from transect.analysis.contests import Undecided, Verdicts
 
-__all__ = ["Repetition", "deadline_of", "until_of"]
-
-# Why a cell's repeats end, besides those of `Standing`.
 CAP, BUDGET, TIME = "cap", "budget", "time of the job"
 # With a budget, time goes to what it may decide.
 REACH = "no verdict in reach of the cap"
@@ -52,9 +49,8 @@ class Repetition:
     """
 
     def __init__(
-        self, jobs: Iterable[Job], deadline: float | None = None,
-        elsewhere: Mapping[str, float] | None = None,
-    ) -> None:  # fmt: skip
+        self, jobs: Iterable[Job], deadline: float | None = None, elsewhere: Mapping[str, float] | None = None
+    ) -> None:
         self._jobs = {(job.cell.stage, job.cell.id): job for job in jobs}
         self._deadline = deadline
         self._of_cell: dict[Cell, list[Job]] = defaultdict(list)
@@ -96,9 +92,7 @@ class Repetition:
             until = self._until(cell)
             if until["budget_s"] is not None and until["pool"] not in pools:
                 every = [one for one in self._of_cell if self._until(one)["pool"] == until["pool"]]
-                pools[until["pool"]] = self._spending.spent(
-                    self._optional(every), by_node=until["by_node"]
-                )
+                pools[until["pool"]] = self._spending.spent(self._optional(every), by_node=until["by_node"])
         return pools
 
     def run(self, run_one: Callable[[Job], None]) -> None:
@@ -166,9 +160,8 @@ class Repetition:
         return [cell for cell in able if self._done(cell) == fewest]
 
     def _affordable(
-        self, cells: Sequence[Cell], going_on: Sequence[Cell], units: Iterable[list[Cell]],
-        why: dict[Cell, str],
-    ) -> list[Cell]:  # fmt: skip
+        self, cells: Sequence[Cell], going_on: Sequence[Cell], units: Iterable[list[Cell]], why: dict[Cell, str]
+    ) -> list[Cell]:
         """Return those whose next look ends within the budget and the job, and note why others do not.
 
         `units` in their order: those of one go on together, since half of a pair tells nothing more. `why` is
@@ -180,10 +173,7 @@ class Repetition:
         begun: set[tuple[str, str]] = set()
         chosen: dict[Cell, None] = {}
         for unit in units:
-            look = [
-                one for cell in unit for job in self._up_to_next_look(cell)
-                for one in (*self._needs(job), job)
-            ]  # fmt: skip
+            look = [one for cell in unit for job in self._up_to_next_look(cell) for one in (*self._needs(job), job)]
             new = {_key(job): job for job in look if _key(job) not in begun}
             if not new:
                 continue
@@ -224,9 +214,7 @@ class Repetition:
         """Part cells by the stage's contest and budget: those that are judged together."""
         parts: dict[str, list[Cell]] = defaultdict(list)
         for cell, jobs in self._of_cell.items():
-            parts[f"{cell.stage} {until_of(jobs[0].spec | {'until': self._shared(jobs)})}"].append(
-                cell
-            )
+            parts[f"{cell.stage} {until_of(jobs[0].spec | {'until': self._shared(jobs)})}"].append(cell)
         return list(parts.values())
 
     def _shared(self, jobs: Sequence[Job]) -> dict[str, Any]:
@@ -239,9 +227,7 @@ class Repetition:
 
     def _between_looks(self, cell: Cell) -> bool:
         until, done = self._until(cell), self._done(cell)
-        return until["floor"] < done < until["cap"] and done not in looks_of(
-            until["floor"], until["cap"]
-        )
+        return until["floor"] < done < until["cap"] and done not in looks_of(until["floor"], until["cap"])
 
     def _up_to_next_look(self, cell: Cell) -> list[Job]:
         jobs = self._of_cell[cell]
@@ -265,18 +251,19 @@ class Repetition:
         from transect.analysis.groups import Floors, group_records
 
         until = self._until(cells[0])
-        records = [
-            record
-            for cell in cells
-            for job in self._of_cell[cell]
-            if (record := self._record(job)) is not None
-        ]
+        records = [record for cell in cells for job in self._of_cell[cell] if (record := self._record(job)) is not None]
         groups = group_records(records)
         aims = Aims(margin=until["margin"], looks={cells[0].stage: until["looks"]})
         return standings(
-            groups, Contest.of(until["contest"]), Floors(groups, aims), interval=until["interval"],
-            decide=until["decide"], looks=until["looks"], ways=until["ways"], cap=until["cap"],
-        )  # fmt: skip
+            groups,
+            Contest.of(until["contest"]),
+            Floors(groups, aims),
+            interval=until["interval"],
+            decide=until["decide"],
+            looks=until["looks"],
+            ways=until["ways"],
+            cap=until["cap"],
+        )
 
     def _record(self, job: Job) -> Record | None:
         """Return a cell's record, read once. One that holds no more was removed before anything ran."""

@@ -14,9 +14,6 @@ from transect.domain.paths import StudyPaths
 from transect.engine.make_report import cell_keys
 from transect.engine.plan_files import planned_aims, planned_cells
 
-__all__ = ["find_runs", "letter_of", "read_sets", "study_of"]
-
-# Runs lie this deep below a folder that is given at most: archive/DATE/results/STUDY.
 _DEEPEST = 3
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -101,9 +98,7 @@ def _checked(folder: Path) -> Path:
     if not _is_run(folder):
         below = sorted(one.name for one in _below(folder, 1))
         if below:
-            raise BadInput(
-                f"{folder}: holds the results of {', '.join(below[:5])}: expected one of these folders"
-            )
+            raise BadInput(f"{folder}: holds the results of {', '.join(below[:5])}: expected one of these folders")
         raise BadInput(f"{folder}: no records there, expected a folder such as results/quick")
     return real
 
@@ -126,10 +121,7 @@ def _below(folder: Path, deep: int) -> Iterator[Path]:
 def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(
-                Path(entry.path)
-                for entry in entries if not entry.name.startswith(".") and entry.is_dir()
-            )  # fmt: skip
+            return sorted(Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir())
     except OSError:
         return []
 
@@ -140,8 +132,6 @@ def _read(folder: Path, letter: str) -> ResultSet:
     planned = planned_cells(paths)
     loaded = load_records(real, None if planned is None else cell_keys(planned))
     if planned is None and paths.plan.exists():
-        what = (
-            "cannot be read: every record counts, those of cells that the study no longer has too"
-        )
+        what = "cannot be read: every record counts, those of cells that the study no longer has too"
         loaded.problems.append(Problem(where=paths.plan.name, what=what))
     return ResultSet(letter=letter, name=str(folder), loaded=loaded, aims=planned_aims(paths))

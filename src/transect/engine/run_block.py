@@ -39,8 +39,6 @@ from transect.engine.side_files import changed_file, set_aside
 from transect.engine.stage import RUNNERS
 from transect.engine.stamps import newest_change, spent_elsewhere
 
-__all__ = ["end_on_signals", "main", "run_jobs"]
-
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
     raise Interruption(128 + number)
@@ -111,9 +109,7 @@ def _holds_again(job: Job) -> bool:
     return _holds(job)
 
 
-def run_jobs(
-    jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repetition | None = None
-) -> int:
+def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repetition | None = None) -> int:
     """Run all cells that have no valid record, then the repeats that are needed; return how many ran.
 
     A cell takes what the cells before it left, so its inputs are looked at again in its turn.
@@ -190,9 +186,11 @@ def main(arguments: list[str] | None = None) -> int:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             if repetition.asked:
                 stamp |= {
-                    "ends": repetition.ends, "spared": repetition.spared(),
-                    "held": repetition.held(), "spent": repetition.spent(),
-                }  # fmt: skip
+                    "ends": repetition.ends,
+                    "spared": repetition.spared(),
+                    "held": repetition.held(),
+                    "spent": repetition.spent(),
+                }
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
             stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")

@@ -28,16 +28,32 @@ from transect.engine.stage_helpers import named_facts, not_ok
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
-__all__ = ["fingerprint_of", "make_record", "run_job", "valid_record"]
-
 _TAIL_BYTES = 6000
 # Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
-_NOT_TOLD = frozenset({
-    "study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources",
-    "fingerprint", "about", "cell_limits", "taken", "until", "optional",
-    # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
-    "system", "files", "path", "named",
-})  # fmt: skip
+_NOT_TOLD = frozenset(
+    {
+        "study",
+        "cell",
+        "cell_id",
+        "parameters",
+        "inputs",
+        "environment",
+        "lock",
+        "other_environments",
+        "sources",
+        "fingerprint",
+        "about",
+        "cell_limits",
+        "taken",
+        "until",
+        "optional",
+        # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
+        "system",
+        "files",
+        "path",
+        "named",
+    }
+)
 
 
 def _now() -> str:
@@ -154,9 +170,15 @@ def _measure(
 
 
 def make_record(
-    job: Job, result: Result, fingerprint: str, started: str, *,
-    inputs: Sequence[str] = (), files: dict[str, str] | None = None, **more: Any,
-) -> Record:  # fmt: skip
+    job: Job,
+    result: Result,
+    fingerprint: str,
+    started: str,
+    *,
+    inputs: Sequence[str] = (),
+    files: dict[str, str] | None = None,
+    **more: Any,
+) -> Record:
     """Return the record of a result, without secrets. A cause without a word gets one."""
     message = result.message.strip()
     if result.status is not Status.OK and not message:
@@ -302,9 +324,7 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     return record
 
 
-def _provenance(
-    job: Job, result: Result, variables: dict[str, str], seen: dict[str, Any]
-) -> dict[str, Any]:
+def _provenance(job: Job, result: Result, variables: dict[str, str], seen: dict[str, Any]) -> dict[str, Any]:
     told = ("name", "lock_hash", "wrapper", "wrapper_version", "image")
     environment = {k: job.environment[k] for k in told if k in job.environment}
     return {

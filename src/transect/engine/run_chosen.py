@@ -23,8 +23,6 @@ from transect.engine.slurm_run import cancel_earlier
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = ["run_chosen", "with_inputs"]
-
 
 def with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
     """Return the cells and all that runs before them, in that order."""
@@ -85,10 +83,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
         jobs = [load_job(planned.spec, paths) for planned in todo]
         start_progress(paths, dict(Counter(p.cell.stage for p in todo)))
         keys = {planned.key for planned in todo}
-        touched = [
-            (block.rule, block.name)
-            for block in blocks if not keys.isdisjoint(p.key for p in block.cells)
-        ]  # fmt: skip
+        touched = [(block.rule, block.name) for block in blocks if not keys.isdisjoint(p.key for p in block.cells)]
         for block in touched:
             # Its next run looks at every record, and then at what was made from them.
             paths.stamp(*block).unlink(missing_ok=True)
@@ -96,9 +91,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
             run_jobs(jobs, paths, attempt=1)
         # One that was made between two cells, or for a run before, does not have all of these.
         make_report_of(paths)
-        ends: Counter[Any] = Counter(
-            read_record(paths.record(*planned.key)).status.value for planned in cells
-        )
+        ends: Counter[Any] = Counter(read_record(paths.record(*planned.key)).status.value for planned in cells)
         return dict(ends)
     finally:
         claim.give_back()

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.export import ConformanceCell, NodeTestsCell
 from transect.domain.errors import MissingDependency, TransectError
 from transect.domain.paths import ROOT
 from transect.engine.build_environment import build
@@ -15,10 +16,6 @@ from transect.engine.run_block import end_on_signals
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conformance import check_runtime, conformance_result
-from transect.stages.conformance.cell import ConformanceCell
-from transect.stages.nodetests.cell import NodeTestsCell
-
-__all__ = ["run_conformance"]
 
 
 def _environment(name: str, out: Path) -> str:

@@ -12,9 +12,6 @@ from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.launch import slurm
 
-__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "final_state", "known", "runs"]
-
-# Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
 LOGS = Path(".snakemake") / "slurm_logs"
 # What is asked once and believed is asked again while nobody answers.
 _PATIENCE_S = 300
@@ -116,9 +113,7 @@ def runs(job: str) -> bool | None:
 
 
 def _from_accounting(job: str) -> tuple[str, str, str] | None:
-    text = ask(
-        "sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason", patience_s=_PATIENCE_S
-    )
+    text = ask("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason", patience_s=_PATIENCE_S)
     if not text or not text.strip():
         return None
     state, nodes, reason = [*text.splitlines()[0].split("|"), "", ""][:3]
@@ -153,7 +148,4 @@ def fate(job: str, logs: Path = LOGS) -> Fate:
     if state in _CAUSES:
         detail = f" ({reason})" if reason and reason not in ("None", "TimeLimit") else ""
         return Fate(cause=_CAUSES[state], message=f"job {job}{where} {_WORDS[state]}{detail}")
-    return Fate(
-        cause=Cause.KILLED,
-        message=f"its runner in job {job}{where} was killed; Slurm calls the job {state}",
-    )
+    return Fate(cause=Cause.KILLED, message=f"its runner in job {job}{where} was killed; Slurm calls the job {state}")

@@ -24,8 +24,6 @@ from transect.measure.provenance import collect
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
-__all__ = ["settle"]
-
 
 def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Result:
     """Say why a cell has no record of its own. `lacking`: the block of each cell without one."""
@@ -41,9 +39,7 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     for stage, cell_id in job.spec["inputs"].values():
         other = lacking.get((stage, cell_id), block.id)
         if other != block.id:
-            return Result.skipped(
-                Cause.MISSING_DEPENDENCY, f"it needs what job {other} did not make"
-            )
+            return Result.skipped(Cause.MISSING_DEPENDENCY, f"it needs what job {other} did not make")
     return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
 
 
@@ -101,8 +97,5 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     if settled:
         told = f"{settled} cells have no result of their own; `transect retry` runs them again"
         say(f"[transect] {told}")
-    command = [
-        sys.executable, "-m", "transect.engine.make_report",
-        f"--folder={paths.folder}",
-    ]  # fmt: skip
+    command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
     subprocess.run(command, check=False, env=os.environ)

@@ -16,9 +16,6 @@ from transect.domain.record import Cause
 from transect.engine.job import Job, Result
 from transect.engine.stage_helpers import record_of
 
-__all__ = ["changed_file", "changed_input", "checksums_beside", "set_aside"]
-
-# What a cell takes is read up to this size before it runs; larger files go by their time stamps.
 _READ_WHOLE_BYTES = 1 << 30
 
 # Ours, and a log that a straggler may still write to.
@@ -96,9 +93,7 @@ def changed_input(job: Job, inputs: Collection[str]) -> Result | None:
             record = record_of(folder / "record.json")
         except (OSError, BadInput):
             continue  # what needs it says so
-        taken = {
-            name: sha for name, sha in record.files.items() if f"{Path(name).name} {sha}" in inputs
-        }
+        taken = {name: sha for name, sha in record.files.items() if f"{Path(name).name} {sha}" in inputs}
         wrong = changed_file(folder, taken, read_up_to=_READ_WHOLE_BYTES)
         if wrong is not None:
             with contextlib.suppress(FileNotFoundError):  # another job was faster

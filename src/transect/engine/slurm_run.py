@@ -11,9 +11,7 @@ from pathlib import Path
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
-from transect.engine.scheduler import accounting, ask, known
-
-__all__ = ["accounting", "begin", "cancel_earlier", "end", "jobs_named", "known"]
+from transect.engine.scheduler import ask
 
 _ENDING_S = 600
 _ASKING_S = 300
@@ -22,9 +20,7 @@ _POLL_S = 0.5
 
 def jobs_named(names: Sequence[str], patience_s: float = 0) -> list[str] | None:
     """Return the ids of the jobs of these names that are queued or running; None: Slurm did not say."""
-    text = ask(
-        "squeue", "--noheader", "--format=%A", "--name", ",".join(names), patience_s=patience_s
-    )
+    text = ask("squeue", "--noheader", "--format=%A", "--name", ",".join(names), patience_s=patience_s)
     return None if text is None else sorted(set(text.split()))
 
 

@@ -12,8 +12,6 @@ from transect.domain.cell import Cell
 from transect.domain.record import Record
 from transect.engine.job import Job
 
-__all__ = ["Spending"]
-
 
 class Spending:
     """Seconds of the cells of one block, from their records; `record` reads a job's, or gives None.
@@ -22,9 +20,8 @@ class Spending:
     """
 
     def __init__(
-        self, jobs: Iterable[Job], record: Callable[[Job], Record | None],
-        elsewhere: Mapping[str, float],
-    ) -> None:  # fmt: skip
+        self, jobs: Iterable[Job], record: Callable[[Job], Record | None], elsewhere: Mapping[str, float]
+    ) -> None:
         self._record, self._elsewhere = record, elsewhere
         self._alike: dict[Cell, list[Job]] = defaultdict(list)
         self._of_stage: dict[str, list[Job]] = defaultdict(list)

@@ -9,8 +9,6 @@ from transect.engine.job import Job, Result
 from transect.launch import Request
 from transect.launch.processes import Outcome
 
-__all__ = ["RUNNERS", "StageRunner"]
-
 
 class StageRunner(Protocol):
     """One stage of the pipeline.

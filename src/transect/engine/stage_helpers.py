@@ -18,22 +18,6 @@ from transect.launch.processes import Outcome
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.measure.provenance import available_cores
 
-__all__ = [
-    "OneProcess",
-    "all_checksums",
-    "checksums",
-    "checksums_below",
-    "cores",
-    "data_checksums",
-    "facts_of",
-    "named_facts",
-    "need",
-    "not_ok",
-    "over_subscribed",
-    "ranks",
-    "record_of",
-]
-
 
 def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
     """Return the launcher's name and the request that start `command` on all ranks of the cell."""
@@ -45,10 +29,7 @@ def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
         variables = variables | {"TRANSECT_BIND": "none"}
     if physical is not None and cell.ranks * cell.threads > physical:
         # Nodes that are one machine: Slurm believes in more cores than there are.
-        variables = variables | {
-            "OMPI_MCA_mpi_yield_when_idle": "1",
-            "OMPI_MCA_hwloc_base_binding_policy": "none",
-        }
+        variables = variables | {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
     network = system.get("network") or {}
     return system["mpi_launcher" if RENDEZVOUS.get(rendezvous).mpi else "launcher"], Request(
         command=command,
@@ -101,9 +82,7 @@ def facts_of(path: Path, paths: StudyPaths) -> str:
 
 def named_facts(job: Job) -> list[str]:
     """Return name and checksum of each file or folder that the cell's options name (`planning.named_paths`)."""
-    return [
-        f"{Path(one).name} {facts_of(Path(one), job.paths)}" for one in job.spec.get("named", ())
-    ]
+    return [f"{Path(one).name} {facts_of(Path(one), job.paths)}" for one in job.spec.get("named", ())]
 
 
 # srun gives up a step that has not begun by then; the payload's runner asks again.
@@ -193,9 +172,7 @@ def need(job: Job, role: str) -> Path:
     try:
         record = record_of(folder / "record.json")
     except FileNotFoundError:
-        raise MissingDependency(
-            f"it takes its {role} from {folder.name}, which has no record"
-        ) from None
+        raise MissingDependency(f"it takes its {role} from {folder.name}, which has no record") from None
     except BadInput as error:
         raise MissingDependency(f"the record of its {role} cannot be read: {error}") from None
     if record.status is not Status.OK:

@@ -21,13 +21,21 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stamps import ended_by, held_by, spared_by
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = ["Reason", "Staleness"]
-
-# No parameters of the payload: compared as what they are.
 _PARTS = (
-    "sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits",
-    "taken", "other_environments", "until", "optional", "named",
-)  # fmt: skip
+    "sources",
+    "lock",
+    "inputs",
+    "environment",
+    "fingerprint",
+    "about",
+    "cell_id",
+    "cell_limits",
+    "taken",
+    "other_environments",
+    "until",
+    "optional",
+    "named",
+)
 _SHOWN = 60
 
 
@@ -65,9 +73,7 @@ class Staleness:
     def _look(self, planned: Planned) -> list[Reason]:
         path = self._paths.record(*planned.key)
         if not path.exists():
-            return self._unneeded(planned) if planned.optional else [
-                Reason("missing", "it has no record")
-            ]  # fmt: skip
+            return self._unneeded(planned) if planned.optional else [Reason("missing", "it has no record")]
         try:
             # Not validated: that takes longer for fifty thousand records than to plan them.
             record = own_record(path, *planned.key)
@@ -77,9 +83,7 @@ class Staleness:
             told = str(error).removeprefix(f"{path}: ")
             return [Reason("missing", f"its record cannot be read: {told}")]
         except (AttributeError, KeyError, TypeError) as error:
-            return [
-                Reason("missing", f"its record cannot be read: {type(error).__name__}: {error}")
-            ]
+            return [Reason("missing", f"its record cannot be read: {type(error).__name__}: {error}")]
         if own:
             return own
         upstream = self._upstream(planned)
@@ -173,9 +177,7 @@ class Staleness:
             before = json.loads(self._paths.sources(str(old)).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return [Reason("source", "its source files changed")]
-        changed = sorted(
-            name for name in now.keys() | before.keys() if now.get(name) != before.get(name)
-        )
+        changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
         return [Reason("source", name) for name in changed]
 
 

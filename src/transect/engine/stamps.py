@@ -17,10 +17,6 @@ from transect.engine.side_files import changed_file
 from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = [
-    "ended_by", "forget_broken_blocks", "held_by", "newest_change", "spared_by", "spent_elsewhere", "stamp_entry",
-]  # fmt: skip
-
 
 def stamp_entry(path: Path, key: str) -> Any:
     """Return a value of a JSON file; None when nobody can read it."""
@@ -107,11 +103,7 @@ def spent_elsewhere(paths: StudyPaths, own: Path | None) -> dict[str, float]:
 
 
 def _is_broken(
-    paths: StudyPaths,
-    planned: Planned,
-    touched: bool,
-    same_limits: bool,
-    spared: Collection[tuple[str, str]],
+    paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool, spared: Collection[tuple[str, str]]
 ) -> bool:
     """Whether a cell has no record that holds.
 

@@ -16,9 +16,6 @@ from transect.engine.job import Job, Result
 from transect.engine.scheduler import ask
 from transect.launch.processes import Outcome
 
-__all__ = ["COUNTER", "counts_energy", "note_energy", "step_name"]
-
-# The label of the metric `energy`: no counter of the training loop alone.
 COUNTER = "slurm step"
 _FIELDS = "JobID,JobName,State,ConsumedEnergyRaw"
 # Slurm's "no value", 32 and 64 bits wide, and what it prints of nodes that tell nothing.
@@ -51,9 +48,8 @@ def note_energy(job: Job, outcome: Outcome, result: Result) -> None:
 
 
 def _joules(
-    number: str, name: str, within_s: float = _PATIENCE_S,
-    sleep: Callable[[float], object] = time.sleep,
-) -> float | str:  # fmt: skip
+    number: str, name: str, within_s: float = _PATIENCE_S, sleep: Callable[[float], object] = time.sleep
+) -> float | str:
     """Return the energy of the last step of that name in J, or why it is not known."""
     begin = time.monotonic()
     while True:

@@ -16,13 +16,8 @@ from transect.domain.record import Cause
 from transect.engine.scheduler import ask
 from transect.launch.launchers.mpiexec import unreached
 
-__all__ = ["Refusal", "refusal", "step_cause", "wait_for_end"]
-
-# Daemons may sign with their node: `slurmstepd-n1: `.
 _STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd)(?:-[\w.-]+)?: ")
-_NO_STEP = re.compile(
-    r"^srun: error: Unable to (?:create step for|confirm allocation for) job \d+: (.+)"
-)
+_NO_STEP = re.compile(r"^srun: error: Unable to (?:create step for|confirm allocation for) job \d+: (.+)")
 # A task that cannot be launched on one node makes srun cancel those that began on the others.
 _NO_LAUNCH = re.compile(r"^srun: error: Task launch for (?:StepId=)?(\S+) failed on node \S+: (.+)")
 # The job ended though we live: its node's daemon had died.
@@ -102,9 +97,7 @@ def step_cause(log: str) -> tuple[Cause | None, str] | None:
     return None
 
 
-def wait_for_end(
-    job: str, step: str, within_s: float, sleep: Callable[[float], object] = time.sleep
-) -> bool:
+def wait_for_end(job: str, step: str, within_s: float, sleep: Callable[[float], object] = time.sleep) -> bool:
     """Cancel a step that began on some nodes only; return whether Slurm says that it is over.
 
     A node that was late may still start its rank: nothing may run beside the next attempt.

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from transect.domain.terminal import complain, say
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Exit 1 and name cells that failed or have no record that can be read, or write the stamp."""

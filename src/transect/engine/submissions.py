@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-__all__ = ["SUBMISSIONS", "Submissions"]
-
 
 @dataclass(slots=True)
 class Submissions:

@@ -8,8 +8,6 @@ from typing import Any
 
 from transect.domain.terminal import say
 
-__all__ = ["Unsaid"]
-
 
 class Unsaid(logging.Handler):
     """Says Snakemake's errors until the first job begins, where its own profile has it silent.

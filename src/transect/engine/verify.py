@@ -21,8 +21,6 @@ from transect.engine.side_files import changed_file
 from transect.engine.stage import RUNNERS
 from transect.planning.code_hash import changed_sources
 
-__all__ = ["UNSEALED", "Verdict", "verify_records"]
-
 UNSEALED = "no checksum: made before records had one"
 # As of results that somebody was given.
 _ALONE = "what it was made from is not all here: there is no folder environments beside the study's"

@@ -26,13 +26,7 @@ from transect.engine.abandoned import end_abandoned
 from transect.engine.build_image import image_changed
 from transect.engine.claim import Claim, cannot_write, check_environments
 from transect.engine.flow_config import check_folder, read_options
-from transect.engine.flow_facts import (
-    BlockFacts,
-    FlowFacts,
-    facts_of_plan,
-    read_facts,
-    write_facts,
-)
+from transect.engine.flow_facts import BlockFacts, FlowFacts, facts_of_plan, read_facts, write_facts
 from transect.engine.follow import Follower
 from transect.engine.interruption import watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
@@ -47,9 +41,6 @@ from transect.planning.blocks import BLOCK_PATTERN, make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
 
-__all__ = ["Flow", "open_flow"]
-
-# Set for everything that one run of Snakemake starts: who runs, and which plan.
 SESSION = "TRANSECT_SNAKEMAKE"
 _FLOW = "TRANSECT_FLOW"
 
@@ -189,14 +180,7 @@ class Flow:
 class MainFlow(Flow):
     """The flow of the process that planned."""
 
-    def __init__(
-        self,
-        study: str,
-        system: str,
-        results: str,
-        strict: bool,
-        quiet: Collection[Any] = (),
-    ) -> None:
+    def __init__(self, study: str, system: str, results: str, strict: bool, quiet: Collection[Any] = ()) -> None:
         self._unsaid = Unsaid(quiet)
         system_file = find_system(system)
         self._plan = make_plan(find_study(study), system_file, Path(results))

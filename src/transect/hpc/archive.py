@@ -26,9 +26,6 @@ from transect.hpc.refusal import Refusal
 from transect.hpc.sources import find_files, of_kernel
 from transect.hpc.table import runs_from_json, to_json
 
-__all__ = ["Archive", "Progress", "read_archive", "sources_hash"]
-
-# Told after each file: files read, files in all, bytes so far, how many came from the cache.
 Progress = Callable[[int, int, int, int], None]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT NULL, runs TEXT NOT NULL)"
@@ -137,9 +134,7 @@ class _Cache:
             return
         try:
             with self._connection:  # one transaction
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting
-                )
+                self._connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting)
         except sqlite3.Error as error:
             self._give_up(error)
         self._waiting.clear()

@@ -15,19 +15,6 @@ from transect.domain.registry import Registry
 from transect.hpc.block import Block
 from transect.hpc.text import Line
 
-__all__ = [
-    "PARSERS",
-    "UNKNOWN",
-    "LogMetric",
-    "Normalised",
-    "Parser",
-    "Proof",
-    "Run",
-    "RunStatus",
-    "Series",
-]
-
-# The slug of a file in which no parser found its benchmark.
 UNKNOWN = "unknown"
 
 Parameter = str | int | float | bool | list[str] | list[int]
@@ -97,9 +84,7 @@ class Run(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     file: str
-    line: int = Field(
-        ge=0, description="where the run or its result begins; 0 when nothing was read"
-    )
+    line: int = Field(ge=0, description="where the run or its result begins; 0 when nothing was read")
     benchmark: str
     variant: str = ""
     version: str = ""
@@ -110,8 +95,7 @@ class Run(BaseModel):
     samples: dict[str, Series] = {}
     warnings: list[str] = []
     suspicions: list[str] = Field(
-        default=[],
-        description="what makes an ok run doubtful without refuting it; `--strict` refuses it",
+        default=[], description="what makes an ok run doubtful without refuting it; `--strict` refuses it"
     )
 
     def metric(self, name: str, phase: str | None = None) -> LogMetric | None:

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 
 from transect.hpc.text import Line, Reader, excerpt
 
-__all__ = ["STARTS", "TROUBLE", "TROUBLES", "Block"]
-
-# Lines with which launchers, schedulers and run-time systems say that a program was stopped.
 TROUBLE = (
     r"srun: error:",
     r"slurmstepd: error:",
@@ -44,12 +41,7 @@ class Block:
     """
 
     def __init__(
-        self,
-        file: str,
-        reader: Reader,
-        first: Line,
-        ends: Callable[[Line], bool],
-        wanted: re.Pattern[str] | None,
+        self, file: str, reader: Reader, first: Line, ends: Callable[[Line], bool], wanted: re.Pattern[str] | None
     ) -> None:
         self.file = file
         self.first = first

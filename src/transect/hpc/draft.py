@@ -10,8 +10,6 @@ from transect.hpc.base import LogMetric, Parameter, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.values import impossible, log_metric
 
-__all__ = ["Draft"]
-
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
@@ -74,9 +72,7 @@ class Draft:
             self.settle(RunStatus.INVALID, why)
 
     def refuse_impossible(
-        self,
-        metrics: Iterable[LogMetric] | None = None,
-        why: Callable[[LogMetric], str | None] = impossible,
+        self, metrics: Iterable[LogMetric] | None = None, why: Callable[[LogMetric], str | None] = impossible
     ) -> None:
         """Call it invalid for its first value that cannot be."""
         if self.ok:
@@ -117,7 +113,16 @@ class Draft:
         if not self.metrics:
             self.empty("no number of a result is in it")
         return Run(
-            file=self.block.file, line=self.line, benchmark=self.benchmark, variant=self.variant,
-            version=self.version, status=self.status, reason=self.reason, parameters=self.parameters,
-            metrics=self.metrics, samples=self.samples, warnings=self.warnings, suspicions=self.suspicions,
-        )  # fmt: skip
+            file=self.block.file,
+            line=self.line,
+            benchmark=self.benchmark,
+            variant=self.variant,
+            version=self.version,
+            status=self.status,
+            reason=self.reason,
+            parameters=self.parameters,
+            metrics=self.metrics,
+            samples=self.samples,
+            warnings=self.warnings,
+            suspicions=self.suspicions,
+        )

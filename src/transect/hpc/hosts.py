@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["HOST", "MARK", "MOST_HOSTS", "Hosts"]
-
-# In front of a label that is one. Control characters mean nothing in a log.
 MARK = "\x01"
 HOST = (
     r"(?:[A-Za-z0-9][\w.\-]{0,99}(?::[ \t]|[ \t]{1,60}\|[ \t])"
@@ -41,9 +38,7 @@ class Hosts:
         self._joined = False
         self._found: dict[bytes, None] = {}
         self._mine = self._other = re.compile(b"(?!)")
-        self._unlabelled = re.compile(
-            rb"\n(?!\0|%b%b)[^\n]+%b" % (self._front, MARK.encode(), _REWRITTEN)
-        )
+        self._unlabelled = re.compile(rb"\n(?!\0|%b%b)[^\n]+%b" % (self._front, MARK.encode(), _REWRITTEN))
 
     @property
     def others(self) -> list[bytes]:
@@ -94,6 +89,4 @@ class Hosts:
         own = re.escape(self._only) + rb"(?=:?[ \t])"
         mine = b"" if self._joined else own
         self._mine = re.compile(rb"(\n\0?%b)(?=%b)(?=%b)" % (self._front, mine, either))
-        self._other = re.compile(
-            rb"(\n(\0?)%b)(?!%b)(%b)[^\n]*%b" % (self._front, own, either, _REWRITTEN)
-        )
+        self._other = re.compile(rb"(\n(\0?)%b)(?!%b)(%b)[^\n]*%b" % (self._front, own, either, _REWRITTEN))

@@ -13,17 +13,12 @@ from transect.hpc.refusal import Refusal
 from transect.hpc.scan import Scanner, no_result
 from transect.hpc.sources import find_files, of_kernel
 
-__all__ = ["UNREADABLE", "ingest", "iter_runs", "read_file"]
-
-# How the reason begins of a file that could not be read.
 UNREADABLE = "cannot be read"
 
 _REFUSES_NOTHING = Refusal()
 
 
-def ingest(
-    paths: Sequence[Path], benchmark: str | None = None, refusal: Refusal = _REFUSES_NOTHING
-) -> list[Run]:
+def ingest(paths: Sequence[Path], benchmark: str | None = None, refusal: Refusal = _REFUSES_NOTHING) -> list[Run]:
     """Return all runs of all files under `paths`, in the order of paths, names and lines.
 
     `benchmark` overrides the guess of what a file holds, `refusal` is stricter than the logs are. Every file yields at least one run: what

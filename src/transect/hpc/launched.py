@@ -11,9 +11,6 @@ from transect.hpc.base import Parser, Run, RunStatus
 from transect.hpc.block import TROUBLE
 from transect.hpc.text import Line, excerpt
 
-__all__ = ["Launch", "is_source", "launch_pattern"]
-
-# `+ ` is what a shell prints before a command under `set -x`; words before the program are options, a
 # container, a wrapper.
 _LAUNCHERS = (
     r"(?:\+{1,4}[ \t]+|\$[ \t]+|executing:[ \t]+|Command:[ \t]+|cmd = )?"
@@ -43,8 +40,7 @@ _KEPT = 3
 # What stands in a script and in no log of it: variables, redirections, a command that goes on in the next line.
 _SCRIPTED = re.compile(r"\\$|\$[\w({@]|(?<![-=<])>|\|\||&&")
 _SOURCE = re.compile(
-    rb"\A\s*#(?:!|SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|^[ \t]*(?:```|~~~(?!~)|\.\. code|apiVersion:)",
-    re.MULTILINE,
+    rb"\A\s*#(?:!|SBATCH|PBS|BSUB|COBALT|OAR|FLUX:)|^[ \t]*(?:```|~~~(?!~)|\.\. code|apiVersion:)", re.MULTILINE
 )
 # fmt: off
 _SOURCES = frozenset((
@@ -121,10 +117,14 @@ class Launch:
         if _NO_BENCHMARK.search(line.text, 0, start):
             return None
         return cls(
-            line=line.number, benchmark=benchmark, program=program, command=line.text[start:].strip(),
-            rank=line.rank, traced=line.text.lstrip().startswith("+"),
+            line=line.number,
+            benchmark=benchmark,
+            program=program,
+            command=line.text[start:].strip(),
+            rank=line.rank,
+            traced=line.text.lstrip().startswith("+"),
             scripted=_SCRIPTED.search(line.text) is not None,
-        )  # fmt: skip
+        )
 
     def believed(self, *, source: bool) -> bool:
         """Tell whether it took place: `source` where the file is a script or a page (`is_source`)."""
@@ -161,6 +161,4 @@ class Launch:
         else:
             status = RunStatus.TRUNCATED
             reason = f"{began}; the log ends with: {excerpt(last_line)}"
-        return Run(
-            file=file, line=self.line, benchmark=self.benchmark, status=status, reason=reason
-        )
+        return Run(file=file, line=self.line, benchmark=self.benchmark, status=status, reason=reason)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["LinePattern", "relaxed", "searched"]
-
 _MEMORY = 64 << 20
 # A repetition of more than this costs RE2 a state for each count: any number then, which lets
 # more candidates through.

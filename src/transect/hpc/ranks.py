@@ -9,9 +9,6 @@ from transect.hpc.base import Run
 from transect.hpc.block import Block
 from transect.hpc.text import Line
 
-__all__ = ["MOST_OPEN", "per_rank"]
-
-# More ranks than one file labels: the first one is closed then.
 MOST_OPEN = 512
 
 Output = TypeVar("Output")

@@ -13,8 +13,6 @@ from transect.domain.metrics import metric
 from transect.hpc.base import Run, RunStatus
 from transect.hpc.values import LIMITS, doubtful
 
-__all__ = ["STRICT", "Refusal", "checked_limits", "refusal_of"]
-
 STRICT = "strict"
 _MOST = 20
 
@@ -62,14 +60,10 @@ def checked_limits(given: object, where: str) -> dict[str, tuple[float, float, s
         metric(str(name))
         right = isinstance(ends, (list, tuple)) and len(ends) == 2
         numbers = right and all(
-            end is None
-            or (isinstance(end, (int, float)) and not isinstance(end, bool) and end == end)
-            for end in ends
+            end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and end == end) for end in ends
         )
         if not numbers:
-            raise BadInput(
-                f"{where}: {name}: {ends!r}: expected [lowest, highest], two numbers or null"
-            )
+            raise BadInput(f"{where}: {name}: {ends!r}: expected [lowest, highest], two numbers or null")
         low = -math.inf if ends[0] is None else float(ends[0])
         high = math.inf if ends[1] is None else float(ends[1])
         if low > high:

@@ -15,8 +15,6 @@ from transect.hpc.prefilter import LinePattern
 from transect.hpc.refusal import Refusal
 from transect.hpc.text import Line, Reader, excerpt, line_pattern
 
-__all__ = ["Scanner", "no_result"]
-
 _MAGIC = {
     b"\x7fELF": "a program (ELF)",
     b"\x1f\x8b": "gzip data: unpack it first",
@@ -54,19 +52,13 @@ class Scanner:
         self._any_start = re.compile("|".join(s for p in self._parsers for s in p.starts))
         launched = launch_pattern(self._parsers)
         self._launched = re.compile(launched)
-        self._idle = line_pattern(
-            [*(s for p in self._parsers for s in p.starts), launched], hosts=True
-        )
+        self._idle = line_pattern([*(s for p in self._parsers for s in p.starts), launched], hosts=True)
         self._every = line_pattern()
         # Made when a log has their benchmark: one takes a hundredth of a second.
         self._inside: dict[str, LinePattern | re.Pattern[bytes]] = {}
         if self._forced is not None:
             wants = self._forced.wants
-            self._idle = (
-                self._every
-                if wants is None
-                else line_pattern([*wants, *self._forced.starts], hosts=True)
-            )
+            self._idle = self._every if wants is None else line_pattern([*wants, *self._forced.starts], hosts=True)
 
     def _inside_pattern(self, parser: Parser) -> LinePattern | re.Pattern[bytes]:
         """Return the pattern of all lines that matter inside a block; its lists are those of `Block`."""
@@ -141,12 +133,7 @@ class Scanner:
                     yield launch.run(file, "")
                 launch = found
                 continue
-            if (
-                launch is not None
-                and launch.words
-                and launch.benchmark != parser.benchmark
-                and believed(launch)
-            ):
+            if launch is not None and launch.words and launch.benchmark != parser.benchmark and believed(launch):
                 yield launch.run(file, "")
             block = self._block(parser, file, reader, line)
             if launch is not None and launch.benchmark == parser.benchmark:
@@ -186,9 +173,7 @@ class Scanner:
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
         reader.pattern = self._inside_pattern(parser)
         others = self._others(parser)
-        wanted = (
-            None if parser.wants is None else re.compile("|".join((*parser.wants, *parser.starts)))
-        )
+        wanted = None if parser.wants is None else re.compile("|".join((*parser.wants, *parser.starts)))
 
         def ends(one: Line) -> bool:
             if one.found_by not in (0, STARTS):
@@ -205,9 +190,7 @@ class Scanner:
             return no_result(file, f"the file is binary: {kind}", benchmark)
         what = f"output of {benchmark}" if self._forced else "output of a known benchmark"
         first = excerpt(reader.first_line or reader.last_line())
-        return no_result(
-            file, f"no {what} in it; the first line is: {first or '(blank)'}", benchmark
-        )
+        return no_result(file, f"no {what} in it; the first line is: {first or '(blank)'}", benchmark)
 
 
 def no_result(file: str, reason: str, benchmark: str = UNKNOWN) -> Run:

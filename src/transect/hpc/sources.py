@@ -14,11 +14,6 @@ from pathlib import Path
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 
-__all__ = [
-    "READ_FILE_BYTES", "READ_PATH_BYTES", "files_below", "find_files", "log_facts", "log_sources",
-    "of_kernel",
-]  # fmt: skip
-
 # What is larger counts by size and time stamp, so that planning does not read it all.
 READ_FILE_BYTES = 64 << 20
 READ_PATH_BYTES = 8 << 30
@@ -106,9 +101,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     folders: set[tuple[int, int]] = set()
     for path in paths:
         if not os.path.lexists(path):
-            raise BadInput(
-                f"{path}: no such file or folder; expected a benchmark log or a folder of them"
-            )
+            raise BadInput(f"{path}: no such file or folder; expected a benchmark log or a folder of them")
         for one in _walk(path, folders):
             found.setdefault(os.path.realpath(one), one)
     return list(found.values())
@@ -176,12 +169,7 @@ def log_facts(
     return [f"{_text(str(file))} {_fact(file, facts, read, checksum)}" for file, facts in found]
 
 
-def _fact(
-    file: Path,
-    facts: os.stat_result | None,
-    read: bool,
-    checksum: Callable[[Path, os.stat_result], str],
-) -> str:
+def _fact(file: Path, facts: os.stat_result | None, read: bool, checksum: Callable[[Path, os.stat_result], str]) -> str:
     try:
         if facts is None:
             return "unreadable"

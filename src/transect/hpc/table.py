@@ -12,13 +12,25 @@ from pydantic import TypeAdapter
 from transect.domain.terminal import printable
 from transect.hpc.base import Run
 
-__all__ = ["CSV_COLUMNS", "format_table", "runs_from_json", "to_json", "write_csv"]
-
 CSV_COLUMNS = (
-    "file", "line", "benchmark", "variant", "version", "status", "reason",
-    "metric", "phase", "size", "value", "unit", "direction",
-    "normalised_metric", "normalised_value", "normalised_unit", "suspicions",
-)  # fmt: skip
+    "file",
+    "line",
+    "benchmark",
+    "variant",
+    "version",
+    "status",
+    "reason",
+    "metric",
+    "phase",
+    "size",
+    "value",
+    "unit",
+    "direction",
+    "normalised_metric",
+    "normalised_value",
+    "normalised_unit",
+    "suspicions",
+)
 
 _RUNS = TypeAdapter(list[Run])
 _SHOWN = 6
@@ -28,15 +40,7 @@ def format_table(runs: Sequence[Run]) -> str:
     """Lay runs out for a terminal: one line each, the reason below when there is one."""
     head = ("file:line", "benchmark", "variant", "version", "status", "metrics")
     rows = [
-        (
-            printable(f"{r.file}:{r.line}"),
-            r.benchmark,
-            r.variant,
-            r.version,
-            r.status.value,
-            _metrics(r),
-        )
-        for r in runs
+        (printable(f"{r.file}:{r.line}"), r.benchmark, r.variant, r.version, r.status.value, _metrics(r)) for r in runs
     ]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(5)]
     lines = ["  ".join((*(h.ljust(w) for h, w in zip(head, widths, strict=False)), head[5]))]

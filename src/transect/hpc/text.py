@@ -11,16 +11,11 @@ from typing import BinaryIO
 from transect.hpc.hosts import HOST, MARK, Hosts
 from transect.hpc.prefilter import LinePattern
 
-__all__ = ["CLIP", "Line", "Reader", "excerpt", "line_pattern"]
-
-# Longest part of a line that is looked at, in bytes.
 CLIP = 16_384
 
 _CHUNK = 1 << 20
 _BOMS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_ANSI = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>78])"
-)
+_ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>78])")
 
 _WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")
 
@@ -61,9 +56,7 @@ class Line:
     host: bytes = b""
 
 
-def line_pattern(
-    *alternatives: Sequence[str], hosts: bool = False
-) -> LinePattern | re.Pattern[bytes]:
+def line_pattern(*alternatives: Sequence[str], hosts: bool = False) -> LinePattern | re.Pattern[bytes]:
     """Compile what `Reader` searches for: lists of alternatives, the first of which are tried first.
 
     Nothing stands for every line that is not empty. With `hosts` an alternative may stand behind what looks like
@@ -102,12 +95,7 @@ class Reader:
     `pattern` may be changed between two calls of `next_line`. `hosts` are those of an earlier reading.
     """
 
-    def __init__(
-        self,
-        stream: BinaryIO,
-        pattern: LinePattern | re.Pattern[bytes],
-        hosts: Hosts | None = None,
-    ) -> None:
+    def __init__(self, stream: BinaryIO, pattern: LinePattern | re.Pattern[bytes], hosts: Hosts | None = None) -> None:
         self.pattern = pattern
         self.hosts = Hosts(_TIME + _LABEL) if hosts is None else hosts
         self.first_line = ""

@@ -11,33 +11,17 @@ from functools import lru_cache
 from transect.domain.metrics import Direction, metric
 from transect.hpc.base import LogMetric, Normalised
 
-__all__ = [
-    "LIMITS", "NUMBER", "UNCUT", "UNITS", "contradiction", "doubtful", "impossible", "last_digit", "log_metric",
-    "number",
-]  # fmt: skip
-
 # A floating-point number as C and Fortran print it, with nan and inf. No capturing group.
-NUMBER = (
-    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|[nN]a[nN]|[iI]nf(?:inity)?)(?:[eE][-+]?\d{1,4})?"
-)
+NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|[nN]a[nN]|[iI]nf(?:inity)?)(?:[eE][-+]?\d{1,4})?"
 # The same where it is all of the digits: a decimal comma, or one between thousands, would leave a part of them, which
 # is a value, and a wrong one. For lines in which commas do not stand between numbers.
 UNCUT = rf"{NUMBER}(?![.,]?\d)"
 
 # Log unit -> (unit of the metric registry, factor). MB are 10^6 bytes, MiB 2^20.
 UNITS: dict[str, tuple[str, Decimal]] = {
-    **{
-        f"{p}FLOP/s": ("FLOP/s", Decimal(10) ** e)
-        for p, e in (("", 0), ("M", 6), ("G", 9), ("T", 12), ("P", 15))
-    },
-    **{
-        f"{p}B/s": ("B/s", Decimal(10) ** e)
-        for p, e in (("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12))
-    },
-    **{
-        f"{p}iB/s": ("B/s", Decimal(2) ** e)
-        for p, e in (("K", 10), ("M", 20), ("G", 30), ("T", 40))
-    },
+    **{f"{p}FLOP/s": ("FLOP/s", Decimal(10) ** e) for p, e in (("", 0), ("M", 6), ("G", 9), ("T", 12), ("P", 15))},
+    **{f"{p}B/s": ("B/s", Decimal(10) ** e) for p, e in (("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12))},
+    **{f"{p}iB/s": ("B/s", Decimal(2) ** e) for p, e in (("K", 10), ("M", 20), ("G", 30), ("T", 40))},
     **{f"{p}s": ("s", Decimal(10) ** e) for p, e in (("", 0), ("m", -3), ("u", -6), ("n", -9))},
     # Bits, as networks count them.
     "Gb/s": ("B/s", Decimal(125_000_000)),
@@ -64,11 +48,7 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "benchmark_time": (0.0, 1e9, "1e9 s are 31 years"),
     "update_rate": (1.0, 1e16, "the fastest machine of 2025 is near 1e14 updates per second"),
     "storage_bandwidth": (0.0, 1e15, "the fastest file system of 2025 reaches 4e13 B/s"),
-    "metadata_rate": (
-        0.0,
-        1e10,
-        "the fastest file system of 2025 is near 1e8 operations per second",
-    ),
+    "metadata_rate": (0.0, 1e10, "the fastest file system of 2025 is near 1e8 operations per second"),
     "io500_score": (0.0, 1e7, "the best of 2025 is near 4e4"),
     "collective_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
     "collective_bandwidth": (0.0, 1e15, "a node of 2025 reaches 1e13 B/s between its GPUs"),
@@ -79,11 +59,7 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "sparse_flops": (1.0, 1e18, "the fastest machine of 2025 reaches 2e16 FLOP/s in HPCG"),
     "kernel_flops": (1.0, 1e20, "no application outruns the fastest machine's peak"),
     "operation_rate": (0.0, 1e20, "no benchmark counts more than the fastest machine's peak"),
-    "samples_per_second": (
-        0.0,
-        1e10,
-        "no training run of 2025 is near a billion samples per second",
-    ),
+    "samples_per_second": (0.0, 1e10, "no training run of 2025 is near a billion samples per second"),
     "throughput": (0.0, 1e10, "no runtime of 2025 is near a billion samples per second"),
     "latency": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
     "residual": (0.0, math.inf, "a norm is not negative"),
@@ -195,9 +171,7 @@ def doubtful(metric: LogMetric, limits: Mapping[str, tuple[float, float, str]]) 
     if low <= metric.normalised.value <= high:
         return None
     outside = f"is outside [{low:g}, {high:g}] {metric.normalised.unit}"
-    return f"{_label(metric)} = {metric.printed} {metric.unit} {outside}" + (
-        f": {why}" if why else ""
-    )
+    return f"{_label(metric)} = {metric.printed} {metric.unit} {outside}" + (f": {why}" if why else "")
 
 
 def contradiction(work: float, rate: str, time_s: str, unit: str) -> str | None:

@@ -11,13 +11,17 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MACHINES", "Elf", "read_elf", "this_machine"]
-
-# e_machine, by the names that `uname -m` has for them.
 MACHINES = {
-    3: "i686", 20: "ppc", 21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64",
-    243: "riscv64", 258: "loongarch64",
-}  # fmt: skip
+    3: "i686",
+    20: "ppc",
+    21: "ppc64le",
+    22: "s390x",
+    40: "armv7l",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+    258: "loongarch64",
+}
 _LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
 _NEEDED, _STRINGS = 1, 5
 

@@ -12,9 +12,6 @@ from pathlib import Path
 from transect.domain.errors import BadInput, MissingDependency
 from transect.launch.slurm import ask, expand_hosts, job_hosts
 
-__all__ = ["HOSTS", "Allocation", "allocation", "of_hosts", "ranks_on"]
-
-# What a scheduler, or a person, may call a host: mpiexec reads more into other signs.
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 # A user's own list, as `transect launch --hosts` sets it; a study on `profiles/local` reads it too.
 HOSTS = "TRANSECT_HOSTS"
@@ -92,11 +89,7 @@ def allocation(environ: Mapping[str, str] = os.environ) -> Allocation | None:
 
 
 def ranks_on(
-    given: Allocation | None,
-    *,
-    nodes: int | None = None,
-    ranks: int | None = None,
-    ranks_per_node: int | None = None,
+    given: Allocation | None, *, nodes: int | None = None, ranks: int | None = None, ranks_per_node: int | None = None
 ) -> tuple[int, ...]:
     """Return the number of ranks on each node; what is not asked for is as the allocation has it.
 
@@ -112,9 +105,7 @@ def ranks_on(
     there = len(given.hosts) if given is not None else 1
     count = nodes or min(there, ranks or there)
     if given is not None and count > there:
-        raise BadInput(
-            f"--nodes {count}: the allocation ({given.source}) has {there}: {','.join(given.hosts)}"
-        )
+        raise BadInput(f"--nodes {count}: the allocation ({given.source}) has {there}: {','.join(given.hosts)}")
     if ranks is not None:
         if ranks < count:
             raise BadInput(f"--ranks {ranks} on {count} nodes: expected a rank for each node")

@@ -15,9 +15,6 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.launch.elf import read_elf, this_machine
 
-__all__ = ["COMPLETE", "PACKED", "ROOT_NAME", "complaint", "image_facts", "in_container", "loader_fault", "mount_points",
-           "parts_of", "root_of"]  # fmt: skip
-
 COMPLETE = "transect-image.json"
 ROOT_NAME, PACKED = "root", "image.sqfs"
 # Programs of which an image has one: what they are made for, the image is made for.

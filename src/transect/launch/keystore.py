@@ -10,9 +10,6 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-__all__ = ["serve"]
-
-# A value is the address of one rank for each other one.
 _LARGEST = 64 * 2**20
 
 

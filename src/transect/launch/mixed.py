@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from transect.launch.rank import find_numbers
 
-__all__ = ["command_of", "main"]
-
 BETWEEN = "--"
 
 

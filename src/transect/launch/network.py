@@ -10,9 +10,6 @@ from contextlib import ExitStack
 
 from transect.domain.errors import BadInput, MissingDependency
 
-__all__ = ["PORTS", "addresses_of", "derived_port", "free_port", "interface_variables"]
-
-# Below the range that Linux gives to outgoing connections (32768 and up), above well-known ones.
 PORTS = range(20000, 30000)
 
 
@@ -102,7 +99,6 @@ def addresses_of(names: Sequence[str], said: Callable[[], str] | None) -> tuple[
     wrong = [name for name, address in found.items() if address.startswith("127.")]
     if wrong:
         raise BadInput(
-            f"node {wrong[0]} goes by {found[wrong[0]]} here, which no other node can reach: "
-            "name a network interface"
+            f"node {wrong[0]} goes by {found[wrong[0]]} here, which no other node can reach: name a network interface"
         )
     return tuple(found.values())

@@ -16,15 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from transect.launch.processes import end_all
 
-__all__ = ["guarded", "main"]
-
 
 @contextlib.contextmanager
 def guarded(
-    processes: Sequence[tuple[list[str], Mapping[str, str]]],
-    session: str,
-    *,
-    launcher: bool = False,
+    processes: Sequence[tuple[list[str], Mapping[str, str]]], session: str, *, launcher: bool = False
 ) -> Iterator[None]:
     """Watch over a payload as long as this lasts, where one of its processes starts others apart.
 
@@ -36,8 +31,11 @@ def guarded(
     # Its own session: what ends ours by signals to all must not end it.
     watcher = subprocess.Popen(
         [sys.executable, "-m", "transect.launch.orphans", session],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         yield
     finally:

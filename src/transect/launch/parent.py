@@ -16,8 +16,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Child", "copy_lines", "die_with_parent"]
-
 FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 # Writes of this many bytes to a pipe are not mixed with those of other ranks.
@@ -84,13 +82,7 @@ class Child:
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environ: Mapping[str, str],
-        *,
-        rank: str,
-        label: bool,
-        forwards: bool,
+        self, command: Sequence[str], environ: Mapping[str, str], *, rank: str, label: bool, forwards: bool
     ) -> None:
         self.command, self.environ = list(command), dict(environ)
         self.rank, self.label, self.forwards = rank, label, forwards
@@ -107,9 +99,7 @@ class Child:
         line = f"[{self.rank}] transect: {text}\n"
         _write(2, line.encode())
 
-    def start(
-        self, command: Sequence[str], environ: Mapping[str, str], label: str, *, reads: bool = False
-    ) -> int:
+    def start(self, command: Sequence[str], environ: Mapping[str, str], label: str, *, reads: bool = False) -> int:
         """Start a process, in a group of its own when a signal is to come through us alone.
 
         `reads`: it has our standard input.
@@ -225,11 +215,7 @@ class Child:
         for pid, name in self.pids.items():
             if not name or not patience_s:
                 _signal(pid, signal.SIGTERM)
-        for limit, number in (
-            (patience_s, signal.SIGTERM),
-            (_KILL_S, signal.SIGKILL),
-            (_KILL_S, 0),
-        ):
+        for limit, number in ((patience_s, signal.SIGTERM), (_KILL_S, signal.SIGKILL), (_KILL_S, 0)):
             end = time.monotonic() + limit
             while self.pids and time.monotonic() < end:
                 try:

@@ -9,8 +9,6 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["already_bound", "core_blocks", "gpu_nodes", "gpu_shares", "numa_nodes", "parse_list"]
-
 SYS = Path("/sys")
 
 
@@ -81,9 +79,7 @@ def _split(nodes: list[int], ranks: int, threads: int) -> list[range]:
     return whole
 
 
-def core_blocks(
-    allowed: set[int], ranks: int, threads: int = 1, sys: Path = SYS
-) -> list[set[int]] | None:
+def core_blocks(allowed: set[int], ranks: int, threads: int = 1, sys: Path = SYS) -> list[set[int]] | None:
     """Return the logical CPUs of each local rank, or None where binding would do harm.
 
     Each rank gets the same number of whole cores, in one NUMA node or in whole nodes where that
@@ -146,10 +142,7 @@ def _opens(path: Path) -> bool:
 
 
 def gpu_shares(
-    devices: Sequence[str],
-    device_nodes: Sequence[int],
-    rank_nodes: Sequence[int | None],
-    per_rank: int,
+    devices: Sequence[str], device_nodes: Sequence[int], rank_nodes: Sequence[int | None], per_rank: int
 ) -> list[list[str]]:
     """Deal `per_rank` devices to each local rank, near its NUMA node where that is known.
 

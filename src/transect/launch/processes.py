@@ -18,9 +18,6 @@ import psutil
 
 from transect.domain.errors import Interruption
 
-__all__ = ["Outcome", "end_all", "run"]
-
-# Between two looks at ends where the kernel cannot tell of them (before Linux 5.3).
 _POLL_S = 0.005
 _MEMORY_POLL_S = 0.2
 # Between two searches for processes that are no descendants: some container programs start theirs apart.
@@ -104,10 +101,7 @@ def _marked(session: str) -> list[int]:
 def _resident(roots: list[int]) -> int:
     """Return what a payload's processes hold. Quick, for it runs beside what is measured."""
     total = 0
-    if _KERNEL_LISTS_CHILDREN:
-        pids = _descendants(roots)
-    else:
-        pids = [process.pid for process in _below(roots).values()]
+    pids = _descendants(roots) if _KERNEL_LISTS_CHILDREN else [process.pid for process in _below(roots).values()]
     for pid in {*pids}:
         with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE

@@ -16,9 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Numbers", "environment", "fill", "find_numbers", "main", "place"]
-
-# How each launcher tells (rank, world size, local rank); the first that is set counts.
 _TOLD = {
     "mpi": (
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
@@ -45,11 +42,7 @@ class Numbers(NamedTuple):
     cross_size: int = 1
 
 
-def find_numbers(
-    environ: Mapping[str, str],
-    told_by: str = "auto",
-    ranks_per_node: Sequence[int] = (),
-) -> Numbers:
+def find_numbers(environ: Mapping[str, str], told_by: str = "auto", ranks_per_node: Sequence[int] = ()) -> Numbers:
     """Read the rank's numbers as the launcher told them.
 
     `ranks_per_node`: of each node, or one number that holds for all; nothing: one node has all.
@@ -80,9 +73,16 @@ def find_numbers(
         )
     crossing = [count > local_rank for count in counts]
     return Numbers(
-        rank, size, local_rank, counts[node], node, len(counts), socket.gethostname(),
-        sum(crossing[:node]), sum(crossing),
-    )  # fmt: skip
+        rank,
+        size,
+        local_rank,
+        counts[node],
+        node,
+        len(counts),
+        socket.gethostname(),
+        sum(crossing[:node]),
+        sum(crossing),
+    )
 
 
 def fill(template: str, numbers: Numbers) -> str:
@@ -125,9 +125,7 @@ def place(options: argparse.Namespace, numbers: Numbers, environ: dict[str, str]
     # Only plain numbers are places on the bus; a GPU may also go by its UUID.
     known = [gpus[int(d)] if d.isdigit() and int(d) < len(gpus) else -1 for d in devices]
     shares = placement.gpu_shares(devices, known, nodes, options.gpus_per_rank)
-    seen = (
-        [d for share in shares for d in share] if options.share_gpus else shares[numbers.local_rank]
-    )
+    seen = [d for share in shares for d in share] if options.share_gpus else shares[numbers.local_rank]
     environ["CUDA_VISIBLE_DEVICES"] = ",".join(seen)
     # CUDA's own order is by speed; the numbers of schedulers and of nvidia-smi are by bus.
     environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
@@ -162,9 +160,7 @@ def take_stdin(name: str) -> None:
         os.close(found)
 
 
-def environment(
-    options: argparse.Namespace, environ: Mapping[str, str]
-) -> tuple[Numbers, dict[str, str]]:
+def environment(options: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Numbers, dict[str, str]]:
     """Return the rank's numbers and its whole environment, without binding."""
     numbers = find_numbers(environ, options.told_by, options.ranks_per_node)
     variables = dict(environ)
@@ -191,11 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--label", action="store_true", help="begin lines of output with `[rank] `")
     add("--service", action="append", default=[], type=json.loads, metavar="JSON")
     add("--stdin-at", metavar="NAME", help="rank 0 takes its standard input there")
-    add(
-        "--address",
-        metavar="INTERFACE",
-        help="print `host address`, or `rank address` of MPI, and end",
-    )
+    add("--address", metavar="INTERFACE", help="print `host address`, or `rank address` of MPI, and end")
     add("command", nargs="*")
     return parser
 
@@ -220,19 +212,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"[{who}] transect: on {socket.gethostname()}: {error}", file=sys.stderr)
         return 2
     services = [
-        one for one in options.service
-        if numbers.local_rank == 0 and (one["on"] == "every-node" or numbers.node == 0)
-    ]  # fmt: skip
+        one for one in options.service if numbers.local_rank == 0 and (one["on"] == "every-node" or numbers.node == 0)
+    ]
     waits = [one["wait_for"] for one in options.service if one["wait_for"]]
     if options.label or services or waits:
         import parent  # type: ignore[import-not-found]  # the file beside this one
 
         child = parent.Child(
-            options.command,
-            environ,
-            rank=who,
-            label=options.label,
-            forwards=options.told_by != "slurm",
+            options.command, environ, rank=who, label=options.label, forwards=options.told_by != "slurm"
         )
         return int(child.run(services, waits, numbers.node))
     try:

@@ -11,8 +11,6 @@ from transect.launch import Request, parent, placement, rank, thread_variables
 from transect.launch.network import interface_variables
 from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
 
-__all__ = ["FILES", "common_variables", "rank_command", "rendezvous_of"]
-
 FILES = tuple(module.__file__ for module in (rank, parent, placement))
 
 

@@ -14,11 +14,6 @@ from collections.abc import Mapping, Sequence
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.terminal import say
 
-__all__ = [
-    "ask", "cores_per_node", "expand_hosts", "is_local", "job_hosts", "job_id", "signal_step",
-    "srun",
-]  # fmt: skip
-
 _PART = re.compile(r"([^,\[\]]+|\[[^\]]*\])+")
 _RANGE = re.compile(r"\[([^\]]*)\]")
 
@@ -116,9 +111,7 @@ def job_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:
     return expand_hosts(listed)
 
 
-def cores_per_node(
-    environ: Mapping[str, str] = os.environ, ranks: Sequence[int] | None = None
-) -> int:
+def cores_per_node(environ: Mapping[str, str] = os.environ, ranks: Sequence[int] | None = None) -> int:
     """Return the least number of CPUs that the job has on one of its nodes.
 
     `ranks` on each node: the CPUs that the node with the most of them has, were all ranks to have as
@@ -144,9 +137,7 @@ def cores_per_node(
 _STEP_OPTIONS = ("LABELIO", "STDOUTMODE", "STDERRMODE", "MULTI_PROG", "NTASKS_PER_GPU")
 _OUTER_STEP_OPTIONS = ("CPU_BIND", "MEM_BIND", "GPU_BIND")
 # Where the step asks for GPUs itself, and rank.py deals them out.
-_GPU_OPTIONS = (
-    "GPUS", "GPUS_PER_NODE", "GPUS_PER_SOCKET", "GPUS_PER_TASK", "TRES_PER_TASK", "GPU_BIND",
-)  # fmt: skip
+_GPU_OPTIONS = ("GPUS", "GPUS_PER_NODE", "GPUS_PER_SOCKET", "GPUS_PER_TASK", "TRES_PER_TASK", "GPU_BIND")
 
 
 def srun(*, gpus: bool = False, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -185,9 +176,7 @@ def signal_step(name: str, number: int) -> bool:
         steps = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
     except (MissingDependency, BadInput):
         return False
-    steps_of_name = [
-        step for step, _, one in (line.strip().partition(" ") for line in steps) if one == name
-    ]
+    steps_of_name = [step for step, _, one in (line.strip().partition(" ") for line in steps) if one == name]
     for step in steps_of_name:
         # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
         argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]

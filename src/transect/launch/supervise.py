@@ -21,8 +21,6 @@ from transect.launch.orphans import guarded
 from transect.launch.parent import die_with_parent
 from transect.launch.processes import end_all
 
-__all__ = ["signal_mpi_ranks", "supervise"]
-
 ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _PASSED_ON = ENDING | {signal.SIGUSR1, signal.SIGUSR2}
 # What transect/launch/parent.py says of a rank that failed; and srun, of ranks without a parent.

@@ -20,11 +20,6 @@ from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.launch.images import loader_fault, mount_points, root_of
 
-__all__ = [
-    "SHARED", "USUAL", "WRAPPERS", "Inside", "Wrapper", "container", "image_fault", "modules",
-    "modules_fault", "outermost", "program_says", "wrapped",
-]  # fmt: skip
-
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
 # Constant: names of modules travel in a variable, the command in "$@".
 _SCRIPT = (
@@ -32,9 +27,7 @@ _SCRIPT = (
     'exit 127; }; shopt -s execfail; exec "$@"; code=$?; echo "transect: $1: cannot be run" >&2; exit $code'
 )
 # What it says itself: bash's own words, before it, come in any language.
-_NO_MODULES = re.compile(
-    r"^(?:\[\d+\] )?transect: (?:module load .+: failed|.+: cannot be run)$", re.MULTILINE
-)
+_NO_MODULES = re.compile(r"^(?:\[\d+\] )?transect: (?:module load .+: failed|.+: cannot be run)$", re.MULTILINE)
 # The one that runs an image whose system file, or whose user, names none.
 USUAL = "apptainer"
 # Ranks of one node meet there: sockets of mpiexec and PMIx, shared memory of MPI and of NCCL.
@@ -123,20 +116,17 @@ def program_says(wrapper: str) -> tuple[str, str] | None:
         if found is not None:
             # Charliecloud will not even tell its version to somebody without a name.
             told = subprocess.run(
-                [found, "--version"], capture_output=True, text=True,
+                [found, "--version"],
+                capture_output=True,
+                text=True,
                 env=os.environ | {"USER": os.environ.get("USER") or "nobody"},
-            )  # fmt: skip
+            )
             return program, (told.stdout or told.stderr).strip().partition("\n")[0]
     return None
 
 
 def container(
-    image: str,
-    *,
-    wrapper: str = USUAL,
-    gpus: bool = False,
-    binds: Sequence[str] = (),
-    workdir: str | None = None,
+    image: str, *, wrapper: str = USUAL, gpus: bool = False, binds: Sequence[str] = (), workdir: str | None = None
 ) -> list[str]:
     """Return the wrap that runs the command inside an image.
 
@@ -147,12 +137,7 @@ def container(
 
 
 def wrapped(
-    image: str,
-    *,
-    wrapper: str = USUAL,
-    gpus: bool = False,
-    binds: Sequence[str] = (),
-    workdir: str | None = None,
+    image: str, *, wrapper: str = USUAL, gpus: bool = False, binds: Sequence[str] = (), workdir: str | None = None
 ) -> tuple[list[str], dict[str, str]]:
     """Return (wrap, variables) that run a command inside an image; see `container`."""
     if not image or image.startswith("-"):

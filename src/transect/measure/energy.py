@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["POWERCAP", "EnergyCounter", "nvml_counter", "rapl_counters"]
-
 POWERCAP = Path("/sys/class/powercap")
 # Two dies of one socket are `package-0-die-0` and `package-0-die-1`. `psys`, the whole board, and
 # `core` and `uncore`, parts of a package, would count the same energy twice.
@@ -26,9 +24,7 @@ class EnergyCounter:
     `value` returns the counter, of which one is `unit` joules; it starts anew after `limit`.
     """
 
-    def __init__(
-        self, source: str, value: Callable[[], int], unit: float, limit: int | None = None
-    ) -> None:
+    def __init__(self, source: str, value: Callable[[], int], unit: float, limit: int | None = None) -> None:
         self.source = source
         self._value, self._unit, self._limit = value, unit, limit
         self._last, self._sum, self._lost = value(), 0, False

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISLNK
 
-__all__ = ["Footprint", "footprint", "interpreter", "of_package"]
-
 _WRITTEN_BY_USE = "__pycache__"
 # Below the standard library, but no part of it.
 _OTHERS = frozenset({"site-packages", "dist-packages"})
@@ -50,9 +48,7 @@ def footprint(paths: Iterable[Path], without: frozenset[str] = frozenset()) -> F
 def interpreter() -> Footprint:
     """Measure the interpreter that virtual environments of this one share: program, library, standard library."""
     standard = Path(sysconfig.get_path("stdlib"))
-    library = Path(
-        str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME"))
-    )
+    library = Path(str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME")))
     # A name that leads to the program is not the program.
     return footprint([Path(sys.executable).resolve(), library.resolve(), standard], _OTHERS)
 

@@ -14,9 +14,6 @@ import psutil
 
 from transect.measure.step_daemons import daemon_died
 
-__all__ = ["BUSY", "UNSEEN", "Guard", "disturbances", "snapshot"]
-
-# A foreign process counts as a disturbance from this share of one core.
 BUSY = 0.2
 # The kernel's total is in ticks for each core, and a look of the guard's own costs some.
 UNSEEN = 0.75
@@ -77,9 +74,7 @@ def _ours(pid: int, process: _Process, job: str | None) -> bool:
     if process.name.startswith(_SLURM):
         return True
     try:
-        return f"SLURM_JOB_ID={job}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(
-            b"\0"
-        )
+        return f"SLURM_JOB_ID={job}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
@@ -216,8 +211,7 @@ def disturbances(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
     for when, snapshots in (("before", before), ("after", after)):
         for node in snapshots:
             reasons += [
-                f"{who['name']} (pid {who['pid']}) used {who['cores']:g} cores {when} it "
-                f"on {node['host']}"
+                f"{who['name']} (pid {who['pid']}) used {who['cores']:g} cores {when} it on {node['host']}"
                 for who in node.get("foreign", [])
             ]
             if node.get("unseen_cores", 0.0) >= UNSEEN:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import sqrt
 
-__all__ = ["wilson"]
-
 _Z95 = 1.959963984540054
 
 

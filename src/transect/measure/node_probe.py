@@ -16,8 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LOADS", "gathered", "main", "probe", "sees", "told"]
-
 
 def sees(path: Path, seconds: float = 10) -> bool:
     """Wait for a file that another node wrote: network file systems show it late."""
@@ -35,9 +33,7 @@ def _writes(folder: str) -> str:
     The file's name is its own: two nodes may have one folder and the same process ids.
     """
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=os.path.expandvars(folder), prefix=".transect-"
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=os.path.expandvars(folder), prefix=".transect-") as file:
             file.write(b"x")
     except OSError as error:
         return str(error)
@@ -53,9 +49,13 @@ def _fault(program: dict[str, Any]) -> str:
     """Return the last words of a program that cannot do what it is asked here, or nothing."""
     try:
         done = subprocess.run(
-            program["argv"], capture_output=True, text=True, errors="replace", timeout=_ANSWER_S,
+            program["argv"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
             env=os.environ | program["variables"],
-        )  # fmt: skip
+        )
     except OSError as error:
         return str(error)
     except subprocess.TimeoutExpired:
@@ -78,8 +78,7 @@ def probe(order: dict[str, Any]) -> dict[str, Any]:
         "token_seen": sees(Path(order["token"])),
         "answer": answer.name,
         "interfaces": {
-            name: Path("/sys/class/net", interface).exists()
-            for name, interface in order["interfaces"].items()
+            name: Path("/sys/class/net", interface).exists() for name, interface in order["interfaces"].items()
         },
         "scratch": _writes(order["scratch"]) if order["scratch"] else "",
         "programs": {name: _fault(program) for name, program in order["programs"].items()},

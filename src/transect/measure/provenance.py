@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["available_cores", "collect", "git_state", "gpus"]
-
 
 def available_cores() -> int:
     """Return the cores that this process may use: affinity, and the cgroup's CPU quota."""
@@ -31,9 +29,7 @@ def _read(path: str) -> str:
 
 def _cgroup() -> dict[str, str]:
     """Return the limits of this process's cgroup (version 2), as text; empty when unlimited."""
-    line = next(
-        (row for row in _read("/proc/self/cgroup").splitlines() if row.startswith("0::")), ""
-    )
+    line = next((row for row in _read("/proc/self/cgroup").splitlines() if row.startswith("0::")), "")
     folder = "/sys/fs/cgroup" + line[3:].rstrip("/")
     names = ("cpu.max", "memory.max", "cpuset.cpus.effective")
     return {name: text for name in names if (text := _read(f"{folder}/{name}"))}
@@ -92,9 +88,7 @@ def git_state() -> dict[str, Any]:
 
     def git(*arguments: str) -> str | None:
         try:
-            run = subprocess.run(
-                ["git", "-C", str(here), *arguments], capture_output=True, text=True, timeout=300
-            )
+            run = subprocess.run(["git", "-C", str(here), *arguments], capture_output=True, text=True, timeout=300)
         except (OSError, subprocess.TimeoutExpired):
             return None
         return run.stdout.strip() if run.returncode == 0 else None

@@ -15,9 +15,6 @@ import os
 import re
 from collections.abc import Mapping
 
-__all__ = ["speed_variables"]
-
-# `PREFIX_`: the rest of the names of one program.
 _NAMES = {
     "OMP_": """
         ALLOCATOR CANCELLATION DEFAULT_DEVICE DYNAMIC MAX_ACTIVE_LEVELS MAX_TASK_PRIORITY NESTED
@@ -171,7 +168,7 @@ _NAMES = {
         MR_CACHE_MAX_COUNT MR_CACHE_MAX_SIZE MR_CACHE_MONITOR OPX_HFI_SELECT PROVIDER PSM3_MULTIRAIL TCP_IFACE
         UNIVERSE_SIZE""",
     "PYTHON": "MALLOC OPTIMIZE _GIL _JIT",
-}  # fmt: skip
+}
 
 _CLOSED = frozenset(f"{prefix}{rest}" for prefix, rests in _NAMES.items() for rest in rests.split())
 
@@ -187,8 +184,4 @@ _MCA = re.compile(
 def speed_variables(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables that change speed, by name; by default of this process."""
     source = os.environ if environment is None else environment
-    return {
-        name: value
-        for name, value in sorted(source.items())
-        if name in _CLOSED or _MCA.fullmatch(name)
-    }
+    return {name: value for name, value in sorted(source.items()) if name in _CLOSED or _MCA.fullmatch(name)}

@@ -10,8 +10,6 @@ import subprocess
 
 import psutil
 
-__all__ = ["daemon_died"]
-
 _ANSWER_S = 60
 
 

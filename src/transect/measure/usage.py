@@ -12,8 +12,6 @@ from typing import Any
 
 from transect.measure.energy import POWERCAP, EnergyCounter, nvml_counter, rapl_counters
 
-__all__ = ["GPU_PERIOD_S", "READING_PERIOD_S", "Gpu", "Usage", "find_gpu", "resident_bytes"]
-
 GPU_PERIOD_S = 0.2
 # A counter of 32 bits in units of 15 microjoules wraps after 65 kJ: more than this time uses.
 READING_PERIOD_S = 30.0
@@ -94,9 +92,7 @@ def _visible_gpu(pynvml: Any, local_rank: int, environ: Mapping[str, str]) -> Gp
     if wanted.startswith("GPU-"):
         # CUDA takes the beginning of a name where it is the only one so.
         same = [
-            index
-            for index, handle in enumerate(handles)
-            if _text(pynvml.nvmlDeviceGetUUID(handle)).startswith(wanted)
+            index for index, handle in enumerate(handles) if _text(pynvml.nvmlDeviceGetUUID(handle)).startswith(wanted)
         ]
         index = same[0] if len(same) == 1 else -1
     else:

@@ -14,8 +14,6 @@ import sys
 from transect.measure.guard import snapshot
 from transect.measure.step_daemons import daemon_died
 
-__all__ = ["WATCHER_TOKEN", "main", "watch"]
-
 WATCHER_TOKEN = "TRANSECT_WATCHER_TOKEN"  # noqa: S105 its name
 
 

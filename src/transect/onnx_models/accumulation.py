@@ -13,11 +13,6 @@ from transect.onnx_models.counting import value_shapes
 from transect.onnx_models.tensors import NoTensor
 from transect.onnx_models.tolerance import UNIT_ROUNDOFF
 
-__all__ = [
-    "IMPRECISE", "MADE_TOLERANCE_RULE", "imprecise_outputs", "longest_accumulation",
-    "made_tolerances",
-]  # fmt: skip
-
 # Runs that round alike but sum in another order err by like amounts: room for the tails.
 _SAFETY = 32
 # A framework that computes in float32 stays within 6 of these, with the models that there are; one
@@ -106,9 +101,7 @@ def made_tolerances(
 
 
 def imprecise_outputs(
-    outputs: Mapping[str, np.ndarray | NoTensor],
-    exact: Mapping[str, np.ndarray] | None,
-    longest: int,
+    outputs: Mapping[str, np.ndarray | NoTensor], exact: Mapping[str, np.ndarray] | None, longest: int
 ) -> dict[str, float]:
     """Return framework_error over sqrt(K+1) u * output_scale of each output where it exceeds `IMPRECISE`.
 

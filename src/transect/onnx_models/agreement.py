@@ -9,9 +9,6 @@ import numpy as np
 
 from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors, tensor_types
 
-__all__ = ["BFLOAT16_RTOL", "difference"]
-
-# onnx.backend.test.runner: two steps of a bfloat16, whose mantissa has seven bits.
 BFLOAT16_RTOL = 2.0**-6
 
 
@@ -38,7 +35,7 @@ def difference(given: Path, expected: Path, *, rtol: float, atol: float) -> str 
 
 def _wrong(
     given: np.ndarray | NoTensor, expected: np.ndarray | NoTensor, dtype: str, rtol: float, atol: float
-) -> str | None:  # fmt: skip
+) -> str | None:
     assert dtype in DTYPES
     assert not isinstance(given, NoTensor)
     assert not isinstance(expected, NoTensor)

@@ -7,20 +7,53 @@ from typing import Any
 
 from transect.training.operations import Windows
 
-__all__ = ["graph_costs", "value_shapes"]
-
-# Operations for each element of the largest input, as `training.operations` counts those that it knows.
-_ELEMENTWISE = dict.fromkeys((
-    "Add", "AveragePool", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "LeakyRelu", "LogSoftmax",
-    "Max", "Mul", "ReduceSum", "Relu", "Softmax", "Sqrt", "Sub", "Tanh",
-), 1) | {"Sigmoid": 3, "LayerNormalization": 7}  # fmt: skip
+_ELEMENTWISE = dict.fromkeys(
+    (
+        "Add",
+        "AveragePool",
+        "Clip",
+        "Div",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Gelu",
+        "LeakyRelu",
+        "LogSoftmax",
+        "Max",
+        "Mul",
+        "ReduceSum",
+        "Relu",
+        "Softmax",
+        "Sqrt",
+        "Sub",
+        "Tanh",
+    ),
+    1,
+) | {"Sigmoid": 3, "LayerNormalization": 7}
 # A sum, then one division for each mean.
 _MEANS = {"GlobalAveragePool", "ReduceMean"}
 # They move or describe numbers and compute none; a batch norm is a factor in the weights beside it.
 _FREE = {
-    "BatchNormalization", "Cast", "Concat", "Constant", "ConstantOfShape", "Equal", "Expand", "Flatten", "Gather",
-    "Identity", "Not", "Reshape", "Shape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze", "Where",
-}  # fmt: skip
+    "BatchNormalization",
+    "Cast",
+    "Concat",
+    "Constant",
+    "ConstantOfShape",
+    "Equal",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "Not",
+    "Reshape",
+    "Shape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+}
 
 
 def value_shapes(graph: Any) -> dict[str, list[int]]:
@@ -33,9 +66,7 @@ def value_shapes(graph: Any) -> dict[str, list[int]]:
         kind = value.type.tensor_type
         unknown = sum(not axis.HasField("dim_value") for axis in kind.shape.dim)
         if kind.HasField("shape") and unknown < 2:
-            found[value.name] = [
-                axis.dim_value if axis.HasField("dim_value") else 1 for axis in kind.shape.dim
-            ]
+            found[value.name] = [axis.dim_value if axis.HasField("dim_value") else 1 for axis in kind.shape.dim]
     return found
 
 
@@ -53,10 +84,7 @@ def _windows(node: Any, sizes: list[int], counts: list[int], kernel: list[int]) 
         if same.startswith("SAME"):
             missing = max(0, (count - 1) * stride + (width - 1) * dilation + 1 - size)
             before = missing // 2 if same == "SAME_UPPER" else (missing + 1) // 2
-        windows.append(
-            Windows(size=size, kernel=width, count=count, before=before, stride=stride,
-                    dilation=dilation)
-        )  # fmt: skip
+        windows.append(Windows(size=size, kernel=width, count=count, before=before, stride=stride, dilation=dilation))
     return windows
 
 
@@ -111,14 +139,9 @@ def graph_costs(graph: Any) -> dict[str, Any]:
     read = {name for node in graph.node for name in node.input}
     looked_up = {node.input[0] for node in graph.node if node.op_type == "Gather"}
     looked_up -= {
-        name
-        for node in graph.node
-        for place, name in enumerate(node.input)
-        if place or node.op_type != "Gather"
+        name for node in graph.node for place, name in enumerate(node.input) if place or node.op_type != "Gather"
     }
-    arrays = {
-        one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer if one.name in read
-    }
+    arrays = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer if one.name in read}
     # Integers are shapes and axes.
     weights = sum(
         array.nbytes // (len(array) if name in looked_up and array.ndim else 1)

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["DYNAMIC_RULE", "DynamicTolerance", "dynamic_tolerance", "jiggled"]
-
 _UNIT_ROUNDOFF = 2.0**-24
 # As other lowered files: few executions are measured, room for the tails, less than half of the way.
 _ROOM, _SHARE, _TAILS = 8, 0.45, 1.5
@@ -61,9 +59,7 @@ class DynamicTolerance:
     mean_distance: float
 
 
-def dynamic_tolerance(
-    expected: np.ndarray, others: Sequence[np.ndarray], float32: np.ndarray
-) -> DynamicTolerance:
+def dynamic_tolerance(expected: np.ndarray, others: Sequence[np.ndarray], float32: np.ndarray) -> DynamicTolerance:
     """Return the tolerance of one floating-point output (rows, ...) by `DYNAMIC_RULE`.
 
     `others` are the output in other executions of the converted file on the same batches, `float32`
@@ -79,26 +75,28 @@ def dynamic_tolerance(
     tolerance = max(2 * max(spread, distance), arithmetic)
     rows = len(right) if right.ndim else 1
     mean, source = max(
-        (_ROOM * mean_spread, "executions"),
-        (arithmetic + tolerance * max(_FLIPPED, 1 / rows), "one step"),
+        (_ROOM * mean_spread, "executions"), (arithmetic + tolerance * max(_FLIPPED, 1 / rows), "one step")
     )
     if 0 < _SHARE * mean_distance < mean:
         mean, source = _SHARE * mean_distance, "distance to float32"
         if mean_spread > mean:
             mean, source = _TAILS * mean_spread, "executions that differ like float32"
     return DynamicTolerance(
-        tolerance=tolerance, mean_tolerance=mean, source=source, spread=spread,
-        mean_spread=mean_spread, distance=distance, mean_distance=mean_distance,
-    )  # fmt: skip
+        tolerance=tolerance,
+        mean_tolerance=mean,
+        source=source,
+        spread=spread,
+        mean_spread=mean_spread,
+        distance=distance,
+        mean_distance=mean_distance,
+    )
 
 
 def jiggled(inputs: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """Return inputs whose float32 numbers are each 4 u larger or smaller: other builds round like this."""
     signs = np.random.default_rng(seed)
     return {
-        name: (array * (1 + 4 * _UNIT_ROUNDOFF * signs.choice((-1.0, 1.0), array.shape))).astype(
-            array.dtype
-        )
+        name: (array * (1 + 4 * _UNIT_ROUNDOFF * signs.choice((-1.0, 1.0), array.shape))).astype(array.dtype)
         if array.dtype.kind == "f"
         else array
         for name, array in inputs.items()

@@ -13,8 +13,6 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 
-__all__ = ["FACTS", "batch_folder", "facts_of_model", "of_batch", "write_facts"]
-
 FACTS = "facts.json"
 
 

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-__all__ = ["GraphWriter"]
-
 
 class GraphWriter:
     """Appends nodes of the standard domain to a graph; a value is its name.
@@ -32,9 +30,7 @@ class GraphWriter:
         key = (operator, inputs, tuple(sorted(attributes.items())))
         if key not in self._made:
             name = self._new(operator)
-            self.graph.node.append(
-                helper.make_node(operator, list(inputs), [name], name=name, **attributes)
-            )
+            self.graph.node.append(helper.make_node(operator, list(inputs), [name], name=name, **attributes))
             self._made[key] = name
         return self._made[key]
 
@@ -86,9 +82,7 @@ class GraphWriter:
         for output, value in values.items():
             if names.get(value) != output:
                 source = names.get(value, value)
-                self.graph.node.append(
-                    helper.make_node("Identity", [source], [output], name=output)
-                )
+                self.graph.node.append(helper.make_node("Identity", [source], [output], name=output))
 
     def _new(self, operator: str) -> str:
         self._count += 1

@@ -9,8 +9,6 @@ from typing import Any
 
 from transect.onnx_models.counting import graph_costs
 
-__all__ = ["inspect_model"]
-
 
 def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Check the file and describe it; needs the onnx package.
@@ -27,16 +25,11 @@ def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[st
     import onnx
 
     onnx.checker.check_model(str(path), full_check=True)
-    model = onnx.shape_inference.infer_shapes(
-        onnx.load(str(path)), check_type=True, strict_mode=True, data_prop=True
-    )
+    model = onnx.shape_inference.infer_shapes(onnx.load(str(path)), check_type=True, strict_mode=True, data_prop=True)
     counted = _sized(model, sizes) if sizes else model
     graph = model.graph
     readers = Counter(name for node in graph.node for name in set(node.input))
-    contents = Counter(
-        (i.data_type, tuple(i.dims), onnx.numpy_helper.to_array(i).tobytes())
-        for i in graph.initializer
-    )
+    contents = Counter((i.data_type, tuple(i.dims), onnx.numpy_helper.to_array(i).tobytes()) for i in graph.initializer)
     domains = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
     ends = _all_ends(graph)
     return {
@@ -45,9 +38,7 @@ def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[st
         "initialisers_shared": sum(readers[i.name] > 1 for i in graph.initializer),
         "initialisers_duplicated": sum(count - 1 for count in contents.values()),
         "dynamic_batch": all(
-            one["shape"] and isinstance(one["shape"][0], str)
-            for group in ends.values()
-            for one in group
+            one["shape"] and isinstance(one["shape"][0], str) for group in ends.values() for one in group
         ),
         "checker": "onnx.checker full check and strict shape inference passed",
         **ends,
@@ -83,8 +74,7 @@ def _all_ends(graph: Any) -> dict[str, list[dict[str, Any]]]:
 def _countable(ends: dict[str, list[dict[str, Any]]]) -> bool:
     """Whether the size of all ends is known: no texts, sequences or maps, one unknown axis at most."""
     return not any(
-        one["dtype"] in ("string", "undefined")
-        or sum(isinstance(axis, str) for axis in one["shape"]) > 1
+        one["dtype"] in ("string", "undefined") or sum(isinstance(axis, str) for axis in one["shape"]) > 1
         for group in ends.values()
         for one in group
     )

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LOWERED_RULE", "LoweredTolerance", "lowered_tolerance"]
-
-# Of the coarsest number that a value passes through: float16 has 11 bits, an integer 8.
 _ROUNDOFF = {"fp16": 2.0**-11, "int8-static": 2.0**-8}
 
 # Few executions are measured, of one library on one machine: room for the others.
@@ -42,9 +39,7 @@ class LoweredTolerance:
     source: str
 
 
-def lowered_tolerance(
-    expected: np.ndarray, spread: float, distance: float, precision: str
-) -> LoweredTolerance:
+def lowered_tolerance(expected: np.ndarray, spread: float, distance: float, precision: str) -> LoweredTolerance:
     """Return the tolerance of one output by `LOWERED_RULE`.
 
     `spread` and `distance` as there: the largest absolute differences, of integers and texts shares.

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["calibration_rows", "is_lowered", "lower"]
-
 _CALIBRATION_ROWS, _CALIBRATION_BATCH, _CALIBRATION_NUMBERS = 128, 16, 2**21
 
 
-def lower(path: Path, out: Path, precision: str, calibration: dict[str, np.ndarray],
-          *, batched: bool) -> dict[str, Any]:  # fmt: skip
+def lower(
+    path: Path, out: Path, precision: str, calibration: dict[str, np.ndarray], *, batched: bool
+) -> dict[str, Any]:
     """Convert the file at `path` into `out`; return how, in words and numbers.
 
     Integers are unsigned, of weights and activations: products of unsigned by signed bytes saturate
@@ -42,9 +41,13 @@ def lower(path: Path, out: Path, precision: str, calibration: dict[str, np.ndarr
         quantization.quantize_dynamic(model, str(out), weight_type=unsigned)
         return {"converter": "onnxruntime.quantization.quantize_dynamic, uint8 weights"}
     quantization.quantize_static(
-        model, str(out), _reader(calibration, batched=batched), activation_type=unsigned,
-        weight_type=unsigned, quant_format=quantization.QuantFormat.QDQ,
-    )  # fmt: skip
+        model,
+        str(out),
+        _reader(calibration, batched=batched),
+        activation_type=unsigned,
+        weight_type=unsigned,
+        quant_format=quantization.QuantFormat.QDQ,
+    )
     return {
         "converter": "onnxruntime.quantization.quantize_static, QDQ, uint8 weights and activations, "
         "ranges from least to largest",

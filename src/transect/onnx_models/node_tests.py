@@ -11,11 +11,6 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 
-__all__ = [
-    "ARCHIVE", "CASES", "EXPECTED", "INPUTS", "MODEL", "OUTPUTS", "NodeTest",
-    "known_tests", "unpack",
-]  # fmt: skip
-
 ARCHIVE = "nodetests.tar"
 CASES = "cases.json"
 MODEL, INPUTS, EXPECTED, OUTPUTS = "model.onnx", "inputs", "expected", "outputs"
@@ -54,6 +49,4 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(archive) as packed:
             yield packed
     except (OSError, tarfile.TarError, KeyError, TypeError, ValueError) as error:
-        raise BadInput(
-            f"{archive}: no archive of node tests ({type(error).__name__}: {error})"
-        ) from None
+        raise BadInput(f"{archive}: no archive of node tests ({type(error).__name__}: {error})") from None

@@ -13,8 +13,6 @@ from transect.domain.files import write_atomic
 from transect.domain.metrics import metric
 from transect.domain.record import Cause, Status
 
-__all__ = ["RESULT", "fault", "result", "write_fault", "write_result"]
-
 RESULT = "result.json"
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from transect.onnx_models.tensors import NoTensor
 
-__all__ = ["open_session", "run_session"]
-
 
 def open_session(path: Path, *, optimisation: str = "all", threads: int = 1) -> Any:
     """Return a session without warnings: files of old exporters cause many.

@@ -18,25 +18,28 @@ import numpy as np
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import write_atomic
 
-__all__ = [
-    "DTYPES", "HEADER", "NoTensor", "describe", "dtype_of", "read_tensor", "read_tensors",
-    "tensor_types", "to_bytes", "write_header", "write_tensor", "write_tensors",
-]  # fmt: skip
-
 HEADER = "header.json"
 
 # Bytes of one number. A text has no fixed size.
 DTYPES = {
-    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
-    "int8": 1, "int16": 2, "int32": 4, "int64": 8,
-    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
-    "bool": 1, "string": None,
-}  # fmt: skip
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "bool": 1,
+    "string": None,
+}
 
 # What an output can be that is no tensor, in the words that runtimes have for it.
-_KINDS = {
-    "sequence": ("seq", "list"), "map": ("map", "dict"), "optional": ("optional", "absent"),
-}  # fmt: skip
+_KINDS = {"sequence": ("seq", "list"), "map": ("map", "dict"), "optional": ("optional", "absent")}
 
 _LENGTH = struct.Struct("<I")
 
@@ -66,9 +69,7 @@ def _outermost(kind: str) -> str | None:
     return min(named, key=named.__getitem__) if named else None
 
 
-def describe(
-    name: str, shape: tuple[int, ...], file: str | Path, dtype: str = "float32"
-) -> dict[str, Any]:
+def describe(name: str, shape: tuple[int, ...], file: str | Path, dtype: str = "float32") -> dict[str, Any]:
     """Return a header's entry of a tensor; `file` is absolute or relative to the header."""
     return {"name": name, "dtype": dtype, "shape": list(shape), "file": str(file)}
 
@@ -123,8 +124,7 @@ def tensor_types(folder: Path) -> dict[str, str]:
     Raises BadInput naming a header that is missing or none.
     """
     return {
-        name: str(entry["kind"] if "kind" in entry else entry.get("dtype"))
-        for name, entry in _entries(folder).items()
+        name: str(entry["kind"] if "kind" in entry else entry.get("dtype")) for name, entry in _entries(folder).items()
     }
 
 
@@ -150,9 +150,7 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         raise BadInput(f"{header}: no such file") from None
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(
-            f"{header}: does not describe tensors ({type(error).__name__}: {error})"
-        ) from None
+        raise BadInput(f"{header}: does not describe tensors ({type(error).__name__}: {error})") from None
 
 
 def dtype_of(name: str, array: np.ndarray) -> str:
@@ -183,9 +181,7 @@ def _read(folder: Path, name: str, entry: dict[str, Any], bits: bool = False) ->
         if min(shape, default=0) < 0:
             raise ValueError(f"shape {list(shape)}")
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(
-            f"{header}: does not describe a tensor '{name}' ({type(error).__name__}: {error})"
-        ) from None
+        raise BadInput(f"{header}: does not describe a tensor '{name}' ({type(error).__name__}: {error})") from None
     try:
         held = file.stat().st_size
     except FileNotFoundError:

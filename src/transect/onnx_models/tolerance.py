@@ -25,8 +25,6 @@ from transect.training.models import Model
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TOLERANCE_RULE", "UNIT_ROUNDOFF", "Tolerance", "output_tolerance"]
-
 UNIT_ROUNDOFF = 2.0**-24
 
 # Runs that round alike but sum in another order err by like amounts: room for the tails.
@@ -55,9 +53,7 @@ class Tolerance:
     output_scale: float
 
 
-def output_tolerance(
-    model: Model, module: torch.nn.Module, x: np.ndarray, outputs: np.ndarray
-) -> Tolerance:
+def output_tolerance(model: Model, module: torch.nn.Module, x: np.ndarray, outputs: np.ndarray) -> Tolerance:
     """Derive the tolerance for float32 outputs (n, classes) of the model's `module` on x (n, ...).
 
     The module is not changed. Running error analysis: N. J. Higham, "Accuracy and Stability of
@@ -97,9 +93,7 @@ def _double_of(x: np.ndarray) -> Any:
     return torch.tensor(x, dtype=torch.float64 if x.dtype.kind == "f" else None)
 
 
-def _propagate(
-    layers: tuple[Layer, ...], module: torch.nn.Module, x: np.ndarray
-) -> tuple[np.ndarray, float, int]:
+def _propagate(layers: tuple[Layer, ...], module: torch.nn.Module, x: np.ndarray) -> tuple[np.ndarray, float, int]:
     """Return the float64 outputs, the bound of one float32 run's error, and the longest K."""
     import torch
 
@@ -131,9 +125,7 @@ def _chain(layers: Any, exact: Any, absolute: Any, value: Any, error: Any) -> tu
             case BatchNorm2d():
                 scale = (run.weight / (run.running_var + run.eps).sqrt()).abs().view(-1, 1, 1)
                 mean, bias = run.running_mean.abs().view(-1, 1, 1), run.bias.abs().view(-1, 1, 1)
-                error = scale * error + 6 * UNIT_ROUNDOFF * (
-                    scale * (value.abs() + error + mean) + bias
-                )
+                error = scale * error + 6 * UNIT_ROUNDOFF * (scale * (value.abs() + error + mean) + bias)
             case GlobalAveragePool():
                 area = value.shape[2] * value.shape[3]
                 longest = max(longest, area)

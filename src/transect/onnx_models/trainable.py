@@ -17,9 +17,6 @@ from transect.onnx_models.exporters import OUTPUT
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["OPSET", "write_inference_models"]
-
-# ONNX Runtime training 1.19.2 knows operators up to 21, and gradients of those of 17 best.
 OPSET = 17
 
 
@@ -56,22 +53,37 @@ def _torchscript(module: Any, inputs: tuple[Any, ...], names: list[str], file: P
     import torch
 
     torch.onnx.export(
-        module, inputs, str(file), dynamo=False, opset_version=OPSET, input_names=names,
-        output_names=[OUTPUT], dynamic_axes={name: {0: "batch"} for name in (*names, OUTPUT)},
-        training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
-    )  # fmt: skip
+        module,
+        inputs,
+        str(file),
+        dynamo=False,
+        opset_version=OPSET,
+        input_names=names,
+        output_names=[OUTPUT],
+        dynamic_axes={name: {0: "batch"} for name in (*names, OUTPUT)},
+        training=torch.onnx.TrainingMode.TRAINING,
+        do_constant_folding=False,
+    )
 
 
 def _dynamo(module: Any, inputs: tuple[Any, ...], names: list[str], file: Path) -> None:
     import torch
 
     torch.onnx.export(
-        module, inputs, str(file), dynamo=True, input_names=names, output_names=[OUTPUT],
+        module,
+        inputs,
+        str(file),
+        dynamo=True,
+        input_names=names,
+        output_names=[OUTPUT],
         dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in names),
-        optimize=False, external_data=False, verbose=False,
-    )  # fmt: skip
+        optimize=False,
+        external_data=False,
+        verbose=False,
+    )
 
 
 _EXPORTS: dict[str, Callable[[Any, tuple[Any, ...], list[str], Path], None]] = {
-    "dynamo": _dynamo, "torchscript": _torchscript,
-}  # fmt: skip
+    "dynamo": _dynamo,
+    "torchscript": _torchscript,
+}

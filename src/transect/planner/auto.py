@@ -20,12 +20,11 @@ from transect.domain.options import Value
 from transect.planner.bounds import known_partition, lower_bound
 from transect.planner.costs import LayerCosts
 from transect.planner.machine import Machine
-from transect.planner.partition import Infeasible, Problem, Solution, partition
+from transect.planner.partition import partition
+from transect.planner.problem import Infeasible, Problem, Solution
 from transect.planner.reasons import infeasible, mebibytes
 from transect.training.cuts import cut_text
 from transect.training.layout import Layout
-
-__all__ = ["MODES", "PIPELINE", "Asked", "Candidate", "Mode", "Plan", "make_plan", "replan"]
 
 Mode = Literal["auto", "data", "model", "hybrid"]
 MODES: tuple[Mode, ...] = ("auto", "data", "model", "hybrid")
@@ -127,13 +126,16 @@ def _problem(asked: Asked, layout: Layout) -> Problem:
     per_node = asked.ranks // asked.nodes
     machine, stages = asked.machine, layout.model_parts
     return Problem(
-        layers=asked.costs_of(largest.stop - largest.start), devices=stages,
-        micro_batches=layout.micro_batches, memory_bytes=asked.memory_bytes,
+        layers=asked.costs_of(largest.stop - largest.start),
+        devices=stages,
+        micro_batches=layout.micro_batches,
+        memory_bytes=asked.memory_bytes,
         schedule="1f1b" if layout.micro_batches >= stages else "gpipe",
-        link=machine.links(stages, asked.ranks, per_node), copies=asked.copies,
+        link=machine.links(stages, asked.ranks, per_node),
+        copies=asked.copies,
         replicas=layout.replicas,
         replica_link=machine.replica_link(asked.ranks, per_node) if layout.replicas > 1 else machine.inside,
-    )  # fmt: skip
+    )
 
 
 def _check(asked: Asked) -> None:
@@ -187,18 +189,21 @@ def make_plan(asked: Asked) -> Plan | Infeasible:
         # What comes nearest: the most memory is there for the most stages and micro-batches that there may be.
         cut = [one for one in refused if one.stages <= problem.count] or refused
         return Infeasible(cut[-1].reason)
-    step, layout, solution, problem = min(
-        solved, key=lambda one: (one[0], one[1].model_parts, one[1].micro_batches)
-    )
+    step, layout, solution, problem = min(solved, key=lambda one: (one[0], one[1].model_parts, one[1].micro_batches))
     candidates = [_candidate(one[1], one[0], "") for one in solved] + left + refused
     return Plan(
-        kind=_kind(layout), stages=layout.model_parts, replicas=layout.replicas,
-        micro_batches=layout.micro_batches, schedule=problem.schedule, cut=cut_text(solution.cuts),
+        kind=_kind(layout),
+        stages=layout.model_parts,
+        replicas=layout.replicas,
+        micro_batches=layout.micro_batches,
+        schedule=problem.schedule,
+        cut=cut_text(solution.cuts),
         layers=tuple((stage.first, stage.last) for stage in solution.stages),
-        memory_bytes=solution.memory_bytes, predicted_step_s=step,
+        memory_bytes=solution.memory_bytes,
+        predicted_step_s=step,
         why=tuple(_reasons(asked, layout, solution, problem, candidates)),
         candidates=tuple(sorted(candidates, key=lambda one: (one.stages, one.micro_batches))),
-    )  # fmt: skip
+    )
 
 
 def replan(asked: Asked, layout: Layout, cuts: tuple[int, ...]) -> Solution:
@@ -210,9 +215,12 @@ def replan(asked: Asked, layout: Layout, cuts: tuple[int, ...]) -> Solution:
 
 def _candidate(layout: Layout, step: float | None, reason: str) -> Candidate:
     return Candidate(
-        stages=layout.model_parts, replicas=layout.replicas, micro_batches=layout.micro_batches,
-        step_s=step, reason=reason,
-    )  # fmt: skip
+        stages=layout.model_parts,
+        replicas=layout.replicas,
+        micro_batches=layout.micro_batches,
+        step_s=step,
+        reason=reason,
+    )
 
 
 def _reasons(
@@ -227,17 +235,14 @@ def _reasons(
     )
     if layout.model_parts > 1:
         slowest = max(solution.stages, key=lambda stage: stage.time_s)
-        idle = 1 - layout.micro_batches * sum(s.time_s for s in solution.stages) / (
-            layout.model_parts * step
-        )
+        idle = 1 - layout.micro_batches * sum(s.time_s for s in solution.stages) / (layout.model_parts * step)
         yield (
             f"its slowest stage, layers {slowest.first} to {slowest.last - 1}, takes "
             f"{slowest.time_s:.3g} s for a micro-batch; stages wait {100 * max(0.0, idle):.0f} % of the step"
         )
     if layout.replicas > 1:
         size = max(
-            sum(layer.weight_bytes for layer in problem.layers[stage.first : stage.last])
-            for stage in solution.stages
+            sum(layer.weight_bytes for layer in problem.layers[stage.first : stage.last]) for stage in solution.stages
         )
         yield f"{layout.replicas} replicas sum at most {mebibytes(size)} of gradients for a stage"
     for kind in ("data", "model", "hybrid"):

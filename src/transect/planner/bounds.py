@@ -19,9 +19,6 @@ import numpy as np
 
 from transect.planner.problem import Problem, Solution
 
-__all__ = ["Arc", "arcs_worth", "known_partition", "lower_bound"]
-
-# Partitions are sought whose bottleneck is at most these times the least one.
 _SLACKS = (1.0, 1.003, 1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, np.inf)
 _BANDS = 24
 # Rounding of sums of thousands of terms.
@@ -120,18 +117,14 @@ def known_partition(problem: Problem) -> Solution | None:
     return min(found, key=lambda solution: solution.step_s)
 
 
-def _worth(
-    problem: Problem, most: float, low: float, high: float
-) -> dict[tuple[int, int], np.ndarray]:
+def _worth(problem: Problem, most: float, low: float, high: float) -> dict[tuple[int, int], np.ndarray]:
     """Return which stages can be part of a partition that costs `most`, its bottleneck in [low, high]."""
     to, onward = _to(problem, high), _from(problem, high)
     rounds, found = problem.micro_batches - 1, {}
     for (device, devices), table in problem.tables.items():
         ends = device + devices
 
-        def reach(
-            term: int, own: np.ndarray, join: np.ufunc, device: int = device, ends: int = ends
-        ) -> np.ndarray:
+        def reach(term: int, own: np.ndarray, join: np.ufunc, device: int = device, ends: int = ends) -> np.ndarray:
             return join(own, join(to[term][device][:, None], onward[term][ends][None, :]))  # type: ignore[no-any-return]
 
         time = np.maximum(low, reach(0, table.time_s, np.maximum))
@@ -170,6 +163,5 @@ def arcs_worth(problem: Problem, known: Solution) -> Iterator[Arc]:
         for first, last in zip(*np.nonzero(worth), strict=True):
             own = int(first), int(last)
             yield Arc(
-                device, devices, *own, float(table.time_s[own]),
-                float(table.through_s[own]), float(table.end_s[own]),
-            )  # fmt: skip
+                device, devices, *own, float(table.time_s[own]), float(table.through_s[own]), float(table.end_s[own])
+            )

@@ -45,11 +45,6 @@ from transect.training.operations import layer_operations, loss_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
-__all__ = [
-    "LayerCosts", "Rates", "counted_costs", "layers_of", "measured_costs", "scaled", "weight_copies",
-    "whole_over_layers",
-]  # fmt: skip
-
 # Bytes of the place of a maximum, as frameworks keep it.
 _PLACE_BYTES = 8
 
@@ -105,9 +100,7 @@ class _Count(NamedTuple):
 def layers_of(model: Model) -> tuple[Layer, ...]:
     """Return the layers that a model can be cut at. Raises BadInput where it has none."""
     if not isinstance(model, LayeredModel):
-        raise BadInput(
-            f"a {type(model).__name__} is no list of layers: there is nothing to cut it at"
-        )
+        raise BadInput(f"a {type(model).__name__} is no list of layers: there is nothing to cut it at")
     return model.layers
 
 
@@ -129,7 +122,7 @@ def _keeps(layer: Layer, before: Shape, after: Shape, size: int, held: bool) -> 
     return 0, False
 
 
-def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, held: bool) -> tuple[_Count, bool]:  # fmt: skip
+def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, held: bool) -> tuple[_Count, bool]:
     """Count one layer with all inside; return whether its output is kept too."""
     own = layer_operations(layer, before, after)
     read, written = prod(before), prod(after)
@@ -149,9 +142,13 @@ def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, h
     kept, held = _keeps(layer, before, after, size, held)
     moved = 0 if isinstance(layer, Flatten) else read + written
     return inner + _Count(
-        forward=own.forward, backward=own.weights + needed * own.inputs, read_forward=moved,
-        read_backward=moved + needed * read, weights=trained, kept=kept,
-    ), held  # fmt: skip
+        forward=own.forward,
+        backward=own.weights + needed * own.inputs,
+        read_forward=moved,
+        read_backward=moved + needed * read,
+        weights=trained,
+        kept=kept,
+    ), held
 
 
 def weight_copies(parameters: Parameters) -> int:
@@ -183,12 +180,8 @@ def counted_costs(
         found.append(
             LayerCosts(
                 name=str(index),
-                forward_s=rates.seconds(
-                    batch * one.forward, size * (batch * one.read_forward + one.weights)
-                ),
-                backward_s=rates.seconds(
-                    batch * one.backward, size * (batch * one.read_backward + 2 * one.weights)
-                ),
+                forward_s=rates.seconds(batch * one.forward, size * (batch * one.read_forward + one.weights)),
+                backward_s=rates.seconds(batch * one.backward, size * (batch * one.read_backward + 2 * one.weights)),
                 weight_bytes=size * one.weights,
                 kept_bytes=batch * one.kept,
                 out_bytes=batch * size * prod(after),
@@ -255,7 +248,4 @@ def whole_over_layers(profiles: Sequence[Mapping[str, Any]]) -> float:
 
 def scaled(costs: Sequence[LayerCosts], factor: float) -> tuple[LayerCosts, ...]:
     """Return the same costs with all times of the two passes multiplied."""
-    return tuple(
-        replace(one, forward_s=factor * one.forward_s, backward_s=factor * one.backward_s)
-        for one in costs
-    )
+    return tuple(replace(one, forward_s=factor * one.forward_s, backward_s=factor * one.backward_s) for one in costs)

@@ -9,8 +9,6 @@ import numpy as np
 from transect.planner.problem import Infeasible, Problem, Solution
 from transect.planner.reasons import infeasible
 
-__all__ = ["partition"]
-
 
 class _Front(NamedTuple):
     """Ways to place the first layers on the first devices, none of which another one beats in all three.
@@ -47,7 +45,7 @@ def _pareto(front: _Front) -> _Front:
     return _Front(front.time[chosen], front.through[chosen], front.end[chosen], front.came[chosen])
 
 
-def _join(problem: Problem, fronts: dict[tuple[int, int], _Front], device: int, layer: int) -> _Front | None:  # fmt: skip
+def _join(problem: Problem, fronts: dict[tuple[int, int], _Front], device: int, layer: int) -> _Front | None:
     """Return the front of the first `layer` layers on the first `device` devices, or None."""
     parts = []
     for devices in range(1, (device if problem.spread else 1) + 1):

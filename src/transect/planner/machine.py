@@ -17,8 +17,6 @@ from transect.launch import thread_variables
 from transect.planner.costs import Rates
 from transect.planner.problem import Link
 
-__all__ = ["Machine", "measured_here"]
-
 _SMALL, _LARGE = 8, 2**20
 
 
@@ -41,7 +39,7 @@ class Machine:
         """
         found = []
         for stage in range(stages - 1):
-            crosses = any((first + stage + 1) % ranks_per_node == 0 for first in range(0, ranks, stages))  # fmt: skip
+            crosses = any((first + stage + 1) % ranks_per_node == 0 for first in range(0, ranks, stages))
             found.append(self._between() if crosses else self.inside)
         return tuple(found)
 
@@ -136,9 +134,13 @@ def _rates(threads: int) -> Rates:
     """Measure in a process of its own: a BLAS takes its number of threads when it is loaded."""
     try:
         told = subprocess.run(
-            [sys.executable, "-m", "transect.planner.machine"], env=os.environ | thread_variables(threads),
-            capture_output=True, text=True, timeout=120, check=True,
-        ).stdout  # fmt: skip
+            [sys.executable, "-m", "transect.planner.machine"],
+            env=os.environ | thread_variables(threads),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout
     except subprocess.SubprocessError as error:
         why = str(getattr(error, "stderr", None) or error)
         raise TransectError(f"this machine's rates cannot be measured: {why[-500:]}") from error
@@ -148,9 +150,11 @@ def _rates(threads: int) -> Rates:
 def measured_here(threads: int = 1) -> Machine:
     """Measure this machine in about a second: a matrix product by so many threads, a copy, a round trip."""
     return Machine(
-        rates=_rates(threads), inside=_link(), between=None,
+        rates=_rates(threads),
+        inside=_link(),
+        between=None,
         source=f"measured on this machine just now, {threads} thread{'s' * (threads > 1)} to a rank",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

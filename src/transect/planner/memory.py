@@ -26,16 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transect.planner.memory_problem import (
-    LayerMemory,
-    MemoryProblem,
-    extra_seconds,
-    peak_bytes,
-)
-
-__all__ = [
-    "Decision", "LayerMemory", "MemoryProblem", "NoMemory", "decide", "extra_seconds", "peak_bytes",
-]  # fmt: skip
+from transect.planner.memory_problem import LayerMemory, MemoryProblem, extra_seconds, peak_bytes
 
 # Of layers that are decided one by one. Of more, as many neighbours share a decision as it takes:
 # the program grows with the square of their number, and alike layers make it slow to prove.
@@ -63,9 +54,7 @@ class NoMemory:
     least_bytes: int
 
 
-def decide(
-    problem: MemoryProblem, *, solver: Any = None, seconds: float = 60.0
-) -> Decision | NoMemory:
+def decide(problem: MemoryProblem, *, solver: Any = None, seconds: float = 60.0) -> Decision | NoMemory:
     """Return the choice that takes the least time within the budget, or why there is none.
 
     Of more than 48 layers, neighbours share a decision, and the optimum is that of such choices.
@@ -95,15 +84,12 @@ def decide(
         f"the smallest choice of keeping, recomputing and offloading holds, at layer "
         f"{problem.layers[at].name}",
         least_bytes=least,
-    )  # fmt: skip
+    )
 
 
 def _grouped(problem: MemoryProblem, together: int) -> MemoryProblem:
     """Return the problem whose layers are `together` neighbours each; it holds no less than they do."""
-    groups = [
-        problem.layers[first : first + together]
-        for first in range(0, len(problem.layers), together)
-    ]
+    groups = [problem.layers[first : first + together] for first in range(0, len(problem.layers), together)]
     return replace(
         problem,
         layers=tuple(
@@ -128,8 +114,7 @@ def _slowed(problem: MemoryProblem) -> MemoryProblem:
     return replace(
         problem,
         layers=tuple(
-            replace(one, forward_s=factor * one.forward_s, backward_s=factor * one.backward_s)
-            for one in problem.layers
+            replace(one, forward_s=factor * one.forward_s, backward_s=factor * one.backward_s) for one in problem.layers
         ),
         write_s_per_byte=factor * problem.write_s_per_byte,
         read_s_per_byte=factor * problem.read_s_per_byte,
@@ -166,9 +151,12 @@ def _solved(
     store = program.add_variable("z", 0, 1)
     write, read = program.add_variable("write", 0), program.add_variable("read", 0)
     most = program.add_variable("most", 0)
-    time = pulp.lpSum(
-        sum(one.forward_s for one in layers[s:e]) * y for (s, e), y in again.items()
-    ) + write + read + problem.handling_s * pulp.lpSum(moved.values())  # fmt: skip
+    time = (
+        pulp.lpSum(sum(one.forward_s for one in layers[s:e]) * y for (s, e), y in again.items())
+        + write
+        + read
+        + problem.handling_s * pulp.lpSum(moved.values())
+    )
     program += most if least_memory else time
     made = {t: problem.made(t) for t in tensors}
     for i, layer in enumerate(layers):
@@ -194,8 +182,7 @@ def _solved(
         for i in range(len(layers)):
             late = pulp.lpSum(sizes[t] * moved[t] for t in tensors if made[t] >= i)
             forward, backward = (
-                sum(getattr(one, name) for one in layers[i + 1 :])
-                for name in ("forward_s", "backward_s")
+                sum(getattr(one, name) for one in layers[i + 1 :]) for name in ("forward_s", "backward_s")
             )
             program += write >= problem.write_s_per_byte * (late - problem.window) - forward
             program += read >= problem.read_s_per_byte * late - backward
@@ -209,9 +196,7 @@ def _solved(
         return None
     found = (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
     if status != "Optimal" or program.sol_status not in found:
-        raise RuntimeError(
-            f"the solver found no choice for {len(layers)} layers in the time that it had ({status})"
-        )
+        raise RuntimeError(f"the solver found no choice for {len(layers)} layers in the time that it had ({status})")
     return _runs(len(layers), keep, send, again), program.sol_status == pulp.LpSolutionOptimal
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["LayerMemory", "MemoryProblem", "Runs", "extra_seconds", "peak_bytes"]
-
-# Runs of (action, first layer, layer after the last).
 Runs = Sequence[tuple[str, int, int]]
 
 
@@ -48,9 +45,7 @@ class MemoryProblem:
 
     def made(self, tensor: int) -> int:
         """Return the first layer that saves a tensor or gives it."""
-        return next(
-            i for i, layer in enumerate(self.layers) if tensor in (*layer.saved, layer.after)
-        )
+        return next(i for i, layer in enumerate(self.layers) if tensor in (*layer.saved, layer.after))
 
     def moved(self, layer: LayerMemory) -> set[int]:
         """Return the tensors of a layer that offloading it writes."""
@@ -74,10 +69,7 @@ def peak_bytes(problem: MemoryProblem, runs: Runs) -> tuple[int, int]:
     by = _actions(runs)
     resident = {t for i in by["keep"] for t in problem.layers[i].saved}
     resident |= {problem.layers[s].before for action, s, _ in runs if action == "recompute"}
-    resident |= {
-        t for i in by["offload"] for t in problem.layers[i].saved
-        if t not in problem.moved(problem.layers[i])
-    }  # fmt: skip
+    resident |= {t for i in by["offload"] for t in problem.layers[i].saved if t not in problem.moved(problem.layers[i])}
     made = {t: problem.made(t) for t in resident - {0}}
     starts = {i: s for action, s, e in runs if action == "recompute" for i in range(s, e)}
     peaks = []
@@ -106,8 +98,6 @@ def extra_seconds(problem: MemoryProblem, runs: Runs) -> float:
     for index in range(len(problem.layers)):
         late = sum(problem.sizes[t] for t in moved if made[t] >= index)
         after = problem.layers[index + 1 :]
-        stalls[0].append(
-            problem.write_s_per_byte * (late - problem.window) - sum(one.forward_s for one in after)
-        )
+        stalls[0].append(problem.write_s_per_byte * (late - problem.window) - sum(one.forward_s for one in after))
         stalls[1].append(problem.read_s_per_byte * late - sum(one.backward_s for one in after))
     return again + max(stalls[0]) + max(stalls[1])

@@ -13,20 +13,8 @@ from typing import Any, Literal
 
 from transect.domain.errors import BadInput, MissingDependency, TransectError
 from transect.planner.bounds import Arc, arcs_worth, known_partition
-from transect.planner.problem import (
-    Infeasible,
-    Link,
-    Problem,
-    Schedule,
-    Solution,
-    Stage,
-)
+from transect.planner.problem import Infeasible, Problem, Solution
 from transect.planner.reasons import infeasible
-
-__all__ = [
-    "SOLVERS", "Infeasible", "Link", "Problem", "Schedule", "Solution", "Solver", "Stage",
-    "partition",
-]  # fmt: skip
 
 Solver = Literal["highs", "cbc"]
 SOLVERS: tuple[Solver, ...] = ("highs", "cbc")
@@ -75,9 +63,7 @@ def _program(problem: Problem, arcs: list[Arc], unit: float) -> tuple[Any, list[
     return program, chosen
 
 
-def partition(
-    problem: Problem, solver: str = "highs", seconds: float = 300
-) -> Solution | Infeasible:
+def partition(problem: Problem, solver: str = "highs", seconds: float = 300) -> Solution | Infeasible:
     """Return a partition that is proved optimal, or which constraint leaves none.
 
     Raises TransectError when the solver does not end with a proof within `seconds`, MissingDependency where

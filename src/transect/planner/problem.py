@@ -33,8 +33,6 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.planner.costs import LayerCosts
 
-__all__ = ["Infeasible", "Link", "Problem", "Schedule", "Solution", "Stage"]
-
 Schedule = Literal["gpipe", "1f1b"]
 
 
@@ -77,9 +75,7 @@ class Problem:
     def __post_init__(self) -> None:
         """Raise BadInput for numbers that fit nothing."""
         if min(self.devices, self.micro_batches, self.replicas, self.copies) < 1 or not self.layers:
-            raise BadInput(
-                "a partition has at least 1 layer, device, micro-batch, replica and copy"
-            )
+            raise BadInput("a partition has at least 1 layer, device, micro-batch, replica and copy")
         for name, given, wanted in (
             ("speeds", self.speeds or (1.0,) * self.devices, self.devices),
             ("memory_bytes", self._each(self.memory_bytes, self.devices), self.devices),
@@ -134,7 +130,7 @@ class Problem:
         found = np.zeros(self.count + 1)
         if 0 <= boundary < self.devices - 1:
             sizes = np.array([layer.out_bytes for layer in self.layers[:-1]], float)
-            found[1:-1] = 2 * (self.links[boundary].alpha_s + self.links[boundary].beta_s_per_byte * sizes)  # fmt: skip
+            found[1:-1] = 2 * (self.links[boundary].alpha_s + self.links[boundary].beta_s_per_byte * sizes)
         return found
 
     def _sum_s(self, device: int, devices: int, sizes: np.ndarray) -> np.ndarray:
@@ -195,18 +191,24 @@ class Problem:
             table = self.tables[device, devices]
             found.append(
                 Stage(
-                    first=first, last=last, devices=devices,
-                    time_s=float(table.time_s[first, last]), memory_bytes=int(table.memory[first, last]),
+                    first=first,
+                    last=last,
+                    devices=devices,
+                    time_s=float(table.time_s[first, last]),
+                    memory_bytes=int(table.memory[first, last]),
                 )
-            )  # fmt: skip
+            )
             times.append([t[first, last] for t in (table.time_s, table.through_s, table.end_s)])
             device += devices
         bottleneck, end = max(t[0] for t in times), max(t[2] for t in times)
         step = (self.micro_batches - 1) * bottleneck + sum(t[1] for t in times) + end
         return Solution(
-            cuts=tuple(stage.first for stage in found[1:]), stages=tuple(found),
-            step_s=float(step), bottleneck_s=float(bottleneck), solver=solver,
-        )  # fmt: skip
+            cuts=tuple(stage.first for stage in found[1:]),
+            stages=tuple(found),
+            step_s=float(step),
+            bottleneck_s=float(bottleneck),
+            solver=solver,
+        )
 
 
 class StageTable(NamedTuple):

@@ -6,8 +6,6 @@ import numpy as np
 
 from transect.planner.problem import Infeasible, Problem
 
-__all__ = ["infeasible", "least_memory", "mebibytes"]
-
 
 def mebibytes(size: float) -> str:
     """Write a number of bytes.

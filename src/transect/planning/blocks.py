@@ -23,9 +23,6 @@ from transect.planning.plan import Planned, StudyPlan, turns_within
 from transect.planning.rounds import by_shape, cut, in_rounds
 from transect.planning.stage import STAGES
 
-__all__ = ["BLOCK_PATTERN", "Block", "Shape", "make_blocks", "resources"]
-
-# Used as Snakemake's wildcard constraint as well.
 BLOCK_PATTERN = r"[A-Za-z0-9_.+~-]+"
 # Of a workload's name in that of a block: a file's, and a folder's with Slurm's logs.
 _LONGEST = 150
@@ -139,9 +136,7 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
         for planned in members if scheduled and not shape.local else ():
             _check(planned, shape, system)
     turns = {stage: turn for turn, stage in enumerate(plan.cells)}
-    places = {
-        key: place for cells in plan.cells.values() for key, place in turns_within(cells).items()
-    }
+    places = {key: place for cells in plan.cells.values() for key, place in turns_within(cells).items()}
     if scheduled:
         _check_memory(system, limits)
     blocks: list[Block] = []
@@ -168,8 +163,7 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
 def _minutes(cells: Sequence[Planned], system: System, limits: Limits) -> int:
     """Return the time of a job: of all its cells, but of optional ones no more than a block may take."""
     required, every = (
-        math.ceil(amount * _seconds(limits) / 60)
-        for amount in (sum(not p.optional for p in cells), len(cells))
+        math.ceil(amount * _seconds(limits) / 60) for amount in (sum(not p.optional for p in cells), len(cells))
     )
     return max(required, min(every, system.block_minutes)) + system.overhead_minutes
 
@@ -178,8 +172,7 @@ def _check_order(blocks: Iterable[Block]) -> None:
     """Raise BadInput where two blocks wait for each other: a stage is placed in a wrong group."""
     block_of = {planned.key: block.id for block in blocks for planned in block.cells}
     needs = {
-        block.id: {block_of[key] for planned in block.cells for key in planned.after} - {block.id}
-        for block in blocks
+        block.id: {block_of[key] for planned in block.cells for key in planned.after} - {block.id} for block in blocks
     }
     try:
         TopologicalSorter(needs).prepare()

@@ -22,8 +22,6 @@ from transect import stages
 from transect.domain.files import digest
 from transect.domain.registry import plugin_folders
 
-__all__ = ["PACKAGE", "Sources", "changed_sources", "closure", "code_hash", "hash_sources"]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 _GAP = r"(?:[ \t]|\\\n)+"
 _NAMES = rf"import{_GAP}(\([^)]*\)|(?:\\\n|[^\n])+)"
@@ -32,9 +30,7 @@ _IMPORT = re.compile(rf"^[ \t]*{_NAMES}", re.MULTILINE)
 # What only files from outside are searched for: imports behind another word of the line, modules and files by
 # name. What ends a text in quotes may be a file that is run, or a folder that Python is made to search.
 _INSIDE = re.compile(r"[;:][ \t]*((?:from|import)[ \t][^\n;#]+)")
-_NAMED = re.compile(
-    r"\b(?:import_module|__import__|run_module)\(\s*(?:\w+=)?[\"'](\.*)([\w.]+)[\"']"
-)
+_NAMED = re.compile(r"\b(?:import_module|__import__|run_module)\(\s*(?:\w+=)?[\"'](\.*)([\w.]+)[\"']")
 _WORDS = re.compile(r"([\w./-]+)[\"']")
 
 

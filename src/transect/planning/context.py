@@ -17,9 +17,6 @@ from transect.measure.provenance import gpus as find_gpus
 from transect.planning.parameters import resolve
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["NO_SYSTEM", "Context"]
-
-# What a step computes, but for its batch, which is an axis.
 _OF_A_STEP = ("optimiser", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "loss")
 
 # Stands for a system whose file cannot be used: nothing that depends on it is held against a study.
@@ -29,9 +26,7 @@ NO_SYSTEM = System(name="unknown")
 class Context:
     """Study, system and the cells that are planned by now."""
 
-    def __init__(
-        self, study: Study, file: Path, system: System, complaints: Complaints | None = None
-    ) -> None:
+    def __init__(self, study: Study, file: Path, system: System, complaints: Complaints | None = None) -> None:
         self.study, self.file, self.system = study, file, system
         # What is wrong with the study: checks note it here, so that all of it is told at once.
         self.complaints = complaints or Complaints()

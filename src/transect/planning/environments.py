@@ -17,21 +17,6 @@ from transect.domain.files import canonical_json, digest
 from transect.domain.paths import ROOT, environments_folder
 from transect.domain.system import EnvironmentChoice
 
-__all__ = [
-    "DEFINITION",
-    "environment_folder",
-    "environment_names",
-    "environment_source",
-    "has_environment",
-    "lock_hash",
-    "lock_hash_now",
-    "needed_environments",
-    "program_version",
-    "shared_files",
-    "source_files",
-]
-
-# How a build script names what it uses of `envs/shared/`.
 _SHARED = re.compile(rb"\bshared/([A-Za-z0-9_.-]+)")
 # How one shows which compiler it calls, and what tells that one's version.
 _COMPILERS = (

@@ -14,9 +14,6 @@ from transect.planning.named import check_networks, check_overrides, check_publi
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_until, more_repeats, note_prerequisites
 
-__all__ = ["Expanded", "expand", "hook_of", "precedences", "reason_to_skip"]
-
-# Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
 
 
@@ -29,9 +26,7 @@ def hook_of(name: str) -> Iterator[None]:
         raise
     except FAULTS as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
-        raise BadInput(
-            f"stage '{name}' raised {type(error).__name__}: {error} ({at.filename}:{at.lineno})"
-        ) from error
+        raise BadInput(f"stage '{name}' raised {type(error).__name__}: {error} ({at.filename}:{at.lineno})") from error
 
 
 def _check_class(name: str, cells: Iterable[Cell], what: str) -> None:
@@ -41,10 +36,7 @@ def _check_class(name: str, cells: Iterable[Cell], what: str) -> None:
     kinds = (Cell, OpenCell) if known is OpenCell else (known,)
     for cell in cells:
         if type(cell) not in kinds or cell.stage != name:
-            raise BadInput(
-                f"{what} {cell!r:.100}: expected {kinds[0].__name__}, as transect.stages.{name}.cell "
-                "has it"
-            )
+            raise BadInput(f"{what} {cell!r:.100}: expected {kinds[0].__name__}, as transect.stages.{name}.cell has it")
 
 
 def _check_size(context: Context, cells: int) -> None:
@@ -108,9 +100,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     context.complaints.end()
     if not any(planned.values()):
         keys = ", ".join(stage.key for _, stage in stages if stage.key)
-        raise BadInput(
-            f"{context.file}: the study has no cells: give one of its keys {keys} a grid"
-        )
+        raise BadInput(f"{context.file}: the study has no cells: give one of its keys {keys} a grid")
     check_until(context)
     behaviours = dict(stages)
     # From the last stage to the first: what a needed cell needs in turn comes before it.

@@ -18,10 +18,6 @@ from transect.domain.paths import environments_folder
 from transect.domain.strict_yaml import load_model
 from transect.planning.environments import DEFINITION, environment_source, lock_hash
 
-__all__ = [
-    "ImageDefinition", "definition_of", "image_folder", "image_lock",
-]  # fmt: skip
-
 # Of what the builder leaves in an image: a new number makes every image again.
 _LAYOUT = "2"
 

@@ -13,9 +13,6 @@ from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES
 from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["check_networks", "check_overrides", "check_published"]
-
-# Keys of a figure's `measured` that are no axes.
 _NO_AXES = ("stage", "metric", "over")
 
 
@@ -27,7 +24,7 @@ def check_networks(cells: Iterable[Cell], context: Context) -> None:
     for name in sorted({cell.network for cell in cells if cell.network is not None}):
         with context.complaints.noted():
             if name not in known:
-                raise unknown_name(f"network of system {context.system.name}", name, known, str(context.file))  # fmt: skip
+                raise unknown_name(f"network of system {context.system.name}", name, known, str(context.file))
 
 
 def check_overrides(cells: Iterable[Cell], context: Context) -> None:
@@ -43,12 +40,7 @@ def check_overrides(cells: Iterable[Cell], context: Context) -> None:
                 own = context.parameters(workload).optimiser
                 _check_read(changes, {one or own for one in optimisers[workload]}, where)
             elif not context.left_out:
-                raise unknown_name(
-                    "workload of this study's grids",
-                    workload,
-                    optimisers,
-                    context.where("workloads"),
-                )
+                raise unknown_name("workload of this study's grids", workload, optimisers, context.where("workloads"))
 
 
 def _check_read(changes: Iterable[str], optimisers: Iterable[str], where: str) -> None:

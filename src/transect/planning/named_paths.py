@@ -10,12 +10,7 @@ from typing import Any
 
 from transect.domain.registry import plugin_folders
 
-__all__ = ["NamedPaths"]
-
-# What a spec holds besides what somebody can be told.
-_NO_OPTIONS = frozenset({
-    "study", "cell_id", "system", "inputs", "environment", "lock", "sources"
-})  # fmt: skip
+_NO_OPTIONS = frozenset({"study", "cell_id", "system", "inputs", "environment", "lock", "sources"})
 _OPTIONS = frozenset({"options", "dataset_options"})
 _WALKED = frozenset({str, dict, list, tuple})
 _LONGEST = 4096
@@ -53,9 +48,7 @@ class NamedPaths:
                 self._walk(value, key, key in _OPTIONS, key != "cell", found)
         return {path: key for path, (key, option) in found.items() if option or not options_only}
 
-    def _walk(
-        self, value: Any, key: str, option: bool, folders: bool, found: dict[str, tuple[str, bool]]
-    ) -> None:
+    def _walk(self, value: Any, key: str, option: bool, folders: bool, found: dict[str, tuple[str, bool]]) -> None:
         # Types as JSON has them: fifty thousand specs are walked whenever a study is planned.
         kind = type(value)
         if kind is str:

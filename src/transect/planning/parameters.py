@@ -10,8 +10,6 @@ from transect.domain.strict_yaml import validate
 from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["dataset_paths", "resolve"]
-
 
 def dataset_paths(workload: str) -> tuple[str, ...]:
     """Return the names of the dataset's options that are files or folders."""
@@ -29,8 +27,7 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
     target = parameters.quality_target
     if model_of(WORKLOADS.get(workload)).score == "accuracy" and target > 1:
         raise BadInput(
-            f"{where}: key 'workloads.{workload}.quality_target': an accuracy is at most 1, "
-            f"found {target:g}"
+            f"{where}: key 'workloads.{workload}.quality_target': an accuracy is at most 1, found {target:g}"
         )
     return _with_paths(workload, parameters, where)
 

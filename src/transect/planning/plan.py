@@ -37,9 +37,6 @@ from transect.planning.study import read_study
 from transect.planning.until import aims_of, until_spec
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["Planned", "StudyPlan", "make_plan", "turns_within"]
-
-# As the Snakefile has it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -142,9 +139,7 @@ class _Planner:
         self.sources: dict[str, Sources] = {}
         self._paths = NamedPaths(context.file, results / context.study.name)
 
-    def plan(
-        self, cell: Cell, inputs: dict[str, Cell], order: int, waits: Iterable[Cell] = ()
-    ) -> Planned:
+    def plan(self, cell: Cell, inputs: dict[str, Cell], order: int, waits: Iterable[Cell] = ()) -> Planned:
         """Return a cell with its spec and fingerprint. Raises BadInput for what its stage raises."""
         with hook_of(cell.stage):
             planned = self._plan(cell, inputs, order)
@@ -169,10 +164,7 @@ class _Planner:
             "lock": self._lock(environment),
             "sources": sources.hash,
         }
-        others = sorted(
-            {self._inside(cell, name) for name in stage.other_environments(cell)}
-            - {environment, ""}
-        )
+        others = sorted({self._inside(cell, name) for name in stage.other_environments(cell)} - {environment, ""})
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
@@ -275,13 +267,13 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     order = iter(shuffled)
     planner = _Planner(context, results)
     planned = {
-        name: _in_turn({
-            cell_id: planner.plan(cell, inputs, next(order), waits.get(cell, ()))
-            for cell_id, (cell, inputs) in cells.items()
-        })
+        name: _in_turn(
+            {
+                cell_id: planner.plan(cell, inputs, next(order), waits.get(cell, ()))
+                for cell_id, (cell, inputs) in cells.items()
+            }
+        )
         for name, cells in expanded.items()
-    }  # fmt: skip
+    }
     paths = StudyPaths(results=results, study=study.name)
-    return StudyPlan(
-        study, system, study_file, paths, planned, planner.sources, context.left_out, aims
-    )
+    return StudyPlan(study, system, study_file, paths, planned, planner.sources, context.left_out, aims)

@@ -10,14 +10,10 @@ from typing import TypeVar
 from transect.domain.cell import Cell
 from transect.planning.plan import Planned
 
-__all__ = ["by_shape", "cut", "in_rounds"]
-
 S = TypeVar("S", bound=Hashable)
 
 
-def by_shape(
-    plan: Iterable[Planned], shape_of: Callable[[Planned], S], *, together: bool
-) -> dict[S, list[Planned]]:
+def by_shape(plan: Iterable[Planned], shape_of: Callable[[Planned], S], *, together: bool) -> dict[S, list[Planned]]:
     """Part cells by their shape. What only optional repeats need runs beside them, if at all.
 
     Where their cells are of several shapes, or not all in one block (`together` is false), one of two
@@ -43,9 +39,7 @@ def by_shape(
 
 
 def in_rounds(
-    cells: Iterable[Planned],
-    turns: Mapping[str, int],
-    places: Mapping[tuple[str, str], int],
+    cells: Iterable[Planned], turns: Mapping[str, int], places: Mapping[tuple[str, str], int]
 ) -> list[Planned]:
     """Order a block: what feeds others first, and the rest in the study's random order.
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.domain.cell import Cell, class_of
 from transect.domain.registry import Registry
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import USUAL, WRAPPERS
 from transect.planning.code_hash import PACKAGE, Sources, code_hash, hash_sources
 from transect.planning.stage import STAGES, Stage
-
-__all__ = ["check_launchers", "plugin_files", "report_hash", "roots_of", "sources_of"]
 
 
 def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
@@ -33,7 +32,8 @@ def roots_of(cell: Cell, system: System) -> list[Path]:
     stage = STAGES.get(cell.stage)
     here = STAGES.source(cell.stage).parent
     return [
-        *(path for role in ("cell", "run", "worker") if (path := here / f"{role}.py").is_file()),
+        Path(inspect.getfile(class_of(cell.stage))),
+        *(path for role in ("run", "worker") if (path := here / f"{role}.py").is_file()),
         *stage.sources(cell),
         *(file for registry, name in stage.plugins(cell) for file in plugin_files(registry, name)),
         *(LAUNCHERS.source(name) for name in stage.launchers(cell, system)),
@@ -82,9 +82,7 @@ def report_hash(ground: Path) -> str:
     """Hash what the report is made with: its modules, templates, styles, and the stages' parts."""
     roots = [PACKAGE / "report" / "build.py"]
     for folder in ("report", "analysis"):
-        roots += [
-            p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts
-        ]
+        roots += [p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     stages = sys.modules["transect.stages"]
     for place in stages.__path__:
         roots += sorted(Path(place).glob("*/report.py"))

@@ -24,8 +24,6 @@ from transect.domain.until import Contest
 if TYPE_CHECKING:
     from transect.planning.context import Context
 
-__all__ = ["STAGES", "Placement", "Stage", "ordered_stages", "running_order"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:

@@ -17,8 +17,6 @@ from transect.domain.study import Study
 from transect.planning.stage import STAGES, ordered_stages
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["find_study", "find_system", "load_study", "read_study", "study_model"]
-
 
 def find_study(given: str) -> Path:
     """Return the file of a study given by name or path."""
@@ -49,10 +47,7 @@ def _model_of(names: tuple[str, ...]) -> type[Study]:
             if stage.key in Study.model_fields or stage.key in sections:
                 raise BadInput(f"stage '{name}': the key '{stage.key}' of a study is taken")
             about = (stage.section.__doc__ or "").split("\n")[0]
-            sections[stage.key] = (
-                stage.section,
-                Field(default_factory=stage.section, description=about),
-            )
+            sections[stage.key] = (stage.section, Field(default_factory=stage.section, description=about))
     return create_model("Study", __base__=Study, __doc__="One study file.", **sections)
 
 

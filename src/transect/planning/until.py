@@ -14,10 +14,6 @@ from transect.domain.until import MARGIN, Aims, Contest, Until, telling_looks
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 
-__all__ = [
-    "aims_of", "check_until", "margin_of", "more_repeats", "note_prerequisites", "until_of", "until_spec",
-]  # fmt: skip
-
 
 def until_of(stage: Stage, context: Context) -> Until | None:
     """Return how long a stage's cells go on: by its own section, or else by the study."""
@@ -49,14 +45,13 @@ def margin_of(context: Context) -> float:
 
 def check_until(context: Context) -> None:
     """Raise BadInput for an `until` that no cell goes on by: it would be ignored."""
-    able = [
-        stage for name in STAGES if (stage := STAGES.get(name)).contest is not None and stage.key
-    ]
+    able = [stage for name in STAGES if (stage := STAGES.get(name)).contest is not None and stage.key]
     going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
     said = [
-        f"{stage.key}.until" for stage in able
+        f"{stage.key}.until"
+        for stage in able
         if getattr(context.section(stage.key), "until", None) and stage.key not in going_on
-    ]  # fmt: skip
+    ]
     if context.study.until is not None and not going_on:
         said.insert(0, "until")
     if said:
@@ -99,8 +94,7 @@ def more_repeats(cells: Iterable[Cell], stage: Stage, context: Context) -> list[
     return [cell for cell in cells if cell.repeat < context.repeats[cell.without_repeat()][1]]
 
 
-def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str, set[str]],
-                       context: Context) -> None:  # fmt: skip
+def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str, set[str]], context: Context) -> None:
     """Note cells that nobody needs but repeats that may not be needed. Stages: the last one first."""
     for name, cells in planned.items():
         for cell in cells:
@@ -126,13 +120,19 @@ def until_spec(cell: Cell, stage: Stage, context: Context) -> dict[str, Any] | N
     pool = "study" if until is context.study.until else stage.key
     together = context.system.scheduler == "none"
     return {
-        "interval": until.interval, "margin": margin_of(context),
-        "decide": until.or_equal_within is not None, "floor": known[0], "cap": known[1],
-        "budget_s": budget, "pool": pool,
+        "interval": until.interval,
+        "margin": margin_of(context),
+        "decide": until.or_equal_within is not None,
+        "floor": known[0],
+        "cap": known[1],
+        "budget_s": budget,
+        "pool": pool,
         "share_s": None if budget is None or together else budget / facts.cells[pool],
-        "by_node": until.node_hours is not None, "looks": facts.looks[cell.stage],
-        "ways": facts.ways, "contest": stage.contest.stored(),
-    }  # fmt: skip
+        "by_node": until.node_hours is not None,
+        "looks": facts.looks[cell.stage],
+        "ways": facts.ways,
+        "contest": stage.contest.stored(),
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,8 +17,6 @@ from typing import Any
 from transect.domain.errors import BadInput, MissingDependency, say_fault
 from transect.portable_step.export import Step, export_step
 
-__all__ = ["load_step", "main"]
-
 EXPECTED = "expected MODULE:FACTORY, a module's name or file and a function in it"
 
 
@@ -33,9 +31,7 @@ def load_step(reference: str) -> Step:
         raise BadInput(f"{reference}: {name} has no function {factory}")
     step = make()
     if not isinstance(step, Step):
-        raise BadInput(
-            f"{reference}: it returned {type(step).__name__}, expected transect.portable_step.Step"
-        )
+        raise BadInput(f"{reference}: it returned {type(step).__name__}, expected transect.portable_step.Step")
     return step
 
 

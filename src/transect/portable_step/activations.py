@@ -13,14 +13,10 @@ from transect.portable_step.graph_view import GraphView, attribute
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = ["mask_by_product", "share_gelu"]
-
 SPREADING = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 BINARY = ("Add", "Sub", "Mul", "Div")
 # Operators whose results are as finite as the inputs at the same places.
-LOCAL = (
-    *VIEWS, *BINARY, "Transpose", "Expand", "BatchNormalization", "Relu", "Where", "ScatterElements",
-)  # fmt: skip
+LOCAL = (*VIEWS, *BINARY, "Transpose", "Expand", "BatchNormalization", "Relu", "Where", "ScatterElements")
 # Elements of a sample from which on a node more is made up for.
 MANY = 512
 
@@ -73,11 +69,7 @@ def _is_tame(view: GraphView, name: str, depth: int = 200) -> bool:
     last = len(node.input) if node.op_type in BINARY else first + 1
     size = view.shape(node.output[0])
     # What is broadcast is the same for many places.
-    parts = [
-        one
-        for one in node.input[first:last]
-        if node.op_type not in BINARY or view.shape(one) == size
-    ]
+    parts = [one for one in node.input[first:last] if node.op_type not in BINARY or view.shape(one) == size]
     if node.op_type == "Div" and view.shape(node.input[1]) == size:
         return False
     return all(_is_tame(view, one, depth - 1) for one in parts)

@@ -10,21 +10,11 @@ from typing import TYPE_CHECKING
 from transect.onnx_models.graph_writer import GraphWriter, value_info
 from transect.portable_step.manifest import StateTensor
 from transect.portable_step.optimisers import Group, Optimiser
-from transect.portable_step.update import (
-    adamw,
-    clip_by_norm,
-    clip_by_value,
-    mean_gradient,
-    proximal,
-    sgd,
-)  # fmt: skip
+from transect.portable_step.update import adamw, clip_by_norm, clip_by_value, mean_gradient, proximal, sgd
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["ACCUMULATED", "Options", "Plan", "accumulate_model", "step_model"]
-
-# The counter of micro-batches since the last update. No prefix: no parameter can have this name.
 ACCUMULATED = "accumulated"
 # From so many on it takes fewer nodes to update vectors together than one by one.
 FEWEST_VECTORS = 3
@@ -70,9 +60,7 @@ def step_model(plan: Plan) -> ModelProto:
     return _finish(model, writer, plan, made)
 
 
-def _bundles(
-    parameters: Sequence[str], tensors: Mapping[str, StateTensor]
-) -> list[tuple[str, ...]]:
+def _bundles(parameters: Sequence[str], tensors: Mapping[str, StateTensor]) -> list[tuple[str, ...]]:
     """Return what is updated together: vectors, which are many and short, and each other tensor alone."""
     vectors: dict[str, list[str]] = {}
     for name in parameters:
@@ -138,9 +126,7 @@ def _begin(plan: Plan) -> tuple[ModelProto, GraphWriter, dict[str, StateTensor]]
     return model, writer, {tensor.name: tensor for tensor in plan.state}
 
 
-def _final_gradients(
-    writer: GraphWriter, plan: Plan, tensors: Mapping[str, StateTensor]
-) -> dict[str, str]:
+def _final_gradients(writer: GraphWriter, plan: Plan, tensors: Mapping[str, StateTensor]) -> dict[str, str]:
     """Mean over micro-batches, then the proximal term, then clipping."""
     options, gradients, dtypes = plan.options, {}, {}
     for group in plan.optimiser.groups:
@@ -164,9 +150,7 @@ def _zeros(writer: GraphWriter, tensor: StateTensor) -> str:
     return writer.node("Expand", zero, writer.constant(tensor.shape, "int64"))
 
 
-def _finish(
-    model: ModelProto, writer: GraphWriter, plan: Plan, made: Mapping[str, str]
-) -> ModelProto:
+def _finish(model: ModelProto, writer: GraphWriter, plan: Plan, made: Mapping[str, str]) -> ModelProto:
     """Set the outputs: metrics first, then the next state."""
     graph = model.graph
     declared = {value.name: value for value in graph.output}

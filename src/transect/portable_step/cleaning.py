@@ -10,8 +10,6 @@ from transect.portable_step.simplification import simplify
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-__all__ = ["clean", "drop_unused", "order_inputs", "resolve"]
-
 
 def clean(model: ModelProto, inputs: list[str], outputs: list[str]) -> ModelProto:
     """Return the model with these names of inputs and outputs, and its values numbered.

@@ -18,19 +18,12 @@ if TYPE_CHECKING:
     import torch
     from onnx import ModelProto
 
-__all__ = [
-    "describe_data", "describe_hyper", "describe_outputs", "describe_state", "refuse_names",
-    "refuse_twice",
-]  # fmt: skip
-
 # Defaults of the hyper-parameters that are not the optimiser's.
 CLIP, MU = 1.0, 0.01
 
 
 def describe_data(
-    example: Sequence[torch.Tensor],
-    names: Sequence[str] | None,
-    dynamic: Mapping[str, Mapping[int, str]] | None,
+    example: Sequence[torch.Tensor], names: Sequence[str] | None, dynamic: Mapping[str, Mapping[int, str]] | None
 ) -> tuple[Data, ...]:
     """Describe inputs and, last, the target; raises BadInput when names and example do not fit."""
     count = len(example) - 1
@@ -52,9 +45,7 @@ def describe_data(
                     "vary, is expected to be 2 or longer"
                 )
         shape = tuple(axes.get(i, n) for i, n in enumerate(tensor.shape))
-        data.append(
-            Data(name=name, dtype=_dtype(name, tensor), shape=shape, target=name == names[-1])
-        )
+        data.append(Data(name=name, dtype=_dtype(name, tensor), shape=shape, target=name == names[-1]))
     return tuple(data)
 
 
@@ -62,15 +53,11 @@ def _dtype(name: str, tensor: torch.Tensor) -> str:
     """Name the dtype as numpy does; raises BadInput for one that state files do not hold."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     if dtype not in DTYPES or tensor.device.type != "cpu":
-        raise BadInput(
-            f"{name}: {dtype} on {tensor.device}, expected one of {', '.join(DTYPES)} on cpu"
-        )
+        raise BadInput(f"{name}: {dtype} on {tensor.device}, expected one of {', '.join(DTYPES)} on cpu")
     return dtype
 
 
-def describe_hyper(
-    optimiser: Optimiser, options: Options, defaults: Mapping[str, float]
-) -> tuple[Hyper, ...]:
+def describe_hyper(optimiser: Optimiser, options: Options, defaults: Mapping[str, float]) -> tuple[Hyper, ...]:
     """Describe the optimiser's hyper-parameters and those of the options, with their defaults."""
     values = dict(optimiser.defaults)
     if options.clip:
@@ -99,10 +86,13 @@ def describe_state(
         values[name] = value
         tensors.append(
             StateTensor(
-                name=name, role=role, dtype=value.dtype.name, shape=value.shape,
+                name=name,
+                role=role,
+                dtype=value.dtype.name,
+                shape=value.shape,
                 next=f"next.{name}" if changes else None,
             )
-        )  # fmt: skip
+        )
 
     trained = model.trained()
     for name, tensor in (model.parameters() | model.buffers()).items():
@@ -152,7 +142,5 @@ def refuse_twice(names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise BadInput(
-                f"{name}: two of data, hyper-parameters, state and outputs have this name"
-            )
+            raise BadInput(f"{name}: two of data, hyper-parameters, state and outputs have this name")
         seen.add(name)

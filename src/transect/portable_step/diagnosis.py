@@ -19,8 +19,6 @@ from transect.portable_step.randomness import Draws, drawing
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NoGradient", "OperatorError", "Places", "explained", "following", "source_line"]
-
 OURS = str(Path(__file__).resolve().parent)
 # What calls the module, the loss and the metrics.
 STEP = str(Path(__file__).with_name("modules.py").resolve())
@@ -88,17 +86,14 @@ def _leave(places: Places) -> None:
     places.stack.pop()
 
 
-def explained(
-    error: Exception, places: Places, module: torch.nn.Module, run: Callable[[], Any]
-) -> BadInput:
+def explained(error: Exception, places: Places, module: torch.nn.Module, run: Callable[[], Any]) -> BadInput:
     """Turn what tracing or export raised into one error; `run` does the step eagerly."""
     reason = _reason(error)
     if isinstance(error, NoGradient):
         cuts = [str(call) for call in _calls(module, run) if call.cuts][:3]
         hint = f": cut by {'; '.join(cuts)}" if cuts else ", and no operator that cuts it was found"
         return BadInput(
-            f"{error.args[0]}: the loss has no gradient by this parameter{hint}. Expected one, or "
-            "requires_grad_(False)"
+            f"{error.args[0]}: the loss has no gradient by this parameter{hint}. Expected one, or requires_grad_(False)"
         )
     line = _line(traceback.extract_tb(error.__traceback__))
     if where := ", ".join(part for part in (places.here(), line) if part):
@@ -163,18 +158,14 @@ def _calls(module: torch.nn.Module, run: Callable[[], Any]) -> list[Call]:
             calls.append(Call(operator=name, module=places.here(), line=line, cuts=cuts))
 
     class Functions(TorchFunctionMode):  # type: ignore[misc]
-        def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
             if _needs_gradient((args, kwargs)) and _has_tensors(result):
                 note(getattr(func, "__name__", str(func)), not _needs_gradient(result))
             return result
 
     class Operators(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             note(func.name().partition("::")[2].partition(".")[0], False)
             return func(*args, **(kwargs or {}))
 

@@ -18,8 +18,6 @@ from transect.portable_step.randomness import reference_masks
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Arrays", "Eager", "rounding", "unit_of"]
-
 FLOAT32 = float(np.finfo(np.float32).eps)
 Arrays = dict[str, np.ndarray]
 
@@ -35,9 +33,8 @@ class Eager:
     buffers: Mapping[str, torch.Tensor]
 
     def step(
-        self, state: Mapping[str, np.ndarray], batch: Sequence[torch.Tensor],
-        hyper: Mapping[str, float], seed: int,
-    ) -> Arrays:  # fmt: skip
+        self, state: Mapping[str, np.ndarray], batch: Sequence[torch.Tensor], hyper: Mapping[str, float], seed: int
+    ) -> Arrays:
         """Return loss and metrics, the next state, and gradients before clipping (`gradient.*`)."""
         import torch
 
@@ -183,9 +180,7 @@ def rounding(seed: int) -> Iterator[None]:
         return value * noise.mul_(eps).add_(1 - eps / 2)
 
     class Rounding(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             made = func(*args, **(kwargs or {}))
             # What is a view, or was written into, must stay the tensor that it is.
             if any(one.alias_info is not None for one in func._schema.returns):

@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
-from transect.portable_step.assembly import (
-    ACCUMULATED,
-    Options,
-    Plan,
-    accumulate_model,
-    step_model,
-)
+from transect.portable_step.assembly import ACCUMULATED, Options, Plan, accumulate_model, step_model
 from transect.portable_step.cleaning import order_inputs
 from transect.portable_step.description import (
     describe_data,
@@ -38,8 +32,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
     from onnx import ModelProto
-
-__all__ = ["Step", "export_step"]
 
 SEED, STATE = "seed", "state.safetensors"
 
@@ -95,10 +87,19 @@ def export_step(
     Raises BadInput for what cannot be exported; the folder is written whole or not at all.
     """
     step = Step(
-        module=module, loss=loss, optimiser=optimiser, example=example, metrics=metrics,
-        accumulation=accumulation, clip=clip, proximal=proximal, defaults=defaults or {},
-        names=names, outputs=outputs, dynamic=dynamic,
-    )  # fmt: skip
+        module=module,
+        loss=loss,
+        optimiser=optimiser,
+        example=example,
+        metrics=metrics,
+        accumulation=accumulation,
+        clip=clip,
+        proximal=proximal,
+        defaults=defaults or {},
+        names=names,
+        outputs=outputs,
+        dynamic=dynamic,
+    )
     folder = Path(folder)
     check_folder(folder)
     files, manifest = _make(step)
@@ -111,9 +112,12 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     _check(step)
     data = describe_data(step.example, step.names, step.dynamic)
     model = ModuleStep(
-        module=step.module, loss=step.loss, metrics=_metrics(step.metrics),
-        data=tuple(one.name for one in data), outputs=step.outputs,
-    )  # fmt: skip
+        module=step.module,
+        loss=step.loss,
+        metrics=_metrics(step.metrics),
+        data=tuple(one.name for one in data),
+        outputs=step.outputs,
+    )
     optimiser = _optimiser(step)
     options = Options(accumulation=step.accumulation, clip=step.clip, proximal=step.proximal)
     hyper = describe_hyper(optimiser, options, step.defaults)
@@ -126,29 +130,33 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     outputs = describe_outputs(models["infer"])
     refuse_twice((*order, "loss", *model.metrics, *(one.name for one in outputs)))
     plan = Plan(
-        gradients=gradients, optimiser=optimiser, options=options, state=tensors,
-        metrics=("loss", *model.metrics), hyper=tuple(one.name for one in hyper),
-    )  # fmt: skip
+        gradients=gradients,
+        optimiser=optimiser,
+        options=options,
+        state=tensors,
+        metrics=("loss", *model.metrics),
+        hyper=tuple(one.name for one in hyper),
+    )
     models = {"step": step_model(plan)} | models
     if options.accumulation:
         models["accumulate"] = accumulate_model(plan)
     for one in models.values():
         order_inputs(one.graph, order)
     manifest = Manifest(
-        step_graph="", state_file=STATE, data=data, hyper=hyper, seed=_seed(models["step"]),
-        state=tensors, outputs=outputs, graphs={k: _graph(k, one) for k, one in models.items()},
-        metrics=tuple(
-            Metric(name=one.name, dtype=one.dtype) for one in describe_outputs(models["eval"])
-        ),
-    )  # fmt: skip
-    files = {
-        graph.file: models[name].SerializeToString(deterministic=True)
-        for name, graph in manifest.graphs.items()
-    }
+        step_graph="",
+        state_file=STATE,
+        data=data,
+        hyper=hyper,
+        seed=_seed(models["step"]),
+        state=tensors,
+        outputs=outputs,
+        graphs={k: _graph(k, one) for k, one in models.items()},
+        metrics=tuple(Metric(name=one.name, dtype=one.dtype) for one in describe_outputs(models["eval"])),
+    )
+    files = {graph.file: models[name].SerializeToString(deterministic=True) for name, graph in manifest.graphs.items()}
     eager = Eager(
-        model=model, optimiser=step.optimiser, rule=optimiser, clip=step.clip,
-        buffers=dict(step.module.named_buffers()),
-    )  # fmt: skip
+        model=model, optimiser=step.optimiser, rule=optimiser, clip=step.clip, buffers=dict(step.module.named_buffers())
+    )
     checked = verify(eager, manifest, files, values, step.example)
     return _with_names(files, values, replace(manifest, checked=checked))
 
@@ -201,9 +209,7 @@ def _refuse_hooks(name: str, parameter: torch.nn.Parameter) -> None:
         raise BadInput(f"{name}: its gradient has a hook, which no graph runs; expected none")
 
 
-def _trace(
-    step: Step, model: ModuleStep, data: Sequence[Data]
-) -> tuple[ModelProto, dict[str, ModelProto]]:
+def _trace(step: Step, model: ModuleStep, data: Sequence[Data]) -> tuple[ModelProto, dict[str, ModelProto]]:
     """Return the graph of the gradients, and those of evaluation and inference."""
     import torch
 
@@ -215,9 +221,13 @@ def _trace(
     zeros = dict.fromkeys(counters, torch.zeros((), dtype=torch.int64))
     functions = {"the loss": step.loss, **{f"the metric {k}": f for k, f in model.metrics.items()}}
     gradients = trace(
-        step.module, model.gradients, state | batch | zeros, axes,
-        masks=(SEED, "step", ACCUMULATED if step.accumulation else None), functions=functions,
-    )  # fmt: skip
+        step.module,
+        model.gradients,
+        state | batch | zeros,
+        axes,
+        masks=(SEED, "step", ACCUMULATED if step.accumulation else None),
+        functions=functions,
+    )
     return gradients, {
         "eval": trace(step.module, model.evaluate, state | batch, axes, functions=functions),
         "infer": trace(step.module, model.infer, state | inputs, axes),

@@ -11,8 +11,6 @@ from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.portable_step.manifest import read_manifest
 
-__all__ = ["check_folder", "write_folder"]
-
 
 def check_folder(folder: Path) -> None:
     """Raise BadInput unless the folder is new, empty or that of a step, which is replaced."""

@@ -13,9 +13,6 @@ from transect.portable_step.graph_view import GraphView, attribute, set_attribut
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = ["VIEWS", "add_bias", "join_padded", "scatter_flat", "sum_by_product", "view_once"]
-
-# Operators that give the elements of their input another shape.
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 
 
@@ -57,9 +54,7 @@ def scatter_flat(view: GraphView) -> None:
 def _are_apart(pool: NodeProto) -> bool:
     """Tell whether windows do not overlap, so that no place is the maximum of two."""
     kernel = attribute(pool, "kernel_shape")
-    strides, dilations = (
-        attribute(pool, part, [1] * len(kernel)) for part in ("strides", "dilations")
-    )
+    strides, dilations = (attribute(pool, part, [1] * len(kernel)) for part in ("strides", "dilations"))
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
     return all(one <= s for one, s in zip(reach, strides, strict=True))
 
@@ -163,13 +158,9 @@ def sum_by_product(view: GraphView) -> None:
         if len(shape) > 2:
             lengths = [one for one in shape[:-1] if isinstance(one, int)]
             symbols = [one for one in shape[:-1] if isinstance(one, str)]
-            count: int | str = (
-                math.prod(lengths) if not symbols else f"{math.prod(lengths)}*{symbols}"
-            )
+            count: int | str = math.prod(lengths) if not symbols else f"{math.prod(lengths)}*{symbols}"
             rows = f"{name}.rows"
-            added.append(
-                helper.make_node("Reshape", [node.input[0], view.constant([-1, width])], [rows])
-            )
+            added.append(helper.make_node("Reshape", [node.input[0], view.constant([-1, width])], [rows]))
             view.add_shape(rows, kind, [count, width])
         else:
             count = shape[0]

@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
-__all__ = ["GraphView", "attribute", "set_attributes"]
-
 
 class GraphView:
     """A graph with what makes and reads each value, and the shapes that are known."""

@@ -13,9 +13,6 @@ from transect.portable_step.diagnosis import OperatorError, Places, source_line
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-__all__ = ["refuse_fixed", "watched_lengths"]
-
-# Lengths for which a condition must hold. Two is the least: at one, tensors broadcast.
 LENGTHS = (*range(2, 40), 63, 64, 65, 127, 128, 129, 256, 500, 1000, 1024, 4096, 65536)
 
 
@@ -73,11 +70,7 @@ def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
     names = {symbol: name for name, symbol in symbols.items()}
     for number, guard in enumerate(lengths.guards):
         cases = [dict.fromkeys(names, length) for length in LENGTHS]
-        cases += [
-            {symbol: length if symbol == one else 7 for symbol in names}
-            for one in names
-            for length in LENGTHS
-        ]
+        cases += [{symbol: length if symbol == one else 7 for symbol in names} for one in names for length in LENGTHS]
         if all(guard.expr.subs(case) == True for case in cases):  # noqa: E712 - sympy's truth
             continue
         text = str(guard.expr)

@@ -11,11 +11,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from transect.domain.errors import BadInput
 
-__all__ = [
-    "DTYPES", "FORMAT", "MANIFEST", "ROLES", "VERSION", "Checked", "Data", "Graph", "Hyper", "Manifest", "Metric", "Output",
-    "Seed", "StateTensor", "read_manifest",
-]  # fmt: skip
-
 FORMAT, VERSION, MANIFEST = "transect-portable-step", 1, "manifest.json"
 ROLES = ("counter", "parameter", "frozen", "buffer", "optimiser", "accumulator", "anchor")
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
@@ -140,9 +135,7 @@ def read_manifest(folder: Path) -> Manifest:
     if facts.get("version") != VERSION:
         raise BadInput(f"{path}: version {facts.get('version')!r}, this program reads {VERSION}")
     try:
-        manifest: Manifest = _build(
-            Manifest, {k: v for k, v in facts.items() if k not in ("format", "version")}
-        )
+        manifest: Manifest = _build(Manifest, {k: v for k, v in facts.items() if k not in ("format", "version")})
         _check(manifest)
     except ValueError as error:
         raise BadInput(f"{path}: {error}") from None
@@ -153,14 +146,10 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
     """Make a value of a field's type out of JSON; raises ValueError that says where it is not."""
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
-        needed = {
-            one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING
-        }
+        needed = {one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING}
         if not isinstance(value, dict) or not needed <= set(value) <= set(hints):
             given = sorted(value) if isinstance(value, dict) else type(value).__name__
-            raise ValueError(
-                f"{where or 'the whole'}: expected the keys {sorted(hints)}, got {given}"
-            )
+            raise ValueError(f"{where or 'the whole'}: expected the keys {sorted(hints)}, got {given}")
         fields = {k: _build(hints[k], v, f"{where}.{k}".lstrip(".")) for k, v in value.items()}
         return kind(**fields)  # type: ignore[operator]
     if get_origin(kind) is tuple and isinstance(value, list):
@@ -179,39 +168,31 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
 def _check(manifest: Manifest) -> None:
     """Names, roles and dtypes hang together; raises ValueError that names the first that does not."""
     ends: tuple[Data | StateTensor | Metric | Output, ...] = (
-        *manifest.data, *manifest.state, *manifest.metrics, *manifest.outputs,
-    )  # fmt: skip
+        *manifest.data,
+        *manifest.state,
+        *manifest.metrics,
+        *manifest.outputs,
+    )
     for one in ends:
         if one.dtype not in DTYPES:
-            raise ValueError(
-                f"{one.name}: dtype {one.dtype!r}, expected one of {', '.join(DTYPES)}"
-            )
+            raise ValueError(f"{one.name}: dtype {one.dtype!r}, expected one of {', '.join(DTYPES)}")
     for tensor in manifest.state:
         if tensor.role not in ROLES:
-            raise ValueError(
-                f"{tensor.name}: role {tensor.role!r}, expected one of {', '.join(ROLES)}"
-            )
+            raise ValueError(f"{tensor.name}: role {tensor.role!r}, expected one of {', '.join(ROLES)}")
     if [one.name for one in manifest.state if one.role == "counter"] != ["step"]:
         raise ValueError('state: expected one tensor with the role "counter", named "step"')
     if not manifest.metrics or manifest.metrics[0].name != "loss":
         raise ValueError('metrics: the first is expected to be "loss"')
-    missing, unknown = (
-        {"step", "eval", "infer"} - set(manifest.graphs),
-        set(manifest.graphs) - GRAPHS,
-    )
+    missing, unknown = ({"step", "eval", "infer"} - set(manifest.graphs), set(manifest.graphs) - GRAPHS)
     if missing or unknown:
-        raise ValueError(
-            f"graphs: expected step, eval, infer and perhaps accumulate, got {sorted(manifest.graphs)}"
-        )
+        raise ValueError(f"graphs: expected step, eval, infer and perhaps accumulate, got {sorted(manifest.graphs)}")
     seeds = (manifest.seed,) if manifest.seed else ()
     names = [one.name for one in (*manifest.data, *manifest.hyper, *seeds, *manifest.state)]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"{sorted(twice)[0]}: two inputs have this name")
     for key, graph in manifest.graphs.items():
         if strange := [name for name in graph.inputs if name not in names]:
-            raise ValueError(
-                f"graphs.{key}.inputs: {strange[0]} is no data, hyper-parameter or state"
-            )
+            raise ValueError(f"graphs.{key}.inputs: {strange[0]} is no data, hyper-parameter or state")
     outputs = manifest.graphs["step"].outputs
     made = [one.next for one in manifest.state if one.next] + [one.name for one in manifest.metrics]
     if lost := [name for name in made if name not in outputs]:

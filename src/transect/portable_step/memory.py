@@ -16,10 +16,6 @@ from transect.portable_step.python_state import PythonState
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "Kept", "forgetting", "python_state", "refuse_changed", "refuse_kept", "refuse_written", "storage_of",
-]  # fmt: skip
-
 # What computes the loss and the metrics, by name.
 Functions = Mapping[str, Any]
 # Dictionaries of a module in which its tensors stand.
@@ -45,9 +41,7 @@ def forgetting(module: torch.nn.Module, functions: Functions) -> Iterator[Kept]:
     A trace leaves tensors without content in them.
     """
     parts = dict(module.named_modules())
-    tensors = {
-        (name, kind): dict(vars(part)[kind]) for name, part in parts.items() for kind in TENSORS
-    }
+    tensors = {(name, kind): dict(vars(part)[kind]) for name, part in parts.items() for kind in TENSORS}
     named = dict((*module.named_parameters(), *module.named_buffers()))
     python = python_state(module, functions)
     try:
@@ -61,9 +55,7 @@ def forgetting(module: torch.nn.Module, functions: Functions) -> Iterator[Kept]:
                 vars(part)[kind].update(tensors[name, kind])
 
 
-def refuse_kept(
-    module: torch.nn.Module, functions: Functions, before: Kept, graph: torch.fx.GraphModule
-) -> None:
+def refuse_kept(module: torch.nn.Module, functions: Functions, before: Kept, graph: torch.fx.GraphModule) -> None:
     """Raise BadInput for what the next forward pass would find changed, other than buffers.
 
     A tensor that each pass writes before it reads, or that the first one makes, does no harm.
@@ -130,9 +122,7 @@ def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def refuse_written(
-    name: str, tensor: torch.Tensor, after: torch.Tensor, storage: int, buffer: bool
-) -> None:
+def refuse_written(name: str, tensor: torch.Tensor, after: torch.Tensor, storage: int, buffer: bool) -> None:
     """Raise BadInput for a parameter that the forward pass wrote, or a buffer whose `.data` it set.
 
     `storage` is that of `tensor` before.

@@ -15,8 +15,6 @@ from transect.portable_step.randomness import close_draws
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ModuleStep", "accuracy"]
-
 Tensors = dict[str, "torch.Tensor"]
 Scalar = Callable[[Any, Any], Any]
 
@@ -71,18 +69,14 @@ class ModuleStep:
             close_draws()
             if not loss.requires_grad:
                 raise NoGradient(names[0].removeprefix("model."))
-            gradients = torch.autograd.grad(
-                loss, [given[name] for name in names], allow_unused=True
-            )
+            gradients = torch.autograd.grad(loss, [given[name] for name in names], allow_unused=True)
             metrics = self._metrics(outputs, given)
         untouched = [name for name, g in zip(names, gradients, strict=True) if g is None]
         if untouched:
             raise NoGradient(untouched[0].removeprefix("model."))
         for name in (*names, *buffers):
             short = name.removeprefix("model.")
-            refuse_written(
-                short, given[name], after[short], storages[name], buffer=name not in names
-            )
+            refuse_written(short, given[name], after[short], storages[name], buffer=name not in names)
         made = {"loss": loss.detach(), **metrics}
         made |= {f"gradient.{name}": g for name, g in zip(names, gradients, strict=True)}
         return made | {f"next.{name}": _next(name, given[name], after) for name in buffers}
@@ -105,9 +99,7 @@ class ModuleStep:
             leaves = pytree.tree_leaves(self.module(*self._inputs(tensors)))
         if strange := [one for one in leaves if not isinstance(one, torch.Tensor)]:
             raise BadInput(f"module: one of its outputs is {strange[0]!r}, expected tensors alone")
-        names = self.outputs or (
-            ["output"] if len(leaves) == 1 else [f"output.{i}" for i in range(len(leaves))]
-        )
+        names = self.outputs or (["output"] if len(leaves) == 1 else [f"output.{i}" for i in range(len(leaves))])
         if len(names) != len(leaves):
             raise BadInput(f"outputs: {len(names)} names for {len(leaves)} outputs of the module")
         return dict(zip(names, leaves, strict=True))
@@ -121,11 +113,7 @@ class ModuleStep:
         """
         from torch.nn.utils.stateless import _reparametrize_module
 
-        state = {
-            name.removeprefix("model."): tensor
-            for name, tensor in tensors.items()
-            if name.startswith("model.")
-        }
+        state = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
         with _reparametrize_module(self.module, state, tie_weights=True):
             yield state
 
@@ -133,14 +121,9 @@ class ModuleStep:
         return [tensors[name] for name in self.data[:-1]]
 
     def _metrics(self, outputs: Any, tensors: Mapping[str, torch.Tensor]) -> Tensors:
-        return {
-            name: self._scalar(name, metric, outputs, tensors).detach()
-            for name, metric in self.metrics.items()
-        }
+        return {name: self._scalar(name, metric, outputs, tensors).detach() for name, metric in self.metrics.items()}
 
-    def _scalar(
-        self, name: str, function: Scalar, outputs: Any, tensors: Mapping[str, torch.Tensor]
-    ) -> torch.Tensor:
+    def _scalar(self, name: str, function: Scalar, outputs: Any, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
         import torch
 
         value = function(outputs, tensors[self.data[-1]])

@@ -14,19 +14,10 @@ from transect.domain.errors import BadInput
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Group", "Optimiser", "read_optimiser"]
-
-# Names of the hyper-parameters of each rule; those of DROPPED take no arithmetic when they are 0.
-RULES = {
-    "sgd": ("lr", "momentum", "weight_decay"),
-    "adamw": ("lr", "beta1", "beta2", "eps", "weight_decay"),
-}
+RULES = {"sgd": ("lr", "momentum", "weight_decay"), "adamw": ("lr", "beta1", "beta2", "eps", "weight_decay")}
 DROPPED = ("momentum", "weight_decay")
 # Our names of the tensors of an optimiser's state, and torch's.
-STATES = {
-    "sgd": {"momentum": "momentum_buffer"},
-    "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
-}
+STATES = {"sgd": {"momentum": "momentum_buffer"}, "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,15 +44,11 @@ class Optimiser:
     step: int
 
 
-def read_optimiser(
-    optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.Tensor]
-) -> Optimiser:
+def read_optimiser(optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.Tensor]) -> Optimiser:
     """Read SGD or AdamW over these trained parameters; BadInput for what cannot be honoured."""
     rule = _rule(optimiser)
     names = {id(tensor): name for name, tensor in parameters.items()}
-    members = [
-        tuple(names[id(p)] for p in g["params"] if id(p) in names) for g in optimiser.param_groups
-    ]
+    members = [tuple(names[id(p)] for p in g["params"] if id(p) in names) for g in optimiser.param_groups]
     if missing := set(parameters) - set(itertools.chain(*members)):
         raise BadInput(
             f"optimiser: it lacks the parameter {sorted(missing)[0]}; freeze it with "
@@ -70,9 +57,7 @@ def read_optimiser(
     _refuse_strangers(optimiser, names)
     values = [_hyper_values(group, rule) for group in optimiser.param_groups]
     groups, defaults = [], {}
-    for number, (parameter_names, own, group) in enumerate(
-        zip(members, values, optimiser.param_groups, strict=True)
-    ):
+    for number, (parameter_names, own, group) in enumerate(zip(members, values, optimiser.param_groups, strict=True)):
         hyper = {}
         for name, value in own.items():
             if name in DROPPED and value == 0:
@@ -92,9 +77,7 @@ def _rule(optimiser: Any) -> str:
 
     rules = {torch.optim.SGD: "sgd", torch.optim.AdamW: "adamw"}
     if type(optimiser) not in rules:
-        raise BadInput(
-            f"optimiser: {type(optimiser).__name__} given, expected torch.optim.SGD or torch.optim.AdamW"
-        )
+        raise BadInput(f"optimiser: {type(optimiser).__name__} given, expected torch.optim.SGD or torch.optim.AdamW")
     if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
         raise BadInput("optimiser: it has a hook on its steps, which no graph runs; expected none")
     for group in optimiser.param_groups:

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TORCHS_OWN", "PythonState"]
-
 PLAIN = (numbers.Number, str, bytes)
 # Of libraries: objects in which users keep things of their own.
 NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
@@ -69,11 +67,7 @@ class PythonState:
             self._container(value, path, depth)
         elif isinstance(value, partial):
             self._each(
-                zip(
-                    ("f", "args", "keywords"), (value.func, value.args, value.keywords), strict=True
-                ),
-                path,
-                depth,
+                zip(("f", "args", "keywords"), (value.func, value.args, value.keywords), strict=True), path, depth
             )
         elif isinstance(value, types.MethodType):
             self.visit(value.__self__, path, depth)
@@ -138,10 +132,7 @@ class PythonState:
         for name in named & value.__globals__.keys():
             held = value.__globals__[name]
             # Of a module, such as one with settings, what the function may ask it for.
-            if (
-                isinstance(held, types.ModuleType)
-                and held.__name__.partition(".")[0] not in LIBRARIES
-            ):
+            if isinstance(held, types.ModuleType) and held.__name__.partition(".")[0] not in LIBRARIES:
                 spaces.append((f"{name}.", vars(held)))
         for place, space in spaces:
             for name in named & space.keys():
@@ -191,10 +182,7 @@ class PythonState:
 
 def _refill(container: Any, before: Any, fill: Callable[[Any], None]) -> None:
     """Give a container what was in it, unless it is still there."""
-    now, then = (
-        [*one.keys(), *one.values()] if isinstance(one, dict) else list(one)
-        for one in (container, before)
-    )  # fmt: skip
+    now, then = ([*one.keys(), *one.values()] if isinstance(one, dict) else list(one) for one in (container, before))
     if len(now) != len(then) or any(a is not b for a, b in zip(now, then, strict=True)):
         container.clear()
         fill(before)

@@ -19,9 +19,6 @@ from transect.domain.errors import BadInput
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Draws", "close_draws", "drawing", "kept", "reference_masks"]
-
-# Hashes lie in [0, PRIME), keys and indices in [0, BOUND).
 PRIME, BOUND = 2**31 - 1, 2**30
 # Two primes: seeds that agree modulo both, 2^60 apart, are one seed.
 SEED_MODULI = (2**30 - 35, 2**30 - 41)
@@ -96,9 +93,7 @@ def kept(like: torch.Tensor, drop: float) -> torch.Tensor:
     return _scramble(index, first, second, third) >= round(drop * PRIME)
 
 
-def reference_masks(
-    seed: int, step: int, micro: int = 0
-) -> contextlib.AbstractContextManager[Draws]:
+def reference_masks(seed: int, step: int, micro: int = 0) -> contextlib.AbstractContextManager[Draws]:
     """Make eager torch on the CPU draw the masks of the step that follows `step` updates.
 
     For comparisons: torch's own generator draws others.
@@ -117,9 +112,7 @@ def _eager(draws: Draws) -> Iterator[Draws]:
     aten = torch.ops.aten
 
     class Masks(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is aten.bernoulli_.float:
                 keep = args[1] if len(args) > 1 else 0.5
                 return args[0].copy_(kept(args[0], 1 - keep))
@@ -137,10 +130,9 @@ def _base(seed: torch.Tensor, step: torch.Tensor, micro: torch.Tensor | None) ->
     import torch
 
     counters = [step] if micro is None else [step, micro]
-    parts = torch.cat([
-        torch.remainder(seed.reshape(1), torch.tensor(SEED_MODULI)),
-        torch.stack(counters) % SEED_MODULI[0],
-    ])  # fmt: skip
+    parts = torch.cat(
+        [torch.remainder(seed.reshape(1), torch.tensor(SEED_MODULI)), torch.stack(counters) % SEED_MODULI[0]]
+    )
     first, second, third = torch.tensor(KEYS[: len(counters) + 2]).T
     total = _scramble(parts, first, second, third).sum()
     return (total + _scramble(0, *KEYS[3]) if micro is None else total) % BOUND

@@ -14,18 +14,15 @@ import numpy as np
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
-__all__ = ["keep_precision"]
-
-# Arithmetic of Python on lengths of axes, and the same on tensors.
 ARITHMETIC = {
-    operator.truediv: "div", operator.mul: "mul", operator.add: "add", operator.sub: "sub",
+    operator.truediv: "div",
+    operator.mul: "mul",
+    operator.add: "add",
+    operator.sub: "sub",
     operator.pow: "pow",
-}  # fmt: skip
+}
 # Forms of operators that take a number, and the forms that take a tensor in its place.
-OVERLOADS = {
-    "Tensor": "Tensor", "Tensor_Tensor": "Tensor_Tensor",
-    "Scalar": "Tensor", "Tensor_Scalar": "Tensor_Tensor",
-}  # fmt: skip
+OVERLOADS = {"Tensor": "Tensor", "Tensor_Tensor": "Tensor_Tensor", "Scalar": "Tensor", "Tensor_Scalar": "Tensor_Tensor"}
 # Operators that fill a shape, and the place of the number among their arguments.
 FILLED = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.scalar_tensor.default": 0}
 
@@ -103,9 +100,7 @@ def _widen(module: GraphModule, node: Node, made: dict[Node, Node]) -> None:
     with module.graph.inserting_before(node):
         for one in node.args:
             if one in made:
-                one = module.graph.call_function(
-                    aten._to_copy.default, (made[one],), {"dtype": dtype}
-                )
+                one = module.graph.call_function(aten._to_copy.default, (made[one],), {"dtype": dtype})
             elif _is_rounded(one) and dtype == torch.float64:
                 one = _constant(module, one)
             arguments.append(one)

@@ -10,21 +10,12 @@ import math
 from typing import TYPE_CHECKING
 
 from transect.portable_step.activations import mask_by_product, share_gelu
-from transect.portable_step.fusion import (
-    add_bias,
-    join_padded,
-    scatter_flat,
-    sum_by_product,
-    view_once,
-)  # fmt: skip
+from transect.portable_step.fusion import add_bias, join_padded, scatter_flat, sum_by_product, view_once
 from transect.portable_step.graph_view import GraphView, attribute, set_attributes
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
-__all__ = ["simplify"]
-
-# Numbers of a constant that is compared with others.
 SHORT = 16
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
 
@@ -32,9 +23,20 @@ REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
 def simplify(graph: GraphProto) -> None:
     """Change a graph in place, by what its `value_info` says of shapes; nodes left over stay."""
     for change in (
-        _share, _undo_transposes, _multiply_transposed, _reduce_at_once, _pool_once, scatter_flat,
-        join_padded, mask_by_product, add_bias, sum_by_product, view_once, share_gelu, _share,
-    ):  # fmt: skip
+        _share,
+        _undo_transposes,
+        _multiply_transposed,
+        _reduce_at_once,
+        _pool_once,
+        scatter_flat,
+        join_padded,
+        mask_by_product,
+        add_bias,
+        sum_by_product,
+        view_once,
+        share_gelu,
+        _share,
+    ):
         change(GraphView(graph))
 
 

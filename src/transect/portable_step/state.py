@@ -13,12 +13,17 @@ from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.portable_step.manifest import Manifest, StateTensor
 
-__all__ = ["read_state", "read_tensors", "state_bytes", "transfer", "write_state"]
-
 DTYPES = {
-    "F16": "float16", "F32": "float32", "F64": "float64", "I8": "int8", "I16": "int16",
-    "I32": "int32", "I64": "int64", "U8": "uint8", "BOOL": "bool",
-}  # fmt: skip
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
 CODES = {name: code for code, name in DTYPES.items()}
 # What safetensors itself allows for a header.
 LONGEST_HEADER = 100_000_000
@@ -34,9 +39,10 @@ def state_bytes(state: Mapping[str, np.ndarray], manifest: Manifest) -> bytes:
         array = _checked(state[tensor.name], tensor, "state")
         raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         header[tensor.name] = {
-            "dtype": CODES[tensor.dtype], "shape": list(tensor.shape),
+            "dtype": CODES[tensor.dtype],
+            "shape": list(tensor.shape),
             "data_offsets": [end, end + len(raw)],
-        }  # fmt: skip
+        }
         parts.append(raw)
         end += len(raw)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
@@ -134,7 +140,6 @@ def _checked(array: np.ndarray, expected: StateTensor, where: str) -> np.ndarray
     given = (array.dtype.name, array.shape)
     if given != (expected.dtype, expected.shape):
         raise BadInput(
-            f"{where}: {expected.name} is {given[0]} {list(given[1])}, "
-            f"expected {expected.dtype} {list(expected.shape)}"
+            f"{where}: {expected.name} is {given[0]} {list(given[1])}, expected {expected.dtype} {list(expected.shape)}"
         )
     return array

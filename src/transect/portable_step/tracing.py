@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import torch
     from onnx import ModelProto
 
-__all__ = ["OPSET", "make_graph", "trace"]
-
 OPSET = 20
 
 Tensors = Mapping[str, "torch.Tensor"]
@@ -79,9 +77,7 @@ def _trace(
     _refuse_types(graph)
     keep_precision(graph)
     dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
-    dynamic = tuple(
-        {axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments
-    )
+    dynamic = tuple({axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments)
     # Tensors of their own: export takes arguments that are one tensor for one argument.
     blanks = tuple(torch.empty_like(tensor) for tensor in arguments.values())
     program = torch.export.export(graph, blanks, dynamic_shapes=dynamic, strict=False)
@@ -92,17 +88,13 @@ def _trace(
     return clean(model, list(arguments), outputs)
 
 
-def _name_lengths(
-    model: ModelProto, program: torch.export.ExportedProgram, arguments: Tensors, axes: Axes
-) -> None:
+def _name_lengths(model: ModelProto, program: torch.export.ExportedProgram, arguments: Tensors, axes: Axes) -> None:
     """Give axes of results the names of the arguments' axes; the exporter leaves torch's symbols."""
     places = [node for node in program.graph.nodes if node.op == "placeholder"]
     # Constants that the trace lifted come before the arguments.
     given = zip(arguments, places[-len(arguments) :], strict=True)
     names = {
-        str(place.meta["val"].shape[axis]): name
-        for key, place in given
-        for axis, name in axes.get(key, {}).items()
+        str(place.meta["val"].shape[axis]): name for key, place in given for axis, name in axes.get(key, {}).items()
     }
     for value in [*model.graph.output, *model.graph.value_info]:
         for axis in value.type.tensor_type.shape.dim:
@@ -116,9 +108,7 @@ def _refuse_random(graph: torch.fx.GraphModule) -> None:
 
     for node in graph.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            raise OperatorError(
-                f"{node.target}: it draws random numbers, and of these only dropout's can be exported"
-            )
+            raise OperatorError(f"{node.target}: it draws random numbers, and of these only dropout's can be exported")
 
 
 def _refuse_types(graph: torch.fx.GraphModule) -> None:
@@ -131,9 +121,7 @@ def _refuse_types(graph: torch.fx.GraphModule) -> None:
             if not isinstance(one, torch.Tensor):
                 continue
             if one.is_complex():
-                raise OperatorError(
-                    f"{node.target}: it gives complex numbers, which cannot be exported"
-                )
+                raise OperatorError(f"{node.target}: it gives complex numbers, which cannot be exported")
             if (name := str(one.dtype).removeprefix("torch.")) not in DTYPES:
                 raise OperatorError(
                     f"{node.target}: it computes in {name}, as under autocast; expected "

@@ -10,24 +10,17 @@ from collections.abc import Mapping
 from transect.onnx_models.graph_writer import GraphWriter
 from transect.portable_step.optimisers import Group
 
-__all__ = ["adamw", "clip_by_norm", "clip_by_value", "mean_gradient", "proximal", "sgd"]
-
-# Added to the norm that a gradient is divided by, as torch.nn.utils.clip_grad_norm_ does.
 NORM_EPSILON = 1e-6
 
 
-def mean_gradient(
-    writer: GraphWriter, gradient: str, accumulated: str, count: str, dtype: str
-) -> str:
+def mean_gradient(writer: GraphWriter, gradient: str, accumulated: str, count: str, dtype: str) -> str:
     """(accumulated + gradient) / (count + 1); `count`: the micro-batches before this one."""
     number = writer.node("Add", count, writer.constant(1, "int64"))
     total = writer.node("Add", accumulated, gradient)
     return writer.node("Div", total, writer.cast(number, dtype))
 
 
-def proximal(
-    writer: GraphWriter, gradient: str, weight: str, anchor: str, mu: str, dtype: str
-) -> str:
+def proximal(writer: GraphWriter, gradient: str, weight: str, anchor: str, mu: str, dtype: str) -> str:
     """Gradient of the loss and of mu/2 |w - anchor|^2 (Li et al., FedProx, arXiv:1812.06127)."""
     pull = writer.node("Mul", writer.cast(mu, dtype), writer.node("Sub", weight, anchor))
     return writer.node("Add", gradient, pull)
@@ -60,18 +53,12 @@ def clip_by_norm(
     ratio = writer.node("Div", bound, shifted)
     factor = writer.node("Min", ratio, writer.constant(1.0, "float64"))
     return {
-        name: writer.node("Mul", gradient, writer.cast(factor, dtypes[name]))
-        for name, gradient in gradients.items()
+        name: writer.node("Mul", gradient, writer.cast(factor, dtypes[name])) for name, gradient in gradients.items()
     }
 
 
 def sgd(
-    writer: GraphWriter,
-    group: Group,
-    weight: str,
-    gradient: str,
-    states: Mapping[str, str],
-    dtype: str,
+    writer: GraphWriter, group: Group, weight: str, gradient: str, states: Mapping[str, str], dtype: str
 ) -> tuple[str, dict[str, str]]:
     """Return the next weight, and the next momentum where the group has one.
 
@@ -92,21 +79,15 @@ def sgd(
 
 
 def adamw(
-    writer: GraphWriter, group: Group, weight: str, gradient: str, states: Mapping[str, str],
-    dtype: str, updates: str,
-) -> tuple[str, dict[str, str]]:  # fmt: skip
+    writer: GraphWriter, group: Group, weight: str, gradient: str, states: Mapping[str, str], dtype: str, updates: str
+) -> tuple[str, dict[str, str]]:
     """Return the next weight and averages; `updates`: the number of this update, from 1.
 
     w *= 1 - lr weight_decay; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2;
     w -= lr sqrt(c2) / c1 m / (sqrt(v) + eps sqrt(c2)), c = 1 - beta^updates.
     """
-    scalar = {
-        name: writer.cast(value, dtype)
-        for name, value in _adamw_scalars(writer, group, updates).items()
-    }
-    apart = writer.node(
-        "Mul", writer.node("Sub", gradient, states["exp_avg"]), scalar["beta1_rest"]
-    )
+    scalar = {name: writer.cast(value, dtype) for name, value in _adamw_scalars(writer, group, updates).items()}
+    apart = writer.node("Mul", writer.node("Sub", gradient, states["exp_avg"]), scalar["beta1_rest"])
     mean = writer.node("Add", states["exp_avg"], apart)
     kept = writer.node("Mul", states["exp_avg_sq"], scalar["beta2"])
     square = writer.node("Mul", writer.node("Mul", gradient, gradient), scalar["beta2_rest"])
@@ -129,10 +110,12 @@ def _adamw_scalars(writer: GraphWriter, group: Group, updates: str) -> dict[str,
     first = rest(writer.node("Pow", hyper["beta1"], number))
     second = writer.node("Sqrt", rest(writer.node("Pow", hyper["beta2"], number)))
     scalars = {
-        "beta1_rest": rest(hyper["beta1"]), "beta2": hyper["beta2"], "beta2_rest": rest(hyper["beta2"]),
+        "beta1_rest": rest(hyper["beta1"]),
+        "beta2": hyper["beta2"],
+        "beta2_rest": rest(hyper["beta2"]),
         "epsilon": writer.node("Mul", hyper["eps"], second),
         "rate": writer.node("Div", writer.node("Mul", hyper["lr"], second), first),
-    }  # fmt: skip
+    }
     if "weight_decay" in hyper:
         scalars["decay"] = rest(writer.node("Mul", hyper["lr"], hyper["weight_decay"]))
     return scalars

@@ -21,9 +21,6 @@ from transect.portable_step.memory import refuse_changed
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["verify"]
-
-# Beyond what rounding each result once moves. Wrong operators are off by far more than rounding,
 # and sums of a million terms by less.
 SLACK = 256.0
 # A rate at which an update is no smaller than the weights, so that they show the gradient, a small one
@@ -32,15 +29,16 @@ RATE, SHORT_RATE, EPSILON = 2.0**40, 1024.0, 1.0
 # A result whose error may be a larger share of it is not compared, so to say.
 VAGUE = 0.25
 SEED = 7
-WAY_OUT = (
-    "Replace what it does beside the layers and functions that docs/portable-training-step.md lists"
-)
+WAY_OUT = "Replace what it does beside the layers and functions that docs/portable-training-step.md lists"
 
 
 def verify(
-    eager: Eager, manifest: Manifest, files: Mapping[str, bytes],
-    values: Mapping[str, np.ndarray], example: Sequence[torch.Tensor],
-) -> Checked:  # fmt: skip
+    eager: Eager,
+    manifest: Manifest,
+    files: Mapping[str, bytes],
+    values: Mapping[str, np.ndarray],
+    example: Sequence[torch.Tensor],
+) -> Checked:
     """Compare the files with PyTorch; raises BadInput where they compute something else."""
     try:
         import onnxruntime
@@ -50,9 +48,12 @@ def verify(
         return Checked(runtime=None, lengths={}, unchecked=why)
     name = f"onnxruntime {onnxruntime.__version__}"
     check = _Check(
-        eager=eager, manifest=manifest, values=dict(values), runtime=name,
+        eager=eager,
+        manifest=manifest,
+        values=dict(values),
+        runtime=name,
         sessions={k: _session(name, g.file, files[g.file]) for k, g in manifest.graphs.items()},
-    )  # fmt: skip
+    )
     varying = {
         axis: length
         for one, tensor in zip(manifest.data, example, strict=True)
@@ -72,10 +73,7 @@ def verify(
             f"not show, such as {next(iter(check.vague)).removeprefix('next.')}"
         )
     how = "not all was compared" if done else "nothing was compared"
-    return Checked(
-        runtime=name, lengths=lengths,
-        unchecked=f"{how}: {'; '.join(missing)}" if missing else None,
-    )  # fmt: skip
+    return Checked(runtime=name, lengths=lengths, unchecked=f"{how}: {'; '.join(missing)}" if missing else None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +102,7 @@ class _Check:
         after = {
             one.name: want[one.next] if one.role in ("buffer", "optimiser") and one.next else self.values[one.name]
             for one in self.manifest.state
-        } | {"step": np.array(self.values["step"] + 1)}  # fmt: skip
+        } | {"step": np.array(self.values["step"] + 1)}
         want = self.eager.step(after, batch, hyper, SEED)
         if _finite(want):
             self._step(after, batch, hyper, want, f"{where}, second step", (3,))
@@ -117,9 +115,12 @@ class _Check:
             found = self._run(graph, after, batch, hyper)
             keys = {k: renamed.get(k, k) for k in want if (k in renamed) == (graph == "infer")}
             self._compare(
-                graph, {v: found[v] for v in keys.values()}, {v: want[k] for k, v in keys.items()},
-                {v: moved[k] for k, v in keys.items()}, where,
-            )  # fmt: skip
+                graph,
+                {v: found[v] for v in keys.values()},
+                {v: want[k] for k, v in keys.items()},
+                {v: moved[k] for k, v in keys.items()},
+                where,
+            )
         return True
 
     def _first(
@@ -159,13 +160,9 @@ class _Check:
     def _repeats(self, again: Arrays, want: Arrays, where: str) -> None:
         """Raise BadInput when PyTorch gives other numbers for the same state and batch."""
         # PyTorch's sums over threads may differ in the last bits, which is all of a gradient that is 0.
-        gradients = [
-            np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient.")
-        ]
+        gradients = [np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient.")]
         rounding_error = 1e-6 * float(max(gradients))
-        updated = {
-            one.next for one in self.manifest.state if one.role in ("parameter", "optimiser")
-        }
+        updated = {one.next for one in self.manifest.state if one.role in ("parameter", "optimiser")}
         for key in (key for key in want if key not in updated):
             value, size = want[key], float(np.abs(want[key]).max(initial=0.0))
             least = rounding_error if key.startswith("gradient.") else 0.0
@@ -178,9 +175,14 @@ class _Check:
                 )
 
     def _step(
-        self, state: Arrays, batch: Sequence[torch.Tensor], hyper: Mapping[str, float],
-        want: Arrays, where: str, seeds: Sequence[int],
-    ) -> None:  # fmt: skip
+        self,
+        state: Arrays,
+        batch: Sequence[torch.Tensor],
+        hyper: Mapping[str, float],
+        want: Arrays,
+        where: str,
+        seeds: Sequence[int],
+    ) -> None:
         moved = dict.fromkeys(want, 0.0)
         for seed in seeds:
             with rounding(seed):
@@ -191,23 +193,21 @@ class _Check:
         self._compare("step", {k: found[k] for k in keys}, want, moved, where)
         if "accumulate" in self.manifest.graphs:
             found = self._run("accumulate", state, batch, hyper)
-            names = {k: f"next.accumulated.{k.removeprefix('gradient.model.')}" for k in want if k.startswith("gradient.")}  # fmt: skip
+            names = {
+                k: f"next.accumulated.{k.removeprefix('gradient.model.')}" for k in want if k.startswith("gradient.")
+            }
             self._compare(
-                "accumulate", {v: found[v] for v in names.values()}, {v: want[k] for k, v in names.items()},
-                {v: moved[k] for k, v in names.items()}, where,
-            )  # fmt: skip
+                "accumulate",
+                {v: found[v] for v in names.values()},
+                {v: want[k] for k, v in names.items()},
+                {v: moved[k] for k, v in names.items()},
+                where,
+            )
 
-    def _run(
-        self, graph: str, state: Arrays, batch: Sequence[torch.Tensor], hyper: Mapping[str, float]
-    ) -> Arrays:
+    def _run(self, graph: str, state: Arrays, batch: Sequence[torch.Tensor], hyper: Mapping[str, float]) -> Arrays:
         facts = self.manifest.graphs[graph]
         data = {d.name: t.numpy() for d, t in zip(self.manifest.data, batch, strict=True)}
-        given = {
-            **state,
-            **data,
-            **{k: np.float64(v) for k, v in hyper.items()},
-            "seed": np.int64(SEED),
-        }
+        given = {**state, **data, **{k: np.float64(v) for k, v in hyper.items()}, "seed": np.int64(SEED)}
         try:
             made = self.sessions[graph].run(
                 list(facts.outputs), {name: np.asarray(given[name]) for name in facts.inputs}
@@ -218,9 +218,7 @@ class _Check:
             ) from error
         return dict(zip(facts.outputs, made, strict=True))
 
-    def _compare(
-        self, graph: str, found: Arrays, want: Arrays, moved: Mapping[str, float], where: str
-    ) -> None:
+    def _compare(self, graph: str, found: Arrays, want: Arrays, moved: Mapping[str, float], where: str) -> None:
         """Raise BadInput when a tensor is farther off than rounding can make it."""
         roles = {one.next: one.role for one in self.manifest.state}
         largest: dict[str, float] = {}
@@ -264,9 +262,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:300]
 
 
-def _batch(
-    data: Sequence[Data], example: Sequence[torch.Tensor], more: int, lively: str
-) -> Iterator[torch.Tensor]:
+def _batch(data: Sequence[Data], example: Sequence[torch.Tensor], more: int, lively: str) -> Iterator[torch.Tensor]:
     """Yield the example's tensors with their rows repeated, `more` of them.
 
     One that is everywhere the same tells little: `lively` says which of these get random numbers:

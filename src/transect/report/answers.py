@@ -15,9 +15,6 @@ from transect.report.findings.ranking import ranked
 from transect.report.rules import rule_fits
 from transect.report.text import clean
 
-__all__ = ["PARTLY", "Answer", "answer", "answers", "shortened"]
-
-# The sureness of an answer of which a part is known and another is not.
 PARTLY = "partly known"
 
 # Clauses of one answer: more are counted.
@@ -63,9 +60,7 @@ def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[
 def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     """Answer one question; one that names no rule, or only such as say nothing here, says that."""
     ask = clean(question.ask)
-    shown_in = tuple(
-        (key, sum(one.section == key for one in findings)) for key in question.shown_in
-    )
+    shown_in = tuple((key, sum(one.section == key for one in findings)) for key in question.shown_in)
     if not question.answered_by:
         sections = grouped([one for one in findings if one.section], lambda one: one.section)
         return Answer(
@@ -77,8 +72,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
             beside=shown_in or tuple((key, len(own)) for key, own in sections.items()),
         )
     of_rule = [
-        _dealt([one for one in findings if rule_fits(one.rule, named)])
-        for named in dict.fromkeys(question.answered_by)
+        _dealt([one for one in findings if rule_fits(one.rule, named)]) for named in dict.fromkeys(question.answered_by)
     ]
     matched = list({id(one): one for own in of_rule for one in own}.values())
     if not matched:
@@ -87,9 +81,10 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
         beside = sorted({one.rule for one in findings if one.rule.partition(".")[0] in kin})
         near = f" (there are findings of {', '.join(beside)})" if beside else ""
         return Answer(
-            question=ask, beside=shown_in,
+            question=ask,
+            beside=shown_in,
             instead=f"nothing here answers it yet: the cells there are give no finding of {clean(rules)}{near}",
-        )  # fmt: skip
+        )
     # Each rule in turn gives its first, then its second: a question of two parts has two answers.
     turns = max(len(own) for own in of_rule)
     dealt = [own[turn] for turn in range(turns) for own in of_rule if turn < len(own)]
@@ -98,9 +93,13 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     said = [one for one in matched if any(one is other for other in chosen)]
     levels = {one.sureness for one in matched}
     return Answer(
-        question=ask, clauses=tuple((_clause(one), one) for one in said), mixed=len(levels) > 1,
-        sureness=_sureness(levels), rest=len(matched) - len(said), beside=shown_in,
-    )  # fmt: skip
+        question=ask,
+        clauses=tuple((_clause(one), one) for one in said),
+        mixed=len(levels) > 1,
+        sureness=_sureness(levels),
+        rest=len(matched) - len(said),
+        beside=shown_in,
+    )
 
 
 def _dealt(findings: Sequence[Finding]) -> list[Finding]:

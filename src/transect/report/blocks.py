@@ -14,12 +14,6 @@ from transect.report.exact import exact_column
 from transect.report.facets import NOTHING, Facets, facets_of
 from transect.report.text import number
 
-__all__ = [
-    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Difference", "Facts", "Failure",
-    "Heading", "Lead", "LegendItem", "Mark", "Part", "Prose", "Table", "Value", "code", "digits", "note",
-    "table", "words",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 
@@ -80,9 +74,8 @@ def code(title: str, value: Callable[[T], Value]) -> Column[T]:
 
 
 def digits(
-    title: str, value: Callable[[T], Any], write: Callable[[Any], str] = _usual,
-    missing: Value = "–",
-) -> Column[T]:  # fmt: skip
+    title: str, value: Callable[[T], Any], write: Callable[[Any], str] = _usual, missing: Value = "–"
+) -> Column[T]:
     """Return a column of numbers, which are set to the right; None is a dash."""
     return Column(title, value, write, missing, numeric=True)
 
@@ -121,9 +114,15 @@ MOST_OPEN = 16
 
 
 def table(
-    items: Sequence[T], columns: Sequence[Column[T]], *, caption: str = "", folded: str = "",
-    fold_title: str = "", most: int = MOST_ROWS, about: Callable[[T], Any] = lambda item: item,
-) -> Table:  # fmt: skip
+    items: Sequence[T],
+    columns: Sequence[Column[T]],
+    *,
+    caption: str = "",
+    folded: str = "",
+    fold_title: str = "",
+    most: int = MOST_ROWS,
+    about: Callable[[T], Any] = lambda item: item,
+) -> Table:
     """Make a table with a row per item; rows beyond `most` are counted, not shown.
 
     With `folded` it hides behind that title, and behind `fold_title`, or else its caption, only with many rows. `about`
@@ -135,8 +134,7 @@ def table(
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
     numbers: dict[str, dict[int, str]] = {"exact": {}, "order": {}}
     for place, column in enumerate(columns):
-        found = exact_column([row[place] for row in values], [row[place] for row in rows]) \
-            if column.numeric else None  # fmt: skip
+        found = exact_column([row[place] for row in values], [row[place] for row in rows]) if column.numeric else None
         if found is not None:
             numbers[found[1]][place] = found[0]
     return Table(
@@ -147,7 +145,7 @@ def table(
         more=max(0, rest),
         about=[facets_of(about(item)) for item in shown],
         **numbers,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

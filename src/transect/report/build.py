@@ -12,7 +12,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from transect.analysis.collecting import uncollected
-from transect.analysis.load import Key
+from transect.analysis.reading import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.study import Question
@@ -25,9 +25,6 @@ from transect.report.making import MadeSection, broken, glossary
 from transect.report.page import chart_of, shortened
 from transect.report.shell import script_json
 
-__all__ = ["build_report", "script_json", "write_page"]
-
-# Cells of one finding that the page names in a command; summary.json has all of them.
 MOST_NAMED = 40
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
@@ -61,9 +58,15 @@ def build_report(
     equal bytes. Raises OSError when nothing can be written.
     """
     made = make_all(
-        results, title=title, questions=questions, published=published, planned=planned, only=only,
-        aims=aims, again=again,
-    )  # fmt: skip
+        results,
+        title=title,
+        questions=questions,
+        published=published,
+        planned=planned,
+        only=only,
+        aims=aims,
+        again=again,
+    )
     write_page(made, output)
     return made.summary
 
@@ -125,14 +128,9 @@ def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
     """
     most = _MOST_INLINED
     while True:
-        cut = {
-            key: value[:most] if isinstance(value, list) else value
-            for key, value in summary.items()
-        }
+        cut = {key: value[:most] if isinstance(value, list) else value for key, value in summary.items()}
         left = {
-            key: len(value) - most
-            for key, value in summary.items()
-            if isinstance(value, list) and len(value) > most
+            key: len(value) - most for key, value in summary.items() if isinstance(value, list) and len(value) > most
         }
         # What is said of thousands of cells names them, and says them again in its command.
         cut |= {
@@ -146,9 +144,7 @@ def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(decision: dict[str, Any]) -> dict[str, Any]:
-    decided = [
-        one | {"left_out": one["left_out"][:MOST_NAMED]} for one in decision["decided"]
-    ]  # fmt: skip
+    decided = [one | {"left_out": one["left_out"][:MOST_NAMED]} for one in decision["decided"]]
     return decision | {"decided": decided}
 
 

@@ -20,25 +20,36 @@ from transect.analysis.entries import AnyRecord
 from transect.domain.cell import OpenCell
 from transect.report.text import clean, quantity
 
-__all__ = ["FACTS", "Fact", "facts_of_settings", "packed", "shown", "title_of", "told", "unpacked"]
-
-# Group, fact, value.
 Fact = tuple[str, str, str]
 
 # Facts that should be the same for two records to be compared, by group and path in the provenance.
 FACTS = {
     "Machine": (
-        "system.name", "system.description", "system.interconnect", "slurm.SLURM_JOB_NODELIST",
-        "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel", "cgroup",
+        "system.name",
+        "system.description",
+        "system.interconnect",
+        "slurm.SLURM_JOB_NODELIST",
+        "host",
+        "cpu_model",
+        "sockets",
+        "cores",
+        "numa_nodes",
+        "memory_bytes",
+        "kernel",
+        "cgroup",
         "gpus",
     ),
     "Versions": ("environment.name", "environment.lock_hash", "mpi", "git.commit", "git.dirty"),
-}  # fmt: skip
+}
 # What a stage tells of its own settings and versions in a record's details.
 _DETAILS = {
-    "session_options": "Settings", "provider_used": "Settings", "runtime_version": "Versions",
-    "language_version": "Versions", "over_subscribed": "Result", "disturbed": "Result",
-}  # fmt: skip
+    "session_options": "Settings",
+    "provider_used": "Settings",
+    "runtime_version": "Versions",
+    "language_version": "Versions",
+    "over_subscribed": "Result",
+    "disturbed": "Result",
+}
 _LONGEST = 400
 
 
@@ -91,7 +102,7 @@ def _facts_of_provenance(provenance: Mapping[str, Any]) -> Iterator[Fact]:
             yield group, clean(str(name)), _cut(shown("", value))
 
 
-def facts_of_settings(given: Mapping[str, Any], group: str = "Settings", of: str = "") -> Iterator[Fact]:  # fmt: skip
+def facts_of_settings(given: Mapping[str, Any], group: str = "Settings", of: str = "") -> Iterator[Fact]:
     """Give what a mapping of settings holds, one fact a value; mappings within it by dotted names."""
     for key, value in sorted(given.items(), key=lambda item: str(item[0])):
         name = f"{of}{key}"
@@ -140,10 +151,7 @@ def packed(records: Sequence[AnyRecord]) -> str:
     Without `at` the first is that of all cells. Equal records give equal text.
     """
     records = sorted(records, key=lambda record: (record.stage, record.cell_id))
-    parts = (
-        (lambda r: r.provenance, _facts_of_provenance),
-        (lambda r: r.parameters, facts_of_settings),
-    )
+    parts = ((lambda r: r.provenance, _facts_of_provenance), (lambda r: r.parameters, facts_of_settings))
     sets = [_set(records, value, facts) for value, facts in parts]
     sets.append(_details_set(records))
     content = {
@@ -202,9 +210,10 @@ def _column(group: str, fact: str, values: Iterable[Any]) -> dict[str, Any]:
 
 
 def _set(
-    records: Sequence[AnyRecord], value: Callable[[AnyRecord], Mapping[str, Any]],
+    records: Sequence[AnyRecord],
+    value: Callable[[AnyRecord], Mapping[str, Any]],
     facts: Callable[[Mapping[str, Any]], Iterator[Fact]],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Number what records share: most share one object, which is looked at once."""
     by_object: dict[int, tuple[Fact, ...]] = {}
     pool = _Pool()

@@ -6,21 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from transect.analysis.comparisons import Comparison
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
+from transect.analysis.labels import group_labels
 from transect.domain.metrics import Direction, metric
 from transect.report.blocks import Chart, Chip, Column, Value, digits, words
 from transect.report.charts.chart import Point, Series, dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, reaches_target
 from transect.report.text import Scale, number, spread, tenths
-
-__all__ = [
-    "ACCURACY", "MARKS", "NOT_TOLD", "RANKS", "accuracy_text", "labelled",
-    "medians", "metric_chart", "metric_columns", "ranked", "time_columns", "training_series",
-    "undecided",
-]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -56,24 +51,19 @@ def _group(row: Any) -> Group:
 
 
 def labelled(
-    rows: Iterable[Any], title: str = "Cell", *, always: Iterable[str] = (),
-    never: Iterable[str] = (),
-) -> Column[Any]:  # fmt: skip
+    rows: Iterable[Any], title: str = "Cell", *, always: Iterable[str] = (), never: Iterable[str] = ()
+) -> Column[Any]:
     """Return the column that names groups, or rows about them, as `group_labels` does."""
     labels = group_labels([_group(row) for row in rows], always, never)
     return words(title, lambda row: labels[_group(row).cell])
 
 
-def medians(
-    title: str, name: str, write: Callable[[float], str] = number, missing: str = "–"
-) -> Column[Any]:
+def medians(title: str, name: str, write: Callable[[float], str] = number, missing: str = "–") -> Column[Any]:
     """Return the column of a metric's median."""
     return digits(title, lambda row: median(_group(row), name), write, missing)
 
 
-def metric_columns(
-    name: str, scale: Scale, title: str = "Median", unit: str = ""
-) -> list[Column[Any]]:
+def metric_columns(name: str, scale: Scale, title: str = "Median", unit: str = "") -> list[Column[Any]]:
     """Return the columns of a metric: its median, its range or interval, and the runs behind it."""
     unit = unit or scale.unit
     return [
@@ -113,10 +103,17 @@ def accuracy_text(group: Group) -> str:
 
 
 def metric_chart(
-    context: Context, groups: Sequence[Group], measure: str, label: Column[Group],
-    columns: Sequence[Column[Group]], *, scale: Scale, right: Callable[[Group], str],
-    bound: Callable[[Group], float | None] = lambda group: None, **how: Any,
-) -> Chart | None:  # fmt: skip
+    context: Context,
+    groups: Sequence[Group],
+    measure: str,
+    label: Column[Group],
+    columns: Sequence[Column[Group]],
+    *,
+    scale: Scale,
+    right: Callable[[Group], str],
+    bound: Callable[[Group], float | None] = lambda group: None,
+    **how: Any,
+) -> Chart | None:
     """Draw groups by a metric, in their order: median, ends and repeats; None without any group.
 
     The table names them, and ends with what they reached and what they are marked with. `right` is
@@ -143,9 +140,11 @@ def metric_chart(
 
 
 def training_series(
-    context: Context, parts: Iterable[Sequence[T]], x: Callable[[Group[Any]], int],
+    context: Context,
+    parts: Iterable[Sequence[T]],
+    x: Callable[[Group[Any]], int],
     repeats: Callable[[T], Sequence[float]],
-) -> list[Series]:  # fmt: skip
+) -> list[Series]:
     """Return a series for each part of training rows, of the same framework and strategy.
 
     Networks, and ranks per node, are named where there are several of them.
@@ -158,16 +157,13 @@ def training_series(
     for members in parts:
         cell = _group(members[0]).cell
         name = [
-            cell.framework, cell.strategy, cell.network if networks else None,
+            cell.framework,
+            cell.strategy,
+            cell.network if networks else None,
             f"{cell.ranks_per_node} per node" if per_node else None,
-        ]  # fmt: skip
+        ]
         points = [
-            Point(
-                x=x(_group(row)),
-                repeats=repeats(row),
-                hollow=_group(row).over_subscribed,
-                about=_group(row),
-            )
+            Point(x=x(_group(row)), repeats=repeats(row), hollow=_group(row).over_subscribed, about=_group(row))
             for row in members
         ]
         style = context.style(_group(members[0]))

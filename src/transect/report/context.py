@@ -21,9 +21,6 @@ from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report.charts.theme import Style, Styles
 
-__all__ = ["THESIS", "Context"]
-
-# The thesis on tickets, as studies call it: its claims are on runtimes, retraining and classifiers.
 THESIS = "Göttingen 2024"
 
 
@@ -45,8 +42,7 @@ class Context:
     ) -> None:
         self.title = title
         self.questions = [
-            one if isinstance(one, Question) else Question.model_construct(ask=one, answered_by=[])
-            for one in questions
+            one if isinstance(one, Question) else Question.model_construct(ask=one, answered_by=[]) for one in questions
         ]
         self.published = list(published)
         self.aims = aims or Aims()
@@ -134,9 +130,7 @@ class Context:
 
     def workloads(self, stage: str) -> list[str]:
         """Return the workloads that a stage has cells for, sorted."""
-        return sorted(
-            workload for known, workload in self._by_workload if known == stage and workload
-        )
+        return sorted(workload for known, workload in self._by_workload if known == stage and workload)
 
     def style(self, group: Group) -> Style:
         """Return the style of a group's series."""

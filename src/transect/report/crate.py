@@ -19,11 +19,6 @@ from transect.report.formats._markdown_text import inline
 from transect.report.text import clean, clipped
 from transect.report.writing import EXPORTS_LOCK
 
-__all__ = [
-    "METADATA", "NOT_A_FILE", "NOT_IN_CRATE", "README", "WORKFLOW", "Described", "crate_of", "crate_text",
-    "not_in_crate", "readme",
-]  # fmt: skip
-
 METADATA = "ro-crate-metadata.json"
 # Caches and locks of ours: any command may write them anew.
 NOT_IN_CRATE = (METADATA, ".records-cache", ".checksums.json", EXPORTS_LOCK)
@@ -37,24 +32,35 @@ _PROFILES = {
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
-_CONTEXT = [
-    "https://w3id.org/ro/crate/1.1/context",
-    "https://w3id.org/ro/terms/workflow-run/context",
-]
+_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
 _SNAKEMAKE = "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"
 _LICENCE = "#licence"
 _TYPES = {
-    ".json": "application/json", ".jsonl": "application/jsonl", ".html": "text/html", ".log": "text/plain",
-    ".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".svg": "image/svg+xml",
-    ".pdf": "application/pdf", ".tex": "application/x-tex", ".parquet": "application/vnd.apache.parquet",
-    ".npz": "application/zip", ".smk": "text/x-snakemake", ".onnx": "application/octet-stream",
-}  # fmt: skip
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".html": "text/html",
+    ".log": "text/plain",
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".csv": "text/csv",
+    ".svg": "image/svg+xml",
+    ".pdf": "application/pdf",
+    ".tex": "application/x-tex",
+    ".parquet": "application/vnd.apache.parquet",
+    ".npz": "application/zip",
+    ".smk": "text/x-snakemake",
+    ".onnx": "application/octet-stream",
+}
 _WHAT = {
-    "report.html": "The report", "summary.json": "Counts, findings and failures of the report",
-    "records.parquet": "A row for each record and metric", "plan.json": "The study as planned: all its cells",
-    "progress.jsonl": "When each cell ended", "exports.json": "What was exported beside the report",
-    WORKFLOW: "The workflow's entry", README: "What is in this folder, and how to check it",
-}  # fmt: skip
+    "report.html": "The report",
+    "summary.json": "Counts, findings and failures of the report",
+    "records.parquet": "A row for each record and metric",
+    "plan.json": "The study as planned: all its cells",
+    "progress.jsonl": "When each cell ended",
+    "exports.json": "What was exported beside the report",
+    WORKFLOW: "The workflow's entry",
+    README: "What is in this folder, and how to check it",
+}
 _COMPLETED, _FAILED = (f"http://schema.org/{word}ActionStatus" for word in ("Completed", "Failed"))
 
 
@@ -139,58 +145,70 @@ def _still(about: Described) -> str:
 
 def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
     ended = sorted(str(one.get("ended")) for one in about.records)
-    counts = {status: sum(one.get("status") == status for one in about.records)
-              for status in ("ok", "failed", "skipped")}  # fmt: skip
+    counts = {
+        status: sum(one.get("status") == status for one in about.records) for status in ("ok", "failed", "skipped")
+    }
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     yield {
-        "@id": METADATA, "@type": "CreativeWork", "about": _ref("./"),
+        "@id": METADATA,
+        "@type": "CreativeWork",
+        "about": _ref("./"),
         "conformsTo": _refs(["https://w3id.org/ro/crate/1.1", "https://w3id.org/workflowhub/workflow-ro-crate/1.0"]),
-    }  # fmt: skip
+    }
     yield {
-        "@id": "./", "@type": "Dataset", "name": clean(about.title),
+        "@id": "./",
+        "@type": "Dataset",
+        "name": clean(about.title),
         "description": f"Results of the study {clean(about.study)} of transect: {len(about.records)} cells have a "
         f"record, {told}.{_still(about)}",
-        "datePublished": ended[-1][:10] if ended else "", "license": _ref(_LICENCE),
-        "conformsTo": _refs(_PROFILES), "mainEntity": _ref(WORKFLOW),
+        "datePublished": ended[-1][:10] if ended else "",
+        "license": _ref(_LICENCE),
+        "conformsTo": _refs(_PROFILES),
+        "mainEntity": _ref(WORKFLOW),
         "hasPart": _refs(map(uri_of, inventory.files)),
-        "mentions": _refs(["#run", *(f"#{uri_of(_key(one))}" for one in _ran(about)),
-                           *map(uri_of, inventory.others)]),
-    }  # fmt: skip
+        "mentions": _refs(["#run", *(f"#{uri_of(_key(one))}" for one in _ran(about)), *map(uri_of, inventory.others)]),
+    }
     for name, what in inventory.others.items():
-        yield {
-            "@id": uri_of(name), "@type": "CreativeWork", "name": clean(name), "description": not_in_crate(what),
-        }  # fmt: skip
+        yield {"@id": uri_of(name), "@type": "CreativeWork", "name": clean(name), "description": not_in_crate(what)}
     for uri, (name, version) in _PROFILES.items():
         yield {"@id": uri, "@type": "CreativeWork", "name": name, "version": version}
     yield {
-        "@id": _LICENCE, "@type": "CreativeWork", "name": "No licence stated",
+        "@id": _LICENCE,
+        "@type": "CreativeWork",
+        "name": "No licence stated",
         "description": "Whoever made these results has stated no licence for them.",
-    }  # fmt: skip
+    }
     yield {
-        "@id": _SNAKEMAKE, "@type": "ComputerLanguage", "name": "Snakemake", "alternateName": "SMK",
+        "@id": _SNAKEMAKE,
+        "@type": "ComputerLanguage",
+        "name": "Snakemake",
+        "alternateName": "SMK",
         "identifier": _ref("https://doi.org/10.12688/f1000research.29032.2"),
         "url": _ref("https://snakemake.readthedocs.io"),
-    }  # fmt: skip
+    }
     for stage in sorted({str(one.get("stage")) for one in _ran(about)}):
         yield {
-            "@id": f"#stage-{uri_of(stage)}", "@type": "SoftwareApplication", "name": f"transect, stage {clean(stage)}",
+            "@id": f"#stage-{uri_of(stage)}",
+            "@type": "SoftwareApplication",
+            "name": f"transect, stage {clean(stage)}",
             "softwareVersion": __version__,
-        }  # fmt: skip
+        }
 
 
 def _files(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
     of_record = {f"{_key(one)}/record.json": one for one in about.records}
     for name, facts in inventory.files.items():
         entity: dict[str, Any] = {
-            "@id": uri_of(name), "@type": "File", "name": clean(PurePosixPath(name).name),
-            "contentSize": str(facts.size), "sha256": facts.sha256,
-        }  # fmt: skip
+            "@id": uri_of(name),
+            "@type": "File",
+            "name": clean(PurePosixPath(name).name),
+            "contentSize": str(facts.size),
+            "sha256": facts.sha256,
+        }
         if (kind := _TYPES.get(PurePosixPath(name).suffix)) is not None:
             entity["encodingFormat"] = kind
         if name in of_record:
-            entity["description"] = (
-                f"Record of {clean(_key(of_record[name]))}: {of_record[name].get('status')}"
-            )
+            entity["description"] = f"Record of {clean(_key(of_record[name]))}: {of_record[name].get('status')}"
         elif name in _WHAT:
             entity["description"] = _WHAT[name]
         if name == README:
@@ -198,10 +216,12 @@ def _files(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
         if name == WORKFLOW:
             entity |= {
                 "encodingFormat": "text/plain",
-                "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"], "name": "transect",
-                "programmingLanguage": _ref(_SNAKEMAKE), "version": __version__,
+                "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+                "name": "transect",
+                "programmingLanguage": _ref(_SNAKEMAKE),
+                "version": __version__,
                 "license": _ref("https://spdx.org/licenses/Apache-2.0"),
-            }  # fmt: skip
+            }
         yield entity
 
 
@@ -210,12 +230,15 @@ def _actions(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]
     known = inventory.files
     times = sorted(str(one.get(end)) for one in about.records for end in ("started", "ended"))
     run: dict[str, Any] = {
-        "@id": "#run", "@type": "CreateAction", "name": f"Run of the study {clean(about.study)}",
+        "@id": "#run",
+        "@type": "CreateAction",
+        "name": f"Run of the study {clean(about.study)}",
         "description": "Every cell that was planned, each to its record, then the report",
-        "instrument": _ref(WORKFLOW), "object": _refs(n for n in ("plan.json",) if n in known),
+        "instrument": _ref(WORKFLOW),
+        "object": _refs(n for n in ("plan.json",) if n in known),
         "result": _refs(n for n in ("report.html", "summary.json", "records.parquet") if n in known),
         "actionStatus": _FAILED if about.waiting else _COMPLETED,
-    }  # fmt: skip
+    }
     if about.waiting:
         run["error"] = _still(about).strip()
     if times:
@@ -229,22 +252,25 @@ def _actions(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]
         below.setdefault("/".join(name.split("/")[:2]), []).append(name)
     for record in _ran(about):
         key = _key(record)
-        taken = [by_checksum.get((PurePosixPath(name).name, checksum))
-                 for name, _, checksum in (str(one).rpartition(" ") for one in record.get("inputs") or ())]  # fmt: skip
+        taken = [
+            by_checksum.get((PurePosixPath(name).name, checksum))
+            for name, _, checksum in (str(one).rpartition(" ") for one in record.get("inputs") or ())
+        ]
         spec = f"{key}/spec.json"
-        objects = dict.fromkeys(
-            [*([spec] if spec in known else []), *(name for name in taken if name)]
-        )
+        objects = dict.fromkeys([*([spec] if spec in known else []), *(name for name in taken if name)])
         action: dict[str, Any] = {
-            "@id": f"#{uri_of(key)}", "@type": "CreateAction", "name": clean(key),
+            "@id": f"#{uri_of(key)}",
+            "@type": "CreateAction",
+            "name": clean(key),
             "description": f"Cell {clean(str(record.get('cell_id')))} of the stage {clean(str(record.get('stage')))}, as "
             "its spec.json told it",
             "instrument": _ref(f"#stage-{uri_of(str(record.get('stage')))}"),
-            "startTime": str(record.get("started")), "endTime": str(record.get("ended")),
+            "startTime": str(record.get("started")),
+            "endTime": str(record.get("ended")),
             "object": _refs(map(uri_of, objects)),
             "result": _refs(uri_of(name) for name in below.get(key, ()) if name not in objects),
             "actionStatus": _COMPLETED if record["status"] == "ok" else _FAILED,
-        }  # fmt: skip
+        }
         if record["status"] != "ok":
             action["error"] = clipped(f"{record.get('cause')}: {record.get('message')}", 1000)
         yield action

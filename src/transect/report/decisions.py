@@ -13,9 +13,6 @@ from transect.report.findings.finding import Finding
 from transect.report.parts import DecisionColumn
 from transect.report.text import clean, count
 
-__all__ = ["DecisionTable", "Entry", "Row", "decision_table"]
-
-# Rows before the rest folds.
 _MOST_ROWS = 8
 
 
@@ -58,9 +55,7 @@ class DecisionTable:
         return self.rows[_MOST_ROWS:]
 
 
-def decision_table(
-    context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding]
-) -> DecisionTable:
+def decision_table(context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding]) -> DecisionTable:
     """Put what findings decide into rows, in the order in which they come; then workloads without a decision.
 
     A workload that a study asks about is never missing: where nothing is decided its entry says why.
@@ -76,9 +71,10 @@ def decision_table(
     used = {key for _, key in told}
     for column in columns:
         asked = [
-            workload for workload in context.workloads(column.stage)
+            workload
+            for workload in context.workloads(column.stage)
             if (column.always or column.key in used) and _asked(context, workload, column)
-        ]  # fmt: skip
+        ]
         if asked:
             used.add(column.key)
             subjects |= dict.fromkeys(clean(workload) for workload in asked)
@@ -90,9 +86,7 @@ def decision_table(
             entries=tuple(
                 Entry(column=column, told=tuple(told[subject, column.key]))
                 if (subject, column.key) in told
-                else Entry(
-                    column=column, empty=_empty(context, named.get(subject, subject), column)
-                )
+                else Entry(column=column, empty=_empty(context, named.get(subject, subject), column))
                 for column in shown
             ),
         )

@@ -7,14 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["exact_column", "read_number"]
-
 _NUMBER = re.compile(r"^([−-]?)([\d\u202f]+)(?:\.(\d+))?(?:e([−+-]?\d+))?(?![\w.])")
 # What a column may have been multiplied by before it was written: units, percentages.
-_FACTORS = tuple(
-    [10.0**power for power in range(-15, 16)]
-    + [1024.0**power for power in (-4, -3, -2, -1, 1, 2, 3, 4)]
-)
+_FACTORS = tuple([10.0**power for power in range(-15, 16)] + [1024.0**power for power in (-4, -3, -2, -1, 1, 2, 3, 4)])
 _DIGITS = 6
 
 
@@ -52,7 +47,7 @@ def exact_column(values: Sequence[Any], written: Sequence[Any]) -> tuple[str, st
         if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
         else (None, None)
         for value, text in zip(values, written, strict=True)
-    ]  # fmt: skip
+    ]
     known = [(value, *shown) for value, shown in pairs if value is not None and shown is not None]
     if not known:
         return None
@@ -60,10 +55,7 @@ def exact_column(values: Sequence[Any], written: Sequence[Any]) -> tuple[str, st
     if times is None:
         return _joined([value for value, _ in pairs]), "order"
     numbers = [None if value is None else value * times for value, _ in pairs]
-    if all(
-        value is None or (shown is not None and _same(value * times, shown[0]))
-        for value, shown in pairs
-    ):
+    if all(value is None or (shown is not None and _same(value * times, shown[0])) for value, shown in pairs):
         return None
     return _joined(numbers), "exact"
 

@@ -12,8 +12,6 @@ from transect.report.blocks import Chart, Mark, Table
 from transect.report.facets import FacetTable, facets_of
 from transect.report.text import number
 
-__all__ = ["Explored", "chart_anchor"]
-
 _WHAT = ("", "median", "value")
 
 
@@ -46,20 +44,27 @@ class Explored:
             name = f"{name.removesuffix(f'--{amount - 1}')}--{amount}"
         ends = list(dict.fromkeys(mark.ends for mark in chart.marks))
         self._charts[name] = {
-            "axis": chart.axis, "across": chart.across, "ends": ends,
+            "axis": chart.axis,
+            "across": chart.across,
+            "ends": ends,
             "marks": [self._mark(mark, ends) for mark in chart.marks],
-        }  # fmt: skip
+        }
         return Markup(f' id="{name}"')  # noqa: S704 letters, digits and hyphens
 
     def _mark(self, mark: Mark, ends: list[str]) -> list[Any]:
         """Return facets, label, parts or place, what the value is, value, low, high, ends, count."""
         parts = [mark.parts.start, mark.parts.stop] if isinstance(mark.parts, range) else None
         row = [
-            self._facets.number(facets_of(mark.about)), mark.label,
+            self._facets.number(facets_of(mark.about)),
+            mark.label,
             parts if parts and parts[0] < parts[1] else _written(mark.at),
-            _WHAT.index(mark.what), _written(mark.value), _written(mark.low), _written(mark.high),
-            ends.index(mark.ends), mark.count,
-        ]  # fmt: skip
+            _WHAT.index(mark.what),
+            _written(mark.value),
+            _written(mark.low),
+            _written(mark.high),
+            ends.index(mark.ends),
+            mark.count,
+        ]
         while row and row[-1] in (None, 0):
             row.pop()
         return row
@@ -67,9 +72,7 @@ class Explored:
     def numbers(self, table: Table) -> Markup:
         """Return the attributes that hold what a table does not write: digits of its columns, the number of rows."""
         return Markup("").join(
-            Markup(' data-{}="{}"').format(
-                name, ";".join(f"{at}:{text}" for at, text in held.items())
-            )
+            Markup(' data-{}="{}"').format(name, ";".join(f"{at}:{text}" for at, text in held.items()))
             for name, held in (("exact", table.exact), ("order", table.order))
             if held
         ) + (Markup(' data-more="{}"').format(table.more) if table.more else "")

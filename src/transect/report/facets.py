@@ -13,9 +13,6 @@ from transect.analysis.groups import Group
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status
 
-__all__ = ["FACETS", "NOTHING", "FacetTable", "Facets", "facets_of"]
-
-# What the page filters by, in the order of its buttons, and the name of the cell beside them.
 FACETS = ("workload", "framework", "strategy", "runtime", "ranks", "status")
 _ALL = (*FACETS, "cell")
 
@@ -47,9 +44,7 @@ class Facets:
         """Join what two things speak of."""
         if other is NOTHING or self == other:
             return self
-        return Facets(*(
-            tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in _ALL
-        ))  # fmt: skip
+        return Facets(*(tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in _ALL))
 
 
 NOTHING = Facets()
@@ -138,10 +133,14 @@ def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:
         return (str(value),) if value not in (None, "") else ()
 
     return Facets(
-        workload=told("workload"), framework=told("framework"), strategy=told("strategy"),
-        runtime=told("runtime"), ranks=(str(cell.ranks),), status=tuple(status),
+        workload=told("workload"),
+        framework=told("framework"),
+        strategy=told("strategy"),
+        runtime=told("runtime"),
+        ranks=(str(cell.ranks),),
+        status=tuple(status),
         cell=(cell.without_repeat().id,) if ids else (),
-    )  # fmt: skip
+    )
 
 
 class FacetTable:
@@ -162,18 +161,16 @@ class FacetTable:
         with a place, or a list of places, among the values of each facet, and null for none. Values
         are `[shared, rest]`: so many characters are those of the value before it.
         """
-        known = [sorted({v for one in self._numbers for v in getattr(one, name)}, key=_natural)
-                 for name in _ALL]  # fmt: skip
+        known = [sorted({v for one in self._numbers for v in getattr(one, name)}, key=_natural) for name in _ALL]
         places = [{value: place for place, value in enumerate(values)} for values in known]
         return {
             "names": list(_ALL),
             "values": [_packed(values) for values in known],
             "rows": [
-                [_one([at[value] for value in getattr(one, name)])
-                 for name, at in zip(_ALL, places, strict=True)]
+                [_one([at[value] for value in getattr(one, name)]) for name, at in zip(_ALL, places, strict=True)]
                 for one in self._numbers
             ],
-        }  # fmt: skip
+        }
 
 
 def _one(found: list[int]) -> list[int] | int | None:
@@ -195,6 +192,4 @@ def _packed(values: Iterable[str]) -> list[list[Any]]:
 def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
     """Order 2 before 16, in names as well."""
     runs = ("".join(run) for _, run in groupby(value, lambda c: c.isascii() and c.isdigit()))
-    return tuple(
-        (0, int(run), run) if run.isascii() and run.isdigit() else (1, 0, run) for run in runs
-    )
+    return tuple((0, int(run), run) if run.isascii() and run.isdigit() else (1, 0, run) for run in runs)

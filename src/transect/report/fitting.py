@@ -11,24 +11,11 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chart,
-    Charts,
-    Difference,
-    Failure,
-    Heading,
-    Table,
-    note,
-)
+from transect.report.blocks import Block, Body, Chart, Charts, Difference, Failure, Heading, Table, note
 from transect.report.making import MadeSection
 from transect.report.sizes import size_of
 from transect.report.text import clipped, count
 
-__all__ = ["LEAST_ROWS", "MOST_BYTES", "MOST_DRAWINGS", "MOST_PAGE_ROWS", "fitted"]
-
-# Rows of all tables of a page: some 400 bytes each, with what the filter needs to know of them.
 MOST_PAGE_ROWS = 5000
 # Rows that every table keeps.
 LEAST_ROWS = 8
@@ -42,9 +29,12 @@ _NOT_DRAWN = "Not drawn: the page has room for no more drawings. Its numbers sta
 
 
 def fitted(
-    sections: Sequence[MadeSection], most: int = MOST_PAGE_ROWS, *,
-    drawings: int = MOST_DRAWINGS, size: int = MOST_BYTES,
-) -> list[MadeSection]:  # fmt: skip
+    sections: Sequence[MadeSection],
+    most: int = MOST_PAGE_ROWS,
+    *,
+    drawings: int = MOST_DRAWINGS,
+    size: int = MOST_BYTES,
+) -> list[MadeSection]:
     """Return the sections with at most so many rows, bytes of drawings and bytes in all.
 
     The longest tables lose rows first, and every table keeps `LEAST_ROWS`; the later drawings of a section
@@ -57,9 +47,11 @@ def fitted(
 def _with_few_rows(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
     lengths = [len(one.rows) for made in sections for one in _tables(made.body)]
     least = max(LEAST_ROWS, _share(lengths, most))
-    return [
-        replace(made, body=_changed(made.body, lambda one: cut(one, least))) for made in sections
-    ] if sum(lengths) > most else list(sections)  # fmt: skip
+    return (
+        [replace(made, body=_changed(made.body, lambda one: cut(one, least))) for made in sections]
+        if sum(lengths) > most
+        else list(sections)
+    )
 
 
 def _share(wanted: Sequence[int], most: int) -> int:
@@ -77,9 +69,12 @@ def _share(wanted: Sequence[int], most: int) -> int:
 def _with_few_drawings(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
     # By their turn in their section: all first ones come before any second one.
     turns = sorted(
-        ((turn, place, len(chart.svg)) for place, made in enumerate(sections)
-         for turn, chart in enumerate(_charts(made.body))),
-    )  # fmt: skip
+        (
+            (turn, place, len(chart.svg))
+            for place, made in enumerate(sections)
+            for turn, chart in enumerate(_charts(made.body))
+        )
+    )
     if sum(size for *_, size in turns) <= most:
         return list(sections)
     left, out = most, set()
@@ -154,10 +149,12 @@ def _told(out: Sequence[Block]) -> str:
     charts = sum(len(block.items) for block in out if isinstance(block, Charts))
     tables = sum(isinstance(block, Table) for block in out)
     parts = [
-        count(charts, "chart") if charts else "", count(tables, "table") if tables else "",
-        count(rest, "other part") if (rest := sum(
-            not isinstance(block, (Charts, Table, Heading)) for block in out)) else "",
-    ]  # fmt: skip
+        count(charts, "chart") if charts else "",
+        count(tables, "table") if tables else "",
+        count(rest, "other part")
+        if (rest := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
+        else "",
+    ]
     heads = [block.text for block in out if isinstance(block, Heading)]
     named = ", ".join(clipped(text, 60) for text in heads[:_MOST_NAMED])
     more = f" and {len(heads) - _MOST_NAMED} more" if len(heads) > _MOST_NAMED else ""

@@ -8,8 +8,6 @@ from markupsafe import Markup, escape
 
 from transect.report.glossary import anchor, pattern, term_of
 
-__all__ = ["Inline"]
-
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 
 
@@ -30,8 +28,7 @@ class Inline:
     def __call__(self, text: str) -> Markup:
         """Return a text as markup, its terms linked."""
         return Markup("").join(
-            self.code(f"`{part}`") if place % 2 else self._terms(part)
-            for place, part in enumerate(_CODE.split(text))
+            self.code(f"`{part}`") if place % 2 else self._terms(part) for place, part in enumerate(_CODE.split(text))
         )
 
     @staticmethod

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from transect.analysis.collecting import uncollected
-from transect.analysis.load import Key, Problem, by_status, load_records
+from transect.analysis.load import Problem, by_status, load_records
+from transect.analysis.reading import Key
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
@@ -20,18 +21,9 @@ from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
 from transect.report.fitting import fitted
-from transect.report.making import (
-    FAILURES,
-    MadeSection,
-    all_parts,
-    drawn_out,
-    make_findings,
-    make_section,
-)
+from transect.report.making import FAILURES, MadeSection, all_parts, drawn_out, make_findings, make_section
 from transect.report.page import ChartLinks, Front, chart_links, front, front_facts
 from transect.report.rules import unknown_names
-
-__all__ = ["Made", "make_all"]
 
 
 @dataclass(kw_only=True)
@@ -111,21 +103,17 @@ def make_all(
     findings = make_findings(context, parts.findings)
     for ask, what in unknown_names(context.questions, parts):
         context.problems.append(Problem(where=f"question '{ask}'", what=what))
-    made = [
-        make_section(section, context)
-        for section in parts.sections
-        if only is None or section.key in only
-    ]
+    made = [make_section(section, context) for section in parts.sections if only is None or section.key in only]
     return Made(
-        context=context, findings=findings,
-        front=front(context, parts.columns, findings, again or (context.study,)), sections=[drawn_out(one, context) for one in made if one is not None],
+        context=context,
+        findings=findings,
+        front=front(context, parts.columns, findings, again or (context.study,)),
+        sections=[drawn_out(one, context) for one in made if one is not None],
         with_failures=only is None or FAILURES.key in only,
-    )  # fmt: skip
+    )
 
 
-def _summary(
-    context: Context, findings: Sequence[Finding], first: dict[str, Any]
-) -> dict[str, Any]:
+def _summary(context: Context, findings: Sequence[Finding], first: dict[str, Any]) -> dict[str, Any]:
     loaded = context.loaded
     by_stage: dict[str, Counter[str]] = defaultdict(Counter)
     for record in context.records:

@@ -27,18 +27,6 @@ from transect.report.sections.published import published_body
 from transect.report.sections.roofline import roofline_body
 from transect.report.text import clean, clipped
 
-__all__ = [
-    "FAILURES",
-    "MadeSection",
-    "all_parts",
-    "broken",
-    "drawn_out",
-    "glossary",
-    "make_findings",
-    "make_section",
-]
-
-# Characters beside a folded title.
 _HINT = 140
 
 # Made last, because making the others may find files that cannot be read; read first.
@@ -66,8 +54,7 @@ def all_parts() -> Parts:
         [
             Section(key="containers", title="Containers", order=650, make=containers_body),
             Section(key="roofline", title="Roofline", order=700, make=roofline_body),
-            Section(key="published", title="Published and measured", order=900,
-                    make=published_body),
+            Section(key="published", title="Published and measured", order=900, make=published_body),
             Section(key="provenance", title="Environment", order=1000, make=provenance_body),
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
@@ -78,10 +65,9 @@ def all_parts() -> Parts:
             FindingMaker(order=900, make=coverage_findings, section="failures", sections={"noise": "methods"}),
             FindingMaker(order=910, make=drift_findings, section="methods"),
         ],
-    )  # fmt: skip
+    )
     brought = frozenset(parts.stages)
-    others = Section(key="others", title="Other stages", order=850,
-                     make=lambda context: others_body(context, brought))  # fmt: skip
+    others = Section(key="others", title="Other stages", order=850, make=lambda context: others_body(context, brought))
     parts.sections.append(others)
     parts.sections.sort(key=lambda section: (section.order, section.key))
     return parts
@@ -117,9 +103,7 @@ def broken(key: str, error: BaseException, context: Context) -> Body:
 
 def glossary(pages: Sequence[str], context: Context) -> MadeSection | None:
     """Make the last section: the terms that the others use, given as they stand in the page."""
-    section = Section(
-        key="glossary", title="Glossary", order=1200, make=lambda _: glossary_parts(pages)
-    )
+    section = Section(key="glossary", title="Glossary", order=1200, make=lambda _: glossary_parts(pages))
     return make_section(section, context)
 
 
@@ -135,9 +119,13 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
             context.problems.append(Problem(where=name, what=what))
             findings.append(
                 Finding(
-                    subject="study", claim=clean(f"{name} {what}."), sureness=Sureness.OPEN,
+                    subject="study",
+                    claim=clean(f"{name} {what}."),
+                    sureness=Sureness.OPEN,
                     evidence="a fault of the report: the records themselves stand below",
-                    kind="report", alarm=True, rule=f"{maker.name}.fault",
+                    kind="report",
+                    alarm=True,
+                    rule=f"{maker.name}.fault",
                 )
-            )  # fmt: skip
+            )
     return corrected(findings)

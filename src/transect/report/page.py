@@ -20,10 +20,6 @@ from transect.report.making import MadeSection
 from transect.report.parts import DecisionColumn
 from transect.report.rerun import Cells
 
-__all__ = [
-    "ChartLinks", "Front", "Shown", "chart_links", "chart_of", "front", "front_facts", "shortened",
-]  # fmt: skip
-
 # Findings, and rows of the decision table, that a page has room for; summary.json has all of them.
 MOST_FINDINGS, MOST_ROWS = 250, 60
 
@@ -66,9 +62,8 @@ class Front:
 
 
 def front(
-    context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding],
-    again: Sequence[str],
-) -> Front:  # fmt: skip
+    context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding], again: Sequence[str]
+) -> Front:
     """Put findings into the order in which they are read; `again` begins a command on the study's cells."""
     known = Cells(context.records, again)
     names = _anchors(findings)
@@ -76,17 +71,14 @@ def front(
     for finding in findings:
         cells = known.of(finding)
         shown[id(finding)] = Shown(
-            finding=finding, anchor=names[id(finding)], cells=tuple(cells),
-            command=known.command(cells),
-        )  # fmt: skip
+            finding=finding, anchor=names[id(finding)], cells=tuple(cells), command=known.command(cells)
+        )
     first, rest = opened(findings)
     return Front(
         answers=tuple(answers(context.questions, findings)),
         table=decision_table(context, columns, findings),
         first=tuple(shown[id(one)] for one in first),
-        more=tuple(
-            (heading, tuple(shown[id(one)] for one in own)) for heading, own in _headed(rest)
-        ),
+        more=tuple((heading, tuple(shown[id(one)] for one in own)) for heading, own in _headed(rest)),
         tally=_tally(rest),
         all=tuple(shown[id(one)] for one in findings),
         anchors=names,
@@ -104,15 +96,14 @@ def shortened(front: Front, most: int = MOST_FINDINGS, rows: int = MOST_ROWS) ->
     rest = [one.finding for _, members in front.more for one in members]
     free = max(0, most - len(front.first) - sum(id(one) in named for one in rest))
     kept = named | {id(one) for one in [one for one in ranked(rest) if id(one) not in named][:free]}
-    more = [
-        (heading, tuple(one for one in members if id(one.finding) in kept))
-        for heading, members in front.more
-    ]
+    more = [(heading, tuple(one for one in members if id(one.finding) in kept)) for heading, members in front.more]
     return replace(
-        front, table=table, more=tuple((heading, members) for heading, members in more if members),
+        front,
+        table=table,
+        more=tuple((heading, members) for heading, members in more if members),
         left_out=sum(id(one) not in kept for one in rest),
         rows_left_out=len(front.table.rows) - len(table.rows),
-    )  # fmt: skip
+    )
 
 
 def chart_links(sections: Iterable[MadeSection], subjects: Collection[str]) -> ChartLinks:
@@ -136,19 +127,24 @@ def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
     """Return answers, decisions and findings for summary.json; `charts` as `chart_links` gives them."""
     return {
         "answers": [
-            {"question": one.question, "answer": one.text, "sureness": one.sureness,
-             "findings": [front.anchor(finding) for _, finding in one.clauses]}
+            {
+                "question": one.question,
+                "answer": one.text,
+                "sureness": one.sureness,
+                "findings": [front.anchor(finding) for _, finding in one.clauses],
+            }
             for one in front.answers
         ],
         "decisions": [
             {"workload": row.subject, "question": entry.column.key, **_entry(entry, front)}
-            for row in front.table.rows for entry in row.entries
+            for row in front.table.rows
+            for entry in row.entries
         ],
         "findings": [
             {**_finding(one), "chart": chart[0] if (chart := chart_of(one.finding, charts)) else ""}
             for one in front.all
         ],
-    }  # fmt: skip
+    }
 
 
 def chart_of(finding: Finding, charts: ChartLinks) -> tuple[str, str] | None:
@@ -169,7 +165,7 @@ def _entry(entry: Any, front: Front) -> dict[str, Any]:
             {**asdict(decision), "sureness": finding.sureness.value, "finding": front.anchor(finding)}
             for decision, finding in entry.told
         ]
-    }  # fmt: skip
+    }
 
 
 def _finding(one: Shown) -> dict[str, Any]:

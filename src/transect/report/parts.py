@@ -16,8 +16,6 @@ from transect.report.blocks import Body, Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 
-__all__ = ["DecisionColumn", "FindingMaker", "Parts", "Section", "collect"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
@@ -58,9 +56,7 @@ class FindingMaker:
         What a kind repeats of the maker's name is left out: `equality`, `retraining.path`.
         """
         kind = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
-        return (
-            self.name if kind == self.name else f"{self.name}.{kind.removeprefix(f'{self.name}-')}"
-        )
+        return self.name if kind == self.name else f"{self.name}.{kind.removeprefix(f'{self.name}-')}"
 
     def signed(self, finding: Finding) -> Finding:
         """Return a finding with the rule that made it, and where more of it stands."""
@@ -110,9 +106,7 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     """
     stages.add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
-    for path in sorted(
-        path for folder in stages.__path__ for path in Path(folder).glob("*/report.py")
-    ):
+    for path in sorted(path for folder in stages.__path__ for path in Path(folder).glob("*/report.py")):
         name = path.parent.name
         if name.startswith("_"):
             continue
@@ -125,8 +119,7 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
         parts.stages.add(name)
         parts.sections += getattr(module, "SECTIONS", ())
         parts.findings += [
-            maker if maker.stages else replace(maker, stages=(name,))
-            for maker in getattr(module, "FINDINGS", ())
+            maker if maker.stages else replace(maker, stages=(name,)) for maker in getattr(module, "FINDINGS", ())
         ]
         parts.columns += getattr(module, "DECISIONS", ())
     parts.sections.sort(key=lambda section: (section.order, section.key))

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from transect.analysis.entries import AnyRecord
 from transect.report.findings.finding import Finding
 
-__all__ = ["Cells"]
-
 _RUN = ("transect", "run")
 
 
@@ -53,10 +51,7 @@ class Cells:
         if not own:
             return [stage]
         matches = re.compile(fnmatch.translate(pattern)).match
-        matched = sum(
-            matches(f"{stage}/{cell}") is not None
-            for every in self._of[stage].values() for cell in every
-        )  # fmt: skip
+        matched = sum(matches(f"{stage}/{cell}") is not None for every in self._of[stage].values() for cell in every)
         # A workload may be called so that a pattern says something else.
         exact = matched == len(own) and all(matches(f"{stage}/{cell}") for cell in own)
         return [pattern] if exact else sorted(f"{stage}/{cell}" for cell in own)

@@ -14,16 +14,20 @@ from markupsafe import Markup
 from transect.report.explored import Explored
 from transect.report.inline import Inline
 
-__all__ = ["SCRIPTS", "STYLES", "own_file", "script_hash", "script_json", "templates"]
-
 _TEMPLATES = Path(__file__).parent / "templates"
 
 # In the order in which a page has them: what comes later may rely on what came before.
 STYLES = ("page.css", "explore.css", "sections.css")
 SCRIPTS = (
-    "page.js", "explore.js", "explore_bar.js", "explore_csv.js", "explore_tables.js",
-    "explore_charts.js", "explore_pictures.js", "environment.js",
-)  # fmt: skip
+    "page.js",
+    "explore.js",
+    "explore_bar.js",
+    "explore_csv.js",
+    "explore_tables.js",
+    "explore_charts.js",
+    "explore_pictures.js",
+    "environment.js",
+)
 
 
 def templates(explored: Explored | None = None) -> Environment:
@@ -41,9 +45,13 @@ def templates(explored: Explored | None = None) -> Environment:
     )
     explored = explored or Explored()
     environment.globals.update(
-        facets=explored.facets, chart_id=explored.chart, numbers=explored.numbers,
-        explored=explored, script_json=script_json, inline=Inline(linked=False),
-    )  # fmt: skip
+        facets=explored.facets,
+        chart_id=explored.chart,
+        numbers=explored.numbers,
+        explored=explored,
+        script_json=script_json,
+        inline=Inline(linked=False),
+    )
     return environment
 
 

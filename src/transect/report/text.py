@@ -10,11 +10,6 @@ from dataclasses import dataclass
 from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
 
-__all__ = [
-    "Scale", "clean", "clipped", "count", "ends", "factor", "in_unit", "number", "percent", "quantity",
-    "scale_for", "spread", "tenths", "with_ends",
-]  # fmt: skip
-
 _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "B": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
@@ -158,9 +153,9 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _ANSI.sub("", text.replace("\r\n", "\n"))
-    text = "".join(
-        chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text
-    ).replace("\x7f", "\u2421")
+    text = "".join(chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text).replace(
+        "\x7f", "\u2421"
+    )
     return _BIDI.sub(lambda match: f"[U+{ord(match.group()):04X}]", text)
 
 

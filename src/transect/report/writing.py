@@ -22,19 +22,6 @@ from transect.report.build import write_page
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.made import Made
 
-__all__ = [
-    "EXPORTS",
-    "EXPORTS_LOCK",
-    "HTML",
-    "Written",
-    "format_names",
-    "noted_exports",
-    "older_exports",
-    "put",
-    "write_formats",
-]
-
-# The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
 EXPORTS = "exports.json"
 # Held while files are exchanged: two exports at once would each forget what the other one noted.
@@ -83,9 +70,7 @@ def older_exports(made: Made, folder: Path) -> list[str]:
     """Return the formats that lie in `folder` and were written from other records than those of `made`."""
     state = _state(made)
     return sorted(
-        name
-        for name, one in _read(folder).items()
-        if one.files and one.state != state and name in REPORT_FORMATS
+        name for name, one in _read(folder).items() if one.files and one.state != state and name in REPORT_FORMATS
     )
 
 
@@ -159,18 +144,15 @@ def _put(folder: Path, name: str, place: str, contents: Contents, state: str) ->
     others = _strangers(folder / place, folder, {*files, *changed}) if place.endswith("/") else []
     strange = [*changed, *others]
     return Written(
-        format=name, path=folder / place, files=len(files), left_out=contents.left_out,
-        strange=sorted(strange),
-    )  # fmt: skip
+        format=name, path=folder / place, files=len(files), left_out=contents.left_out, strange=sorted(strange)
+    )
 
 
 def _path(place: str, inside: str) -> str:
     """Return where a file goes, relative to the folder. Raises BadInput for a format that leaves its place."""
     path = PurePosixPath(place, inside)
     if path.is_absolute() or ".." in path.parts:
-        raise BadInput(
-            f"report format writes '{inside}', which is outside its own folder '{place}'"
-        )
+        raise BadInput(f"report format writes '{inside}', which is outside its own folder '{place}'")
     return path.as_posix()
 
 
@@ -178,16 +160,12 @@ def _holds(path: Path, checksums: Sequence[str]) -> bool:
     return path.is_file() and not path.is_symlink() and sha256_file(path) in checksums
 
 
-def _refuse_strange(
-    folder: Path, new: Mapping[str, str], known: Mapping[str, Sequence[str]]
-) -> None:
+def _refuse_strange(folder: Path, new: Mapping[str, str], known: Mapping[str, Sequence[str]]) -> None:
     strange = [
         path
         for path, checksum in new.items()
         if (folder / path).is_symlink()
-        or (
-            (folder / path).exists() and not _holds(folder / path, [checksum, *known.get(path, ())])
-        )
+        or ((folder / path).exists() and not _holds(folder / path, [checksum, *known.get(path, ())]))
     ]
     if strange:
         more = f" and {len(strange) - _MOST_NAMED} more" if len(strange) > _MOST_NAMED else ""
@@ -226,8 +204,7 @@ def _strangers(place: Path, folder: Path, ours: set[str]) -> list[str]:
 def _state(made: Made) -> str:
     """Return what stands for the records that a report was made from."""
     return digest(
-        f"{one.stage}/{one.cell_id} {one.status} {one.fingerprint} {one.ended}"
-        for one in made.context.records
+        f"{one.stage}/{one.cell_id} {one.status} {one.fingerprint} {one.ended}" for one in made.context.records
     )[:16]
 
 
@@ -247,8 +224,7 @@ def _read(folder: Path) -> dict[str, _Noted]:
                     path: [str(s) for s in sums]
                     for path, sums in one["files"].items()
                     # Somebody may have edited the list: nothing outside is ever removed.
-                    if not PurePosixPath(path).is_absolute()
-                    and ".." not in PurePosixPath(path).parts
+                    if not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
                 },
             )
             for name, one in noted.items()
@@ -258,7 +234,5 @@ def _read(folder: Path) -> dict[str, _Noted]:
 
 
 def _keep(folder: Path, noted: Mapping[str, _Noted]) -> None:
-    content = {
-        name: {"state": one.state, "files": one.files} for name, one in sorted(noted.items())
-    }
+    content = {name: {"state": one.state, "files": one.files} for name, one in sorted(noted.items())}
     write_atomic(folder / EXPORTS, json.dumps(content, indent=0) + "\n")

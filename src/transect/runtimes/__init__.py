@@ -9,16 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from transect.domain.axes.infer import InferCell
 from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
 from transect.runtimes._cuda import no_cuda_reason
-from transect.stages.infer.cell import InferCell
 
-__all__ = [
-    "ONNX_PRECISIONS", "PROVIDERS", "RUNNERS", "RUNTIMES", "Runtime", "check_providers",
-    "unsupported_run",
-]  # fmt: skip
+__all__ = ["ONNX_PRECISIONS", "PROVIDERS", "RUNNERS", "RUNTIMES", "Runtime", "check_providers", "unsupported_run"]
 
 # Of ONNX files: what an exporter or a conversion makes.
 ONNX_PRECISIONS = ("fp32", "fp16", "int8-dynamic", "int8-static")
@@ -85,10 +82,7 @@ def check_providers(names: Iterable[str], where: str) -> None:
 
 
 def unsupported_run(
-    cell: InferCell,
-    *,
-    providers: tuple[str, ...] = ("cpu", "cuda"),
-    precisions: tuple[str, ...] = ONNX_PRECISIONS,
+    cell: InferCell, *, providers: tuple[str, ...] = ("cpu", "cuda"), precisions: tuple[str, ...] = ONNX_PRECISIONS
 ) -> str | None:
     """Return what keeps a runner with these providers and precisions from the cell, or None."""
     if cell.provider not in providers:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNNERS, unsupported_run
 from transect.runtimes._programs import CONTRACT, packages
 from transect.runtimes.options import EQUAL
-from transect.stages.infer.cell import InferCell
 from transect.training import layers
 from transect.training.frameworks import only_layers
 from transect.training.models import Model
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["Baseline"]
 
 
 class Baseline(ABC):

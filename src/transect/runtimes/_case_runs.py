@@ -18,8 +18,6 @@ from typing import Any
 from transect.domain.errors import TransectError, Unsupported
 from transect.launch.processes import end_all
 
-__all__ = ["CaseEnd", "CaseRun", "RunnerFault"]
-
 _LOOK_S = 0.2
 _GRACE_S = 2.0
 # Each costs a start of the runner, and after so many there is nothing left to compare.
@@ -75,10 +73,16 @@ class CaseRun:
     """
 
     def __init__(
-        self, command: Sequence[str], names: Sequence[str], record: Path, *, log: Path,
-        variables: Mapping[str, str], patience_s: float,
+        self,
+        command: Sequence[str],
+        names: Sequence[str],
+        record: Path,
+        *,
+        log: Path,
+        variables: Mapping[str, str],
+        patience_s: float,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._command, self._names, self._record, self._log = command, names, record, log
         self._variables, self._patience_s, self._clock = variables, patience_s, clock
         self._ends: list[CaseEnd] = []
@@ -106,9 +110,12 @@ class CaseRun:
         with self._log.open("ab") as log:
             begin = log.tell()
             child = subprocess.Popen(
-                [*self._command, "--skip", str(skip)], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, env=dict(self._variables),
-            )  # fmt: skip
+                [*self._command, "--skip", str(skip)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=dict(self._variables),
+            )
             try:
                 hung = self._watch(child)
             finally:
@@ -159,9 +166,7 @@ class CaseRun:
 
     def _blame(self, case: int, attempt: _Attempt, when: str) -> None:
         if attempt.hung:
-            end = CaseEnd(
-                status="timeout", message=f"nothing came for {self._patience_s:g} s{when}"
-            )
+            end = CaseEnd(status="timeout", message=f"nothing came for {self._patience_s:g} s{when}")
         else:
             message = f"the runner {attempt.words}{when}{attempt.saying()}"
             end = CaseEnd(status="crash", message=message)
@@ -192,9 +197,7 @@ class CaseRun:
             case, name, status = line["case"], line["name"], line["status"]
         except (ValueError, KeyError, TypeError, RecursionError):
             shown = raw.decode("utf-8", "replace")
-            raise RunnerFault(
-                f"{where}: expected case, name and status, got {shown:.200}"
-            ) from None
+            raise RunnerFault(f"{where}: expected case, name and status, got {shown:.200}") from None
         at = len(self._ends) - (status in _BY_US and not self._open)
         if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
             told = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"

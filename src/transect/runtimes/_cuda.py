@@ -8,8 +8,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["no_cuda_reason"]
-
 NO_DEVICE = "no CUDA device"
 _DRIVER = Path("/proc/driver/nvidia/gpus")
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["said"]
-
-# What languages and interfaces put before the message itself.
-_BEFORE = re.compile(
-    r"^.*?(?:\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |ERROR_CODE: \d+, ERROR_MESSAGE: )", re.DOTALL
-)
+_BEFORE = re.compile(r"^.*?(?:\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |ERROR_CODE: \d+, ERROR_MESSAGE: )", re.DOTALL)
 _MODEL = re.compile(r"^\S+\.onnx: ")
 _LOADING = re.compile(r"^.*?Load model from \S+ failed: ?", re.DOTALL)
 # The place in its sources: file, line, and the function with its types.

@@ -7,24 +7,12 @@ import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from transect.stages.infer.cell import InferCell
-
-__all__ = [
-    "CONTRACT",
-    "TRAINING",
-    "CompiledRuntime",
-    "library_file",
-    "missing_library",
-    "missing_tool",
-    "packages",
-]
-
+from transect.domain.axes.infer import InferCell
 
 _PYTHON = Path(__file__).resolve().parents[2] / "runners" / "python"
 # What all runners in Python are made of, and those of ONNX Runtime beside that.
 CONTRACT = [
-    _PYTHON / f"{name}.py"
-    for name in ("contract", "arguments", "tensors", "outputs", "latency", "load", "cases")
+    _PYTHON / f"{name}.py" for name in ("contract", "arguments", "tensors", "outputs", "latency", "load", "cases")
 ]
 TRAINING = [_PYTHON / f"{name}.py" for name in ("train", "trainers", "step_folder", "state_file")]
 
@@ -77,8 +65,7 @@ class CompiledRuntime(ABC):
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program; tell it where the library is."""
-        return [str(Path(python).parent / self.program), "--library", str(library_file(python)),
-                *arguments]  # fmt: skip
+        return [str(Path(python).parent / self.program), "--library", str(library_file(python)), *arguments]
 
     def files(self, python: str) -> list[Path]:
         """Return the program and the library."""

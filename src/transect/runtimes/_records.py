@@ -8,14 +8,24 @@ from typing import Any
 
 from transect.domain.record import Cause
 
-__all__ = ["TOLD", "read_runner_record"]
-
-# Told as they are; some runners have more to say than others.
 TOLD = (
-    "session_options", "options_not_set", "runtime_version", "provider_used", "stop_reason",
-    "run_includes", "language_version", "language_options", "cpus_allowed", "input_residency",
-    "clock_resolution_ns", "build_info", "peak_memory_of", "webgpu_adapter", "wasm_threads", "garbage_collection",
-)  # fmt: skip
+    "session_options",
+    "options_not_set",
+    "runtime_version",
+    "provider_used",
+    "stop_reason",
+    "run_includes",
+    "language_version",
+    "language_options",
+    "cpus_allowed",
+    "input_residency",
+    "clock_resolution_ns",
+    "build_info",
+    "peak_memory_of",
+    "webgpu_adapter",
+    "wasm_threads",
+    "garbage_collection",
+)
 
 
 def read_runner_record(path: Path, code: int) -> dict[str, Any]:

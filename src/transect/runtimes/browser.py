@@ -6,12 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNTIMES, unsupported_run
 from transect.runtimes._programs import CompiledRuntime, missing_tool
 from transect.runtimes.javascript import node_files
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["BrowserRuntime"]
 
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _CHOICE = "TRANSECT_CHROMIUM"

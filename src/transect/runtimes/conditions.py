@@ -13,8 +13,6 @@ from typing import Any
 
 from transect.domain.files import digest
 
-__all__ = ["kernels_of", "options_seen", "profiled_runs"]
-
 _SESSION = re.compile(r"Session Options \{(.*)")
 _POOL = r"%s_op_param:OrtThreadPoolParams \{([^}]*)\}"
 _ENTRIES = re.compile(r"config_options: \{([^}]*)\}")

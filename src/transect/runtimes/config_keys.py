@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CONFIG_KEYS", "CONFIG_KEYS_VERSION"]
-
-# The ONNX Runtime whose onnxruntime_session_options_config_keys.h these are from, all of them.
 CONFIG_KEYS_VERSION = "1.29.0"
 
 CONFIG_KEYS = (

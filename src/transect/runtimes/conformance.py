@@ -12,31 +12,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.export import ConformanceCell
 from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause, Status
 from transect.onnx_models.agreement import difference
-from transect.onnx_models.node_tests import (
-    ARCHIVE,
-    EXPECTED,
-    INPUTS,
-    MODEL,
-    OUTPUTS,
-    NodeTest,
-    known_tests,
-    unpack,
-)
+from transect.onnx_models.node_tests import ARCHIVE, EXPECTED, INPUTS, MODEL, OUTPUTS, NodeTest, known_tests, unpack
 from transect.onnx_models.results import result
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
 from transect.runtimes._messages import said
 from transect.runtimes.options import EQUAL, session_options, thread_variables
-from transect.stages.conformance.cell import ConformanceCell
-
-__all__ = [
-    "OUTCOMES", "PATIENCE_S", "Verdict", "check_runtime", "chosen_tests", "conformance_result",
-    "judge", "opset_order", "verdicts_of",
-]  # fmt: skip
 
 # `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
 OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
@@ -69,8 +55,7 @@ def chosen_tests(tests: Sequence[NodeTest], only: str, where: str) -> list[NodeT
     chosen = [test for test in tests if fnmatch.fnmatchcase(test.name, only)]
     if not chosen:
         raise BadInput(
-            f"{where}: no test of ONNX is called '{only}'; expected a name or a pattern such as "
-            "'test_conv_*'"
+            f"{where}: no test of ONNX is called '{only}'; expected a name or a pattern such as 'test_conv_*'"
         )
     return chosen
 
@@ -92,46 +77,48 @@ def judge(test: NodeTest, end: CaseEnd, folder: Path) -> Verdict:
             reason = f"outputs cannot be read: {error}"
         outcome = "wrong" if reason else "pass"
     # A runner's message may name files of this very run.
-    return Verdict(
-        name=test.name, opset=test.opset, outcome=outcome,
-        reason=reason.replace(str(folder.parent), "…"),
-    )  # fmt: skip
+    return Verdict(name=test.name, opset=test.opset, outcome=outcome, reason=reason.replace(str(folder.parent), "…"))
 
 
 def verdicts_of(
-    command: Sequence[str], tests: Sequence[NodeTest], work: Path, out: Path, *,
-    threads: int, patience_s: float = PATIENCE_S,
-) -> list[Verdict]:  # fmt: skip
+    command: Sequence[str],
+    tests: Sequence[NodeTest],
+    work: Path,
+    out: Path,
+    *,
+    threads: int,
+    patience_s: float = PATIENCE_S,
+) -> list[Verdict]:
     """Run the tests that are unpacked in `work`. `command` is the runner with its `--provider`.
 
     Raises what `CaseRun.run` raises.
     """
     cases = [
-        {"name": test.name, "model": str(work / test.name / MODEL),
-         "inputs": str(work / test.name / INPUTS), "outputs": str(work / test.name / OUTPUTS)}
+        {
+            "name": test.name,
+            "model": str(work / test.name / MODEL),
+            "inputs": str(work / test.name / INPUTS),
+            "outputs": str(work / test.name / OUTPUTS),
+        }
         for test in tests
-    ]  # fmt: skip
-    write_atomic(work / "run.json", json.dumps(cases))
-    arguments = [
-        "--mode",
-        "cases",
-        "--cases",
-        str(work / "run.json"),
-        "--record",
-        str(out / RECORD),
     ]
+    write_atomic(work / "run.json", json.dumps(cases))
+    arguments = ["--mode", "cases", "--cases", str(work / "run.json"), "--record", str(out / RECORD)]
     run = CaseRun(
-        [*command, *arguments], [test.name for test in tests], out / RECORD, log=out / LOG,
-        variables=os.environ | thread_variables(threads), patience_s=patience_s,
-    )  # fmt: skip
+        [*command, *arguments],
+        [test.name for test in tests],
+        out / RECORD,
+        log=out / LOG,
+        variables=os.environ | thread_variables(threads),
+        patience_s=patience_s,
+    )
     ends = run.run()
     return [judge(test, end, work / test.name) for test, end in zip(tests, ends, strict=True)]
 
 
 def conformance_result(
-    cell: ConformanceCell, data: Path, out: Path, python: str, *, only: str = "*",
-    wrap: Sequence[str] = (),
-) -> dict[str, Any]:  # fmt: skip
+    cell: ConformanceCell, data: Path, out: Path, python: str, *, only: str = "*", wrap: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run those tests of `data` whose name matches `only`; return the cell's result.
 
     Raises BadInput when the archive cannot be used or no test has such a name, and
@@ -167,15 +154,16 @@ def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, An
     return result(
         metrics=[
             {"name": "conformance_pass_rate", "value": outcomes["pass"] / len(verdicts)},
-            *({"name": "conformance_tests", "value": outcomes[name], "label": name}
-              for name in OUTCOMES),
+            *({"name": "conformance_tests", "value": outcomes[name], "label": name} for name in OUTCOMES),
         ],
         details={
-            "only": only, "tests": len(verdicts), "tests_known": known,
+            "only": only,
+            "tests": len(verdicts),
+            "tests_known": known,
             "opsets": {opset: _row(verdicts, opset) for opset in rows},
             "not_passed": _not_passed(verdicts),
         },
-    )  # fmt: skip
+    )
 
 
 def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
@@ -190,8 +178,5 @@ def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
     for one in verdicts:
         if one.outcome != "pass":
             reasons[one.outcome, said(one.reason)[:_LONGEST_REASON]].append(one.name)
-    found = [
-        {"outcome": outcome, "reason": reason, "tests": names}
-        for (outcome, reason), names in reasons.items()
-    ]
+    found = [{"outcome": outcome, "reason": reason, "tests": names} for (outcome, reason), names in reasons.items()]
     return sorted(found, key=lambda one: (OUTCOMES.index(str(one["outcome"])), -len(one["tests"])))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNTIMES, unsupported_run
 from transect.runtimes._programs import CompiledRuntime
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["CppRuntime"]
 
 
 @RUNTIMES.register("cpp")

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput, Unsupported
 from transect.domain.record import Cause, Status
@@ -32,11 +33,8 @@ from transect.runtimes.options import thread_variables
 from transect.runtimes.outputs import judge
 from transect.runtimes.prepare import RECORD, expected_outputs, prepare_run
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
-from transect.stages.infer.cell import InferCell
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["conclude", "infer_cell", "main"]
 
 
 def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
@@ -91,16 +89,14 @@ def _program_bytes(cell: InferCell, python: str) -> int | None:
     needed = [
         file
         for file in below
-        if file.is_file()
-        and not ("_providers_" in file.name and f"_{cell.provider}." not in file.name)
+        if file.is_file() and not ("_providers_" in file.name and f"_{cell.provider}." not in file.name)
     ]
     return sum(file.stat().st_size for file in needed) or None
 
 
 def _judge(
-    cell: InferCell, record: dict[str, Any], model: Path, out: Path, python: str, log: str,
-    started_ns: int | None,
-) -> dict[str, Any]:  # fmt: skip
+    cell: InferCell, record: dict[str, Any], model: Path, out: Path, python: str, log: str, started_ns: int | None
+) -> dict[str, Any]:
     """Make the result of a run that ended well: no time stands where the outputs are wrong."""
     facts = facts_of_model(of_batch(model, cell.batch))
     expected, mean = expected_outputs(model, cell, facts), facts.get("mean_tolerance", {})
@@ -120,12 +116,7 @@ def _judge(
             details["requests"] = record["arrivals"]
         first, peak = record.get("first_result_ns"), record.get("peak_memory_bytes")
         # Clocks of two machines say nothing of each other; several sessions are made before a load.
-        if (
-            cell.load is None
-            and started_ns is not None
-            and isinstance(first, int)
-            and first > started_ns
-        ):
+        if cell.load is None and started_ns is not None and isinstance(first, int) and first > started_ns:
             values["first_result_time"] = (first - started_ns) * 1e-9
         if isinstance(peak, int):
             values["peak_memory"] = peak
@@ -144,9 +135,8 @@ def _judge(
 
 
 def conclude(
-    cell: InferCell, model: Path, out: Path, code: int, *, python: str, log: str = "",
-    started_ns: int | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    cell: InferCell, model: Path, out: Path, code: int, *, python: str, log: str = "", started_ns: int | None = None
+) -> dict[str, Any]:
     """Return the result of a run whose program ended with `code`.
 
     `log` is what it printed; `started_ns` is CLOCK_MONOTONIC when it was started, on this machine.
@@ -154,9 +144,7 @@ def conclude(
     """
     record = read_runner_record(out / RECORD, code)
     if record["status"] == "skipped":
-        return result(
-            status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?")
-        )
+        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?"))
     if record["status"] != "ok":
         return result(
             status=Status.FAILED,
@@ -164,17 +152,13 @@ def conclude(
             message=record.get("message", f"the runner ended with exit code {code}"),
         )
     if record["provider_used"] != cell.provider:
-        raise BadInput(
-            f"runner '{cell.runtime}' ran on {record['provider_used']}, "
-            f"the cell asks for {cell.provider}"
-        )
+        raise BadInput(f"runner '{cell.runtime}' ran on {record['provider_used']}, the cell asks for {cell.provider}")
     return _judge(cell, record, model, out, python, log, started_ns)
 
 
 def infer_cell(
-    spec: dict[str, Any], model: Path, weights: Path | None, out: Path, python: str,
-    wrap: Sequence[str] = (),
-) -> dict[str, Any]:  # fmt: skip
+    spec: dict[str, Any], model: Path, weights: Path | None, out: Path, python: str, wrap: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run one inference cell into `out`; return its result.
 
     Raises BadInput when the cell or the model's folder cannot be used.
@@ -189,14 +173,10 @@ def infer_cell(
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(error))
     environment = os.environ | thread_variables(cell.threads)
     started_ns = time.monotonic_ns()
-    ended = subprocess.run(
-        command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    ended = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     log = ended.stdout.decode(errors="replace")
     sys.stderr.write(log)
-    return conclude(
-        cell, model, out, ended.returncode, python=python, log=log, started_ns=started_ns
-    )
+    return conclude(cell, model, out, ended.returncode, python=python, log=log, started_ns=started_ns)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -207,9 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--weights", type=Path, help="INDEX.weight, INDEX.bias")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--python", required=True, help="interpreter of the environment")
-    parser.add_argument(
-        "--wrap", default="[]", help="JSON list put before the runner: modules, a container"
-    )
+    parser.add_argument("--wrap", default="[]", help="JSON list put before the runner: modules, a container")
     given = parser.parse_args(arguments)
     try:
         given.out.mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,9 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNTIMES, unsupported_run
 from transect.runtimes._programs import CompiledRuntime, library_file, missing_tool
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["JavaRuntime"]
 
 _LEAST = 17
 _JDK = f"install a JDK, version {_LEAST} or newer"

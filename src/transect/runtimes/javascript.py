@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNTIMES, unsupported_run
 from transect.runtimes._programs import CompiledRuntime, library_file
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["JavaScriptRuntime", "node_files"]
 
 
 def node_files(python: str, *packages: str) -> list[Path]:

@@ -10,9 +10,6 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.runtimes.config_keys import CONFIG_KEYS, CONFIG_KEYS_VERSION
 
-__all__ = ["EQUAL", "LANGUAGE_DEFAULTS", "check_options", "session_options", "thread_variables"]
-
-# Names of the two sets that every study has.
 EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
 
 _THREADS = "intra_op_num_threads"
@@ -26,9 +23,7 @@ _EQUAL: dict[str, Any] = {
     "session.intra_op.allow_spinning": "1",
     "session.inter_op.allow_spinning": "1",
 }
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
-)  # fmt: skip
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _CHOICES = {
     "execution_mode": ("sequential", "parallel"),
     "graph_optimization_level": ("disabled", "basic", "extended", "all"),
@@ -40,9 +35,7 @@ _OF_PROVIDER = re.compile(r"ep\.[a-z0-9]+executionprovider\.\w+", re.ASCII)
 _PROVIDER_OPTIONS = {"cuda": {"device_id": "0", "use_tf32": "0"}}
 
 
-def session_options(
-    name: str, threads: int, provider: str, sets: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+def session_options(name: str, threads: int, provider: str, sets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the options of a set for a cell: what it says, and for the rest those of `equal`.
 
     A value of None is an option that is not set, so that the language's default holds.
@@ -69,9 +62,7 @@ def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
     """Raise BadInput for the first option that no runner would take; `where` is file and key."""
     for name, options in sets.items():
         if name in (EQUAL, LANGUAGE_DEFAULTS):
-            raise BadInput(
-                f"{where}.{name}: this set is the same in every study: choose another name"
-            )
+            raise BadInput(f"{where}.{name}: this set is the same in every study: choose another name")
         for key, value in options.items():
             _check_key(key, f"{where}.{name}")
             expected = _expected(key, value)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
+from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
 from transect.runtimes._programs import CONTRACT, TRAINING, packages
-from transect.stages.infer.cell import InferCell
-from transect.stages.retrain.cell import RetrainCell
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["OrtTrainingRuntime", "OrtTrainingTorchScriptRuntime"]
 
 _FOLDER = RUNNERS / "ort-training"
 
@@ -58,8 +56,7 @@ class OrtTrainingRuntime:
 
     def code_files(self) -> list[Path]:
         """Return the programs and the contract."""
-        own = [_FOLDER / f"{name}.py" for name in
-               ("program", "ort_trainer", "artifacts_of", "graphs", "moments")]  # fmt: skip
+        own = [_FOLDER / f"{name}.py" for name in ("program", "ort_trainer", "artifacts_of", "graphs", "moments")]
         shared = [RUNNERS / "python" / f"{name}.py" for name in ("session", "step_workload")]
         return [self.program, *own, *shared, *CONTRACT, *TRAINING]
 

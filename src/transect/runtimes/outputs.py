@@ -11,8 +11,6 @@ import numpy as np
 from transect.onnx_models.comparison import RELATIVE_FLOOR
 from transect.onnx_models.tensors import NoTensor
 
-__all__ = ["Verdict", "judge"]
-
 
 @dataclass(slots=True)
 class Verdict:
@@ -95,15 +93,12 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _compare(
-    verdict: Verdict, name: str, got: np.ndarray, wanted: np.ndarray, limit: float,
-    mean_limit: float | None,
-) -> None:  # fmt: skip
+    verdict: Verdict, name: str, got: np.ndarray, wanted: np.ndarray, limit: float, mean_limit: float | None
+) -> None:
     if not np.issubdtype(wanted.dtype, np.floating) and wanted.dtype.name != "bfloat16":
         differing = int((got != wanted).sum())
         if differing > limit * wanted.size:
-            verdict.wrong.append(
-                f"output '{name}' differs in {differing} of {wanted.size} elements"
-            )
+            verdict.wrong.append(f"output '{name}' differs in {differing} of {wanted.size} elements")
         return
     if not wanted.size:
         return
@@ -122,17 +117,13 @@ def _compare(
     if wanted.ndim == 2 and wanted.shape[1] > 1 and verdict.top1_agreement is None:
         verdict.top1_agreement = float((one.argmax(axis=1) == other.argmax(axis=1)).mean())
     if nonfinite:
-        verdict.wrong.append(
-            f"output '{name}' has {nonfinite} NaN or infinite elements too many or too few"
-        )
+        verdict.wrong.append(f"output '{name}' has {nonfinite} NaN or infinite elements too many or too few")
     if largest > limit:
         verdict.wrong.append(
-            f"output '{name}' differs from the framework's by up to {largest:.3g}, the tolerance is "
-            f"{limit:.3g}"
+            f"output '{name}' differs from the framework's by up to {largest:.3g}, the tolerance is {limit:.3g}"
         )
     mean = float(apart.mean())
     if mean_limit is not None and mean > mean_limit:
         verdict.wrong.append(
-            f"output '{name}' differs from the expected by {mean:.3g} on average, the tolerance is "
-            f"{mean_limit:.3g}"
+            f"output '{name}' differs from the expected by {mean:.3g} on average, the tolerance is {mean_limit:.3g}"
         )

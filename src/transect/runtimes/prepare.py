@@ -9,22 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.infer import InferCell
 from transect.domain.errors import BadInput, Unsupported
 from transect.domain.files import digest, write_atomic
 from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
-from transect.stages.infer.cell import InferCell
 
-__all__ = ["LIMITS", "RECORD", "expected_outputs", "prepare_run"]
-
-# What the runner writes about itself.
 RECORD = "runner.json"
 PROFILE = "profile"
 
-LIMITS: dict[str, float] = {
-    "warmup": 20, "min_runs": 100, "max_seconds": 1.0, "load_seconds": 2.0,
-}  # fmt: skip
+LIMITS: dict[str, float] = {"warmup": 20, "min_runs": 100, "max_seconds": 1.0, "load_seconds": 2.0}
 
 Tensors = Mapping[str, np.ndarray | NoTensor]
 
@@ -32,9 +27,7 @@ Tensors = Mapping[str, np.ndarray | NoTensor]
 def _repeated(tensors: Tensors, batch: int) -> Tensors:
     """Repeat rows up to one full batch where there are fewer."""
     return {
-        name: value
-        if isinstance(value, NoTensor) or len(value) >= batch
-        else value[np.arange(batch) % len(value)]
+        name: value if isinstance(value, NoTensor) or len(value) >= batch else value[np.arange(batch) % len(value)]
         for name, value in tensors.items()
     }
 
@@ -60,9 +53,7 @@ def _write_inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str
         return
     rows = {len(value) for value in tensors.values()}  # type: ignore[arg-type]
     if len(rows) != 1 or 0 in rows:
-        raise BadInput(
-            f"{model / 'inputs'}: expected as many rows in each tensor, got {sorted(rows)}"
-        )
+        raise BadInput(f"{model / 'inputs'}: expected as many rows in each tensor, got {sorted(rows)}")
     if rows.pop() >= cell.batch:
         _point_at(model, folder, {"batch": cell.batch})
     else:
@@ -83,9 +74,7 @@ def _model_file(cell: InferCell, model: Path, weights: Path | None, out: Path) -
     if RUNTIMES.get(cell.runtime).uses_exporter:
         return model / "model.onnx"
     if weights is None:
-        raise BadInput(
-            f"runtime '{cell.runtime}' builds the model itself, and there are no weights"
-        )
+        raise BadInput(f"runtime '{cell.runtime}' builds the model itself, and there are no weights")
     path = out / "model.json"
     text = json.dumps({"workload": cell.workload, "weights": str(weights.resolve())})
     write_atomic(path, text + "\n")
@@ -105,9 +94,8 @@ def arrival_times(rate: float, seconds: float) -> np.ndarray:
 
 
 def prepare_run(
-    spec: Mapping[str, Any], cell: InferCell, model: Path, weights: Path | None, out: Path,
-    python: str,
-) -> list[str]:  # fmt: skip
+    spec: Mapping[str, Any], cell: InferCell, model: Path, weights: Path | None, out: Path, python: str
+) -> list[str]:
     """Write what the runner reads into `out`; return its argument list.
 
     `model` is the folder of a cell that makes models. Raises BadInput when it cannot be used, and
@@ -132,12 +120,8 @@ def prepare_run(
         "record": out / RECORD,
     }
     if cell.load is not None:
-        (out / "arrivals.bin").write_bytes(
-            arrival_times(cell.load, limits["load_seconds"]).tobytes()
-        )
+        (out / "arrivals.bin").write_bytes(arrival_times(cell.load, limits["load_seconds"]).tobytes())
         options |= {"arrivals": out / "arrivals.bin", "sessions": cell.sessions}
     elif runtime.uses_exporter:
         options["profile"] = out / PROFILE
-    return runtime.command(
-        python, [part for key, value in options.items() for part in (f"--{key}", str(value))]
-    )
+    return runtime.command(python, [part for key, value in options.items() for part in (f"--{key}", str(value))])

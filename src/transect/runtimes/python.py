@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
 from transect.runtimes._programs import CONTRACT, TRAINING, missing_library, packages
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["PythonRuntime"]
 
 _TENSORRT = "install TensorRT 10 for CUDA 13, and put its folder into LD_LIBRARY_PATH"
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes.python import PythonRuntime
 
-__all__ = ["PythonIoBindingRuntime"]
-
 
 @RUNTIMES.register("python-iobinding")
 class PythonIoBindingRuntime(PythonRuntime):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
 from transect.runtimes.python import PythonRuntime
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["PythonOpenVinoRuntime"]
 
 
 @RUNTIMES.register("python-openvino")

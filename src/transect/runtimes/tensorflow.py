@@ -8,8 +8,6 @@ from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
 from transect.runtimes._programs import packages
 
-__all__ = ["TensorflowRuntime"]
-
 
 @RUNTIMES.register("tensorflow")
 class TensorflowRuntime(Baseline):

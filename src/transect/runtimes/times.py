@@ -12,8 +12,6 @@ import numpy as np
 
 from transect.domain.record import INLINE_SAMPLES
 
-__all__ = ["load_samples", "load_values", "run_samples", "run_values"]
-
 _NANO = 1e-9
 # A tail percentile needs samples in the tail: twenty beyond it.
 _P95_SAMPLES, _P99_SAMPLES = 400, 2000
@@ -75,10 +73,7 @@ def load_values(record: Mapping[str, Any], out: Path) -> dict[str, float]:
     So a request that waits behind a slow one counts (no coordinated omission).
     """
     waited, arrived = np.sort(_waited_ns(record, out)), record["arrivals"]
-    values = {
-        "session_time": record["session_ns"] * _NANO,
-        "served_share": len(waited) / arrived,
-    }
+    values = {"session_time": record["session_ns"] * _NANO, "served_share": len(waited) / arrived}
     if len(waited):
         values["load_latency"] = float(np.median(waited)) * _NANO
         values["served_rate"] = len(waited) / (max(record["end_ns"]) * _NANO)

@@ -7,13 +7,11 @@ import shutil
 import sysconfig
 from pathlib import Path
 
+from transect.domain.axes.infer import InferCell
+from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._programs import missing_tool
 from transect.runtimes.torch_eager import TorchEagerRuntime
-from transect.stages.infer.cell import InferCell
-from transect.stages.retrain.cell import RetrainCell
-
-__all__ = ["TorchCompileRuntime"]
 
 
 def _no_compiler() -> str | None:

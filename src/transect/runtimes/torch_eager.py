@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
 from transect.runtimes._programs import TRAINING
-from transect.stages.retrain.cell import RetrainCell
 from transect.training.models import Model, no_module
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["TorchEagerRuntime"]
 
 _BUILDING = ("_torch_modules", "_torch_encoder")
 

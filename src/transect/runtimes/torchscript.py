@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes.torch_eager import TorchEagerRuntime
 
-__all__ = ["TorchScriptRuntime"]
-
 
 @RUNTIMES.register("torchscript")
 class TorchScriptRuntime(TorchEagerRuntime):

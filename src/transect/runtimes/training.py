@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNTIMES
-from transect.stages.retrain.cell import RetrainCell
 
-__all__ = ["EVALUATION", "cannot_train", "trains"]
-
-# Who runs `eval.onnx` on the final state, whoever made it.
 EVALUATION = "python"
 
 

@@ -16,11 +16,6 @@ import numpy as np
 
 from transect.simulation.networks import Clocks, Machine, Ranks
 
-__all__ = [
-    "ALLREDUCES", "Allreduce", "Measured", "allgather_ring", "bcast_binomial", "bcast_scatter_allgather",
-    "rabenseifner", "recursive_doubling", "reduce_binomial", "reduce_scatter_ring", "ring",
-]  # fmt: skip
-
 Allreduce = Callable[[Clocks, float, Machine], Clocks]
 
 
@@ -102,9 +97,7 @@ class _Folded:
         return [1 << bit for bit in range(self.power.bit_length() - 1)]
 
 
-def _send(
-    clocks: Clocks, sources: Ranks, targets: Ranks, size: float, machine: Machine, sums: bool
-) -> Clocks:
+def _send(clocks: Clocks, sources: Ranks, targets: Ranks, size: float, machine: Machine, sums: bool) -> Clocks:
     """Send from each source to its target; both are busy until it is there. Changes `clocks`."""
     end = np.maximum(clocks[sources], clocks[targets])
     end += machine.message_s(sources, targets, size)

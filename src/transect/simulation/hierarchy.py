@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 
 from transect.simulation.networks import Clocks, Machine, Ranks
 
-__all__ = ["Hierarchy", "in_turn"]
-
-# Clocks of chunks that are held at once: an eighth of a gigabyte. Of more chunks only so many are simulated.
 MOST_CLOCKS = 2**24
 # Seconds at which each chunk is there, shape (ranks, chunks).
 Chunks = NDArray[np.float64]
@@ -102,9 +99,7 @@ class Hierarchy:
         for one in self._rounds(machine.ranks):
             arrived = held.of(one.children)  # (parents, children, chunks)
             ready = np.maximum(arrived, clocks[one.parents][:, None, None])
-            took = machine.message_s(
-                one.children[0], np.repeat(one.parents[:1], one.children.shape[1]), chunk
-            )
+            took = machine.message_s(one.children[0], np.repeat(one.parents[:1], one.children.shape[1]), chunk)
             # Chunk by chunk, and of each one child after another.
             flat = ready.transpose(0, 2, 1).reshape(len(one.parents), -1)
             there = in_turn(flat, np.tile(took, count)).reshape(len(one.parents), count, -1)
@@ -126,9 +121,7 @@ class Hierarchy:
             children = one.children[:, ::-1]
             own = held.of(one.parents)
             ready = np.maximum(own[:, :, None], clocks[children][:, None, :])
-            took = machine.message_s(
-                np.repeat(one.parents[:1], children.shape[1]), children[0], chunk
-            )
+            took = machine.message_s(np.repeat(one.parents[:1], children.shape[1]), children[0], chunk)
             there = in_turn(ready.reshape(len(one.parents), -1), np.tile(took, count))
             there = there.reshape(len(one.parents), count, -1)
             ends[one.parents] = np.maximum(ends[one.parents], there[:, -1, -1])

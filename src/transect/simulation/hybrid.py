@@ -11,8 +11,6 @@ from transect.simulation.networks import Machine, Ranks
 from transect.simulation.pipelines import Pipeline
 from transect.simulation.work import Messages, Step, Work
 
-__all__ = ["pipelined"]
-
 
 def pipelined(
     work: Work,
@@ -39,8 +37,7 @@ def pipelined(
     replicas = machine.ranks // stages
     place = np.arange(parts) % stages
     networks = [
-        machine.inside if _together(machine, stages, a, b) else machine.between
-        for a, b in pairwise(place.tolist())
+        machine.inside if _together(machine, stages, a, b) else machine.between for a, b in pairwise(place.tolist())
     ]
     pipeline = Pipeline(
         stages=stages,
@@ -75,6 +72,4 @@ def pipelined(
 def _together(machine: Machine, stages: int, a: int, b: int) -> bool:
     """Whether two stages lie on one node in every replica: the slowest replica is the step."""
     first: Ranks = np.arange(0, machine.ranks, stages)
-    return np.array_equal(
-        (first + a) // machine.ranks_per_node, (first + b) // machine.ranks_per_node
-    )
+    return np.array_equal((first + a) // machine.ranks_per_node, (first + b) // machine.ranks_per_node)

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["POOR", "AlphaBeta", "Clocks", "Machine", "Network", "Ranks", "fit_alpha_beta"]
-
-# Seconds at which each rank is done with what came before, shape (ranks,).
 Clocks = NDArray[np.float64]
 Ranks = NDArray[np.intp]
 
@@ -179,8 +176,9 @@ def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> AlphaBeta | None:
         return None
     size, time = (np.array(column, dtype=float) for column in zip(*points, strict=True))
     start = np.log([time.min(), (time / np.maximum(size, 1)).min()])
-    fit = least_squares(_excess, start, jac=_slopes, method="lm", args=(size, time),
-                        ftol=_TOLERANCE, xtol=_TOLERANCE, gtol=_TOLERANCE)  # fmt: skip
+    fit = least_squares(
+        _excess, start, jac=_slopes, method="lm", args=(size, time), ftol=_TOLERANCE, xtol=_TOLERANCE, gtol=_TOLERANCE
+    )
     slopes = _slopes(fit.x, size, time)
     variance = float(fit.fun @ fit.fun) / (len(points) - 2)
     errors = np.sqrt(variance * np.diag(np.linalg.pinv(slopes.T @ slopes)))

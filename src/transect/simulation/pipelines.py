@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from transect.simulation.networks import Network
 from transect.simulation.schedules import levels
 
-__all__ = ["Pipeline", "Run"]
-
 Seconds = NDArray[np.float64]
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from transect.simulation.networks import Clocks
 
-__all__ = ["MOST_RANKS", "powers", "stragglers"]
-
 MOST_RANKS = 131_072
 
 

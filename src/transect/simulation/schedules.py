@@ -15,8 +15,6 @@ import numpy as np
 from transect.simulation.networks import Ranks
 from transect.training.schedules import SCHEDULES as TRAINED
 
-__all__ = ["SCHEDULES", "Level", "Pass", "levels", "order"]
-
 SCHEDULES = (*TRAINED, "interleaved")
 
 
@@ -28,9 +26,7 @@ class Pass(NamedTuple):
     chunk: int
 
 
-def order(
-    schedule: str, stage: int, stages: int, micro_batches: int, chunks: int = 1
-) -> list[Pass]:
+def order(schedule: str, stage: int, stages: int, micro_batches: int, chunks: int = 1) -> list[Pass]:
     """Return what a stage does, one after another. Raises ValueError for what a schedule cannot do."""
     if not 0 <= stage < stages or min(micro_batches, chunks) < 1:
         raise ValueError(f"no stage {stage} of {stages} with {micro_batches} x {chunks} passes")
@@ -102,7 +98,5 @@ def levels(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple
         for stage, part, micro, back in ready:
             done.add((bool(back), micro, part))
             at[stage] += 1
-        found.append(
-            Level(*(np.array(column, dtype=np.intp) for column in zip(*ready, strict=True)))
-        )
+        found.append(Level(*(np.array(column, dtype=np.intp) for column in zip(*ready, strict=True))))
     return tuple(found)

@@ -8,19 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from transect.simulation.collectives import (
-    Allreduce,
-    allgather_ring,
-    reduce_scatter_ring,
-)
+from transect.simulation.collectives import Allreduce, allgather_ring, reduce_scatter_ring
 from transect.simulation.hierarchy import Hierarchy, in_turn
 from transect.simulation.networks import Clocks, Machine
 from transect.simulation.work import Messages, Pattern, Step, Work, step_of
-
-__all__ = [
-    "PATTERNS", "bcast_reduce", "buckets", "fully_sharded", "hierarchical", "overlap",
-    "overlap_allreduce", "overlap_bcast", "reduced", "through_root",
-]  # fmt: skip
 
 
 def reduced(work: Work, machine: Machine, messages: Messages) -> Step:
@@ -123,9 +114,7 @@ def bcast_reduce(work: Work, machine: Machine, messages: Messages) -> Step:
     return _updated_on_root(there, work, pace, under_way)
 
 
-def hierarchical(
-    work: Work, machine: Machine, messages: Messages, *, hierarchy: Hierarchy, root_updates: bool
-) -> Step:
+def hierarchical(work: Work, machine: Machine, messages: Messages, *, hierarchy: Hierarchy, root_updates: bool) -> Step:
     """Do the same, or an all-reduce, through chains of groups and what joins their leaders."""
     if not root_updates:
         return reduced(work, machine, replace(messages, allreduce=hierarchy.allreduce))
@@ -171,9 +160,7 @@ def overlap_bcast(work: Work, machine: Machine, messages: Messages) -> Step:
 def overlap(work: Work, machine: Machine, messages: Messages) -> Step:
     """Besides, reduce each layer to rank 0 behind the backward pass (SC-OBR)."""
     forward, given = _layer_by_layer(work, machine, messages)
-    step = _reduced_behind(
-        work, machine, messages, _each_layer(work), messages.reduce, begin=forward
-    )
+    step = _reduced_behind(work, machine, messages, _each_layer(work), messages.reduce, begin=forward)
     return replace(step, under_way_s=step.under_way_s + given)
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["A100", "Accelerator", "Calibration", "Transformer", "calibrate", "held_out_errors"]
-
 _NUMBER = 2  # bytes: fp16
 # What Megatron pads GPT's vocabulary to.
 _VOCABULARY = 51_200
@@ -32,12 +30,7 @@ class Accelerator:
 
 
 # 80 GB, SXM: dense fp16, HBM2e, NVLink 3 in one direction, one HDR InfiniBand port.
-A100 = Accelerator(
-    flops_per_s=312e12,
-    memory_bytes_per_s=2.039e12,
-    node_bytes_per_s=300e9,
-    network_bytes_per_s=25e9,
-)
+A100 = Accelerator(flops_per_s=312e12, memory_bytes_per_s=2.039e12, node_bytes_per_s=300e9, network_bytes_per_s=25e9)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,9 +90,11 @@ class Transformer:
         h, f, head = self.hidden, self.ffn, self.hidden // self.heads
         own = self.micro_batch * self.heads // t
         linear = (
-            self._product(rows, 3 * h // t, h, on) + self._product(rows, h, h // t, on)
-            + self._product(rows, f // t, h, on) + self._product(rows, h, f // t, on)
-        )  # fmt: skip
+            self._product(rows, 3 * h // t, h, on)
+            + self._product(rows, h, h // t, on)
+            + self._product(rows, f // t, h, on)
+            + self._product(rows, h, f // t, on)
+        )
         attention = self._product(self.sequence, self.sequence, head, on, own)
         attention += self._product(self.sequence, head, self.sequence, on, own)
         # Two norms read and write, two dropouts with residual read two and a mask and write one.
@@ -147,9 +142,7 @@ class Transformer:
         return float(parts @ calibration.vector) + rest
 
 
-def calibrate(
-    models: Sequence[Transformer], step_s: Sequence[float], on: Accelerator
-) -> Calibration:
+def calibrate(models: Sequence[Transformer], step_s: Sequence[float], on: Accelerator) -> Calibration:
     """Return what fits measured steps best, by least squares of relative errors; none is negative."""
     from scipy.optimize import nnls
 
@@ -161,10 +154,7 @@ def calibrate(
 
 
 def held_out_errors(
-    models: Sequence[Transformer],
-    step_s: Sequence[float],
-    groups: Sequence[str],
-    on: Accelerator,
+    models: Sequence[Transformer], step_s: Sequence[float], groups: Sequence[str], on: Accelerator
 ) -> _Vector:
     """Return predicted over measured less one, each predicted from all times of other groups alone."""
     errors = np.empty(len(models))

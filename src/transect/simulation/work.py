@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from transect.simulation.collectives import Allreduce, bcast_binomial, reduce_binomial, ring
 from transect.simulation.networks import Clocks, Machine
 
-__all__ = ["Messages", "Pattern", "Step", "Work", "step_of"]
-
 Layers = NDArray[np.float64]
 
 
@@ -34,8 +32,9 @@ class Work:
 
     def __post_init__(self) -> None:
         """Raise ValueError where lengths differ."""
-        shapes = {len(one) for one in (self.forward_s, self.backward_s, self.update_s,
-                                       self.gradient_bytes, self.out_bytes)}  # fmt: skip
+        shapes = {
+            len(one) for one in (self.forward_s, self.backward_s, self.update_s, self.gradient_bytes, self.out_bytes)
+        }
         if len(shapes) > 1 or shapes == {0}:
             raise ValueError(f"layers with {sorted(shapes)} numbers each: expected one for each")
 
@@ -61,10 +60,13 @@ class Work:
         sums = partial(np.add.reduceat, indices=np.array(first, dtype=np.intp))
         lasts = np.array([*first[1:], len(self.forward_s)], dtype=np.intp) - 1
         return Work(
-            forward_s=sums(self.forward_s), backward_s=sums(self.backward_s),
-            update_s=sums(self.update_s), gradient_bytes=sums(self.gradient_bytes),
-            out_bytes=self.out_bytes[lasts], step_s=self.step_s,
-        )  # fmt: skip
+            forward_s=sums(self.forward_s),
+            backward_s=sums(self.backward_s),
+            update_s=sums(self.update_s),
+            gradient_bytes=sums(self.gradient_bytes),
+            out_bytes=self.out_bytes[lasts],
+            step_s=self.step_s,
+        )
 
     def times(self, factor: float) -> Work:
         """Return the same where computing takes `factor` as long."""

@@ -12,8 +12,6 @@ from numpy.lib import format as npy
 
 from transect.text.lines import writing
 
-__all__ = ["Growing", "Lists", "Piece", "growing"]
-
 
 class Growing:
     """A `.npy` file to which rows are added; see `growing`."""

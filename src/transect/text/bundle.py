@@ -23,8 +23,6 @@ from transect.text.onnx_tokeniser import LEAST_OPSET, add_tokeniser
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
 
-__all__ = ["MODEL", "PIPELINE", "Pipeline", "read_bundle", "tokeniser_graph", "write_bundle"]
-
 MODEL, PIPELINE = "predict.onnx", "pipeline.json"
 # What the bundle takes and gives; what a classifier takes in between is named by its own input.
 _TEXT, _PROBABILITIES = "text", "probabilities"
@@ -59,9 +57,13 @@ class Pipeline(BaseModel):
 
 
 def write_bundle(
-    folder: Path, model_onnx: Path, vocabulary: Mapping[str, Any], classes: Sequence[str],
-    length: int, details: Mapping[str, Any],
-) -> Pipeline:  # fmt: skip
+    folder: Path,
+    model_onnx: Path,
+    vocabulary: Mapping[str, Any],
+    classes: Sequence[str],
+    length: int,
+    details: Mapping[str, Any],
+) -> Pipeline:
     """Write `predict.onnx` and `pipeline.json` into `folder`; `onnx` is needed.
 
     `model_onnx` takes word numbers (batch, length) and gives `probabilities`; where its length is no
@@ -83,9 +85,14 @@ def write_bundle(
     onnx.checker.check_model(joined, full_check=True)
     write_atomic(folder / MODEL, joined.SerializeToString())
     pipeline = Pipeline(
-        sha256=sha256_file(folder / MODEL), classes=list(classes), length=length, letters=letters,
-        words=len(vocabulary["words"]), stop_words=len(vocabulary["stop_words"]), **details,
-    )  # fmt: skip
+        sha256=sha256_file(folder / MODEL),
+        classes=list(classes),
+        length=length,
+        letters=letters,
+        words=len(vocabulary["words"]),
+        stop_words=len(vocabulary["stop_words"]),
+        **details,
+    )
     text = json.dumps(pipeline.model_dump(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomic(folder / PIPELINE, text + "\n")
     return pipeline
@@ -101,8 +108,7 @@ def read_bundle(path: Path) -> tuple[Path, Pipeline]:
     for file in (model, beside):
         if not file.is_file():
             raise BadInput(
-                f"{file}: no such file; expected {MODEL} and {PIPELINE}, as cells of classifiers "
-                "that export have them"
+                f"{file}: no such file; expected {MODEL} and {PIPELINE}, as cells of classifiers that export have them"
             )
     try:
         pipeline = Pipeline.model_validate_json(beside.read_bytes())
@@ -115,9 +121,7 @@ def read_bundle(path: Path) -> tuple[Path, Pipeline]:
     return model, pipeline
 
 
-def tokeniser_graph(
-    lexicon: Lexicon, length: int, numbers: str, *, narrow: bool = False
-) -> GraphProto:
+def tokeniser_graph(lexicon: Lexicon, length: int, numbers: str, *, narrow: bool = False) -> GraphProto:
     """Return the tokeniser alone: `text` to `numbers` (batch, length) int64; see `add_tokeniser`."""
     from onnx import GraphProto, helper
 

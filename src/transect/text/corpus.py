@@ -17,9 +17,6 @@ from transect.text.rejection import rejected
 from transect.text.salt import Salt
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["Corpus", "PeopleTold", "gather"]
-
-# It is the name of a class, and stands in tables and charts.
 _LONGEST_QUEUE = 200
 _LETTER = re.compile(r"[^\W_]")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
@@ -66,9 +63,7 @@ class Corpus:
         """How many people are known."""
         return len(self._people) if self._people is not None else 0
 
-    def lines(
-        self, tickets: Iterable[Ticket | Rejected], reject: Callable[[Rejected], None]
-    ) -> Iterator[str]:
+    def lines(self, tickets: Iterable[Ticket | Rejected], reject: Callable[[Rejected], None]) -> Iterator[str]:
         """Yield a line of JSON for each ticket that is taken; `reject` gets the others."""
         for ticket in tickets:
             self.read += 1
@@ -160,10 +155,7 @@ class Corpus:
 
 def _says_anything(messages: list[dict[str, Any]]) -> bool:
     # Nearly always the first character tells.
-    for message in messages:
-        if message["text"][0].isalnum() or _LETTER.search(message["text"]):
-            return True
-    return False
+    return any(message["text"][0].isalnum() or _LETTER.search(message["text"]) for message in messages)
 
 
 def _with(spans: list[Span], given: list[tuple[str, str]], text: str) -> list[Span]:

@@ -13,13 +13,21 @@ import numpy as np
 
 from transect.text.redaction import Counts
 
-__all__ = ["Columns", "Names"]
-
-# One entry a ticket, packed: an array for each of them takes twice the time.
 _ROW = np.dtype(
-    [("number", "<u4"), ("label", "<i4"), ("owner", "<i4"), ("language", "<i4"), ("time", "<f8"),
-     ("id", "<u8"), ("text", "<i8"), ("names", "<u4"), ("emails", "<u4"), ("phones", "<u4"), ("ips", "<u4")]
-)  # fmt: skip
+    [
+        ("number", "<u4"),
+        ("label", "<i4"),
+        ("owner", "<i4"),
+        ("language", "<i4"),
+        ("time", "<f8"),
+        ("id", "<u8"),
+        ("text", "<i8"),
+        ("names", "<u4"),
+        ("emails", "<u4"),
+        ("phones", "<u4"),
+        ("ips", "<u4"),
+    ]
+)
 _pack = struct.Struct("<IiiidQqIIII").pack
 _REDACTED = ("names", "emails", "phones", "ips")
 
@@ -101,9 +109,7 @@ class Columns:
             "tickets": len(rows),
             "classes": classes,
             "class_counts": np.bincount(labels, minlength=len(classes)).tolist(),
-            "languages": {
-                names[one] if one >= 0 else "unknown": many for one, many in languages.most_common()
-            },
+            "languages": {names[one] if one >= 0 else "unknown": many for one, many in languages.most_common()},
             "with_time": int(np.isfinite(table["time"][rows]).sum()),
             "owners": int(owners.max(initial=-1)) + 1,
             "same_text": len(rows) - len(np.unique(table["text"][rows])),
@@ -111,9 +117,7 @@ class Columns:
         }
         arrays = {"labels": labels, "times": table["time"][rows], "owners": owners}
         truth = {name: np.asarray(column, np.float64) for name, column in self._truth.items()}
-        return arrays | {
-            name: column[rows] for name, column in truth.items() if len(column) == len(self)
-        }, details
+        return arrays | {name: column[rows] for name, column in truth.items() if len(column) == len(self)}, details
 
 
 def _renumbered(numbers: np.ndarray, names: Names, by_name: bool) -> tuple[np.ndarray, list[str]]:

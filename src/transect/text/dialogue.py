@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["dialogue", "treated"]
-
 
 def dialogue(ticket: dict[str, Any], view: str, names: str) -> tuple[str, int]:
     """Return one text of a ticket (a line of `tickets.jsonl`), and how many people it lost.
@@ -37,8 +35,7 @@ def treated(text: str, people: list[list[Any]], names: str) -> tuple[str, int]:
     for start, stop, pseudonym in sorted(people):
         if not end <= start < stop <= len(text):
             raise ValueError(
-                f"the span {start} to {stop} of a person: expected one after {end} in a text of "
-                f"{len(text)} characters"
+                f"the span {start} to {stop} of a person: expected one after {end} in a text of {len(text)} characters"
             )
         pieces += [text[end:start], pseudonym if names == "pseudonyms" else ""]
         end = stop

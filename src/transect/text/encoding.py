@@ -14,8 +14,6 @@ from transect.text.arrays import Lists, Piece, growing
 from transect.text.lengths import Lengths
 from transect.text.tokeniser import PADDING, UNKNOWN
 
-__all__ = ["length_of", "rows_of", "write_rows"]
-
 
 def length_of(lengths: Lengths, rule: dict[str, Any]) -> int:
     """Return how many words of a ticket are read: at least 1, at most the rule's `most`."""
@@ -25,9 +23,7 @@ def length_of(lengths: Lengths, rule: dict[str, Any]) -> int:
         bound = lengths.gaussian(rule["share"])
     else:
         bound = lengths.quantile(rule["share"])
-    return int(
-        max(1, min(rule["most"], math.ceil(bound) if math.isfinite(bound) else rule["most"]))
-    )
+    return int(max(1, min(rule["most"], math.ceil(bound) if math.isfinite(bound) else rule["most"])))
 
 
 def rows_of(piece: Piece, numbers: np.ndarray, length: int) -> np.ndarray:
@@ -42,9 +38,8 @@ def rows_of(piece: Piece, numbers: np.ndarray, length: int) -> np.ndarray:
 
 
 def write_rows(
-    tokens: Lists, numbers: np.ndarray, parts: Mapping[str, np.ndarray], labels: np.ndarray,
-    length: int, out: Path,
-) -> dict[str, dict[str, float]]:  # fmt: skip
+    tokens: Lists, numbers: np.ndarray, parts: Mapping[str, np.ndarray], labels: np.ndarray, length: int, out: Path
+) -> dict[str, dict[str, float]]:
     """Write `x_PART.npy`, `y_PART.npy` and `rows_PART.npy` of every part that has tickets.
 
     `numbers` (corpus' words,) int32, `parts` sorted rows, `labels` (tickets,). Returns by part:
@@ -54,10 +49,7 @@ def write_rows(
     filled = {part: rows for part, rows in parts.items() if len(rows)}
     sums = {part: np.zeros(4, np.int64) for part in filled}
     with ExitStack() as stack:
-        files = {
-            part: stack.enter_context(growing(out / f"x_{part}.npy", "<i4", (length,)))
-            for part in filled
-        }
+        files = {part: stack.enter_context(growing(out / f"x_{part}.npy", "<i4", (length,))) for part in filled}
         for piece in tokens.pieces():
             rows = rows_of(piece, numbers, length)
             last = piece.first + len(rows)
@@ -77,14 +69,18 @@ def write_rows(
 def _sums(rows: np.ndarray, lengths: np.ndarray, length: int) -> np.ndarray:
     return np.array(
         [
-            np.count_nonzero(lengths > length), np.count_nonzero(lengths == 0),
-            np.count_nonzero(rows == UNKNOWN), np.count_nonzero(rows != PADDING),
+            np.count_nonzero(lengths > length),
+            np.count_nonzero(lengths == 0),
+            np.count_nonzero(rows == UNKNOWN),
+            np.count_nonzero(rows != PADDING),
         ]
-    )  # fmt: skip
+    )
 
 
 def _facts(tickets: int, cut: int, empty: int, unknown: int, words: int) -> dict[str, float]:
     return {
-        "tickets": tickets, "cut": cut / tickets, "empty": empty / tickets,
+        "tickets": tickets,
+        "cut": cut / tickets,
+        "empty": empty / tickets,
         "unknown": unknown / words if words else 0.0,
-    }  # fmt: skip
+    }

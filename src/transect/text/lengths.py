@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Lengths"]
-
-# Bars of a histogram, and the share of the lengths that they hold: the rest may be far out.
 _BARS, _SHOWN = 40, 0.995
 
 

@@ -9,9 +9,6 @@ import numpy as np
 
 from transect.text.tokeniser import FIRST, LONGEST, PADDING, UNKNOWN, letter_table
 
-__all__ = ["LEFT_OUT", "Lexicon"]
-
-# What a stop word's number is: that of no word.
 LEFT_OUT = PADDING
 # Letters are below 2^14 and words have up to 40 of them, so that no sum reaches 2^63.
 _WEIGHTS_END = 2**43

@@ -13,9 +13,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["read_batches", "read_lines", "write_array", "write_arrays", "writing", "writing_lines"]
-
-# So many are read together; fewer where they are long.
 _LINES, _BYTES = 128, 1 << 20
 
 

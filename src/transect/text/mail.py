@@ -14,14 +14,9 @@ from typing import Any
 
 from transect.text.markup import text_of_html
 
-__all__ = ["BrokenMail", "Head", "body", "head", "same_subject"]
-
-# Of the head of a mail, in bytes; more is not looked at.
 LARGEST_HEAD = 1 << 18
 _ID = re.compile(r"<[^<>\s]{1,998}>")
-_REPLY = re.compile(
-    r"\s*(?:re|aw|antw|antwort|sv|wg|fw|fwd)\s*(?:\[\d+\]|\(\d+\))?\s*:", re.IGNORECASE
-)
+_REPLY = re.compile(r"\s*(?:re|aw|antw|antwort|sv|wg|fw|fwd)\s*(?:\[\d+\]|\(\d+\))?\s*:", re.IGNORECASE)
 _PARTS, _BOUNDARIES = 1000, 100
 
 

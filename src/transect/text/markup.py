@@ -8,23 +8,38 @@ from __future__ import annotations
 import html
 import re
 
-__all__ = ["is_html", "text_of_html"]
-
 _HTML = re.compile(
     r"<(?:!doctype|html|head|body|div|p|br|span|table|td|a|b|i|u|ul|ol|li|h[1-6]|font|img|pre|"
     r"blockquote|strong|em)(?:\s[^<>]*)?/?>|</(?:script|style)\s*>",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<[!?][^<>]*>|<(?P<close>/?)(?P<tag>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>",
-    re.IGNORECASE | re.DOTALL,
+    r"<!--.*?(?:-->|\Z)|<[!?][^<>]*>|<(?P<close>/?)(?P<tag>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>", re.IGNORECASE | re.DOTALL
 )
 # What is between them is no text; the rest of a file whose tag is not closed is none either.
 _RAW = {"script", "style", "title", "template"}
 _BLOCKS = {
-    "br", "p", "div", "tr", "table", "li", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "hr",
-    "blockquote", "body", "section", "article",
-}  # fmt: skip
+    "br",
+    "p",
+    "div",
+    "tr",
+    "table",
+    "li",
+    "ul",
+    "ol",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "pre",
+    "hr",
+    "blockquote",
+    "body",
+    "section",
+    "article",
+}
 _QUOTE = re.compile(r"gmail_quote|moz-cite-prefix|yahoo_quoted|divrplyfwdmsg", re.IGNORECASE)
 _EMPTY = {"br", "hr", "img", "input", "meta", "link"}
 
@@ -57,9 +72,7 @@ def text_of_html(markup: str, *, quotes: bool = False) -> str:
             closing = raw_end.setdefault(tag, re.compile(rf"</{tag}[^<>]*>|\Z", re.IGNORECASE))
             stop = closing.search(markup, position)
             position = end = stop.end() if stop else len(markup)
-        elif (
-            not closes and not quotes and tag not in _EMPTY and _is_quote(tag, found["rest"] or "")
-        ):
+        elif not closes and not quotes and tag not in _EMPTY and _is_quote(tag, found["rest"] or ""):
             skipped, depth = tag, 1
         elif tag in _BLOCKS:
             pieces.append("\n")

@@ -7,8 +7,6 @@ import sys
 import unicodedata
 from functools import cache
 
-__all__ = ["normalise"]
-
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HALF_PAIRS = re.compile("[\ud800-\udfff]")
 # As many as the Stream-Safe Text Format allows (UAX 15, section 13): the time that NFC takes grows

@@ -18,9 +18,6 @@ from transect.text.tokeniser import LETTERS_END, LONGEST, UNKNOWN, letter_table
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-__all__ = ["LEAST_OPSET", "add_tokeniser"]
-
-# Since then ScatterElements adds.
 LEAST_OPSET = 16
 
 # Bytes from here on continue a character, begin one of two bytes, begin one of three or more.
@@ -35,9 +32,7 @@ _TOO_LONG = 2**63 - 1
 _BEHIND = 3
 
 
-def add_tokeniser(
-    graph: GraphProto, text: str, lexicon: Lexicon, length: int, *, narrow: bool
-) -> str:
+def add_tokeniser(graph: GraphProto, text: str, lexicon: Lexicon, length: int, *, narrow: bool) -> str:
     """Add the nodes; return the name of the word numbers: (batch, `length`) int64.
 
     `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only
@@ -61,9 +56,7 @@ class _Tokeniser:
         texts, width = (node("Gather", shape, self._int64([axis])) for axis in (0, 1))
         one = self._int64([1])
         apart = node("Concat", text, self._zeros("uint8", texts, one), axis=1)
-        row = node(
-            "Concat", self._flat(apart), self._zeros("uint8", self._int64([_BEHIND])), axis=0
-        )
+        row = node("Concat", self._flat(apart), self._zeros("uint8", self._int64([_BEHIND])), axis=0)
         letters, begins = self._letters(self._cast(row, "int32"))
         places = self._flat(node("NonZero", begins))
         found = self._look_up(self._sums(letters, begins, places))
@@ -80,10 +73,7 @@ class _Tokeniser:
         is_letter = node("Greater", letters, self._int64(0))
         # A word goes on where a letter ends just before.
         sizes = (alone, node("Xor", alone, of_two), node("Not", of_two))
-        ended = [
-            self._moved(node("And", is_letter, of_size), size)
-            for size, of_size in enumerate(sizes, 1)
-        ]
+        ended = [self._moved(node("And", is_letter, of_size), size) for size, of_size in enumerate(sizes, 1)]
         goes_on = node("Or", node("Or", ended[0], ended[1]), ended[2])
         return letters, node("And", is_letter, node("Not", goes_on))
 
@@ -92,9 +82,7 @@ class _Tokeniser:
         node = self._node
         added = node("Sub", byte, self._int32(_CONTINUES))
         continues = node(
-            "And",
-            node("GreaterOrEqual", byte, self._int32(_CONTINUES)),
-            node("Less", byte, self._int32(_TWO)),
+            "And", node("GreaterOrEqual", byte, self._int32(_CONTINUES)), node("Less", byte, self._int32(_TWO))
         )
         second = self._moved(node("Where", continues, added, self._int32(_BROKEN)), -1)
         third = self._moved(second, -1)
@@ -115,14 +103,16 @@ class _Tokeniser:
         firsts = node("Concat", self._int32([0]), first, axis=0)
         place = node("Sub", ordinal, node("Gather", firsts, word))
         weight = node(
-            "Gather",
-            self._writer.constant(self._lexicon.weights, "int64"),
-            node("Min", place, self._int32(LONGEST)),
+            "Gather", self._writer.constant(self._lexicon.weights, "int64"), node("Min", place, self._int32(LONGEST))
         )
         sums = node(
-            "ScatterElements", self._zeros("int64", node("Shape", firsts)), word,
-            node("Mul", letters, weight), axis=0, reduction="add",
-        )  # fmt: skip
+            "ScatterElements",
+            self._zeros("int64", node("Shape", firsts)),
+            word,
+            node("Mul", letters, weight),
+            axis=0,
+            reduction="add",
+        )
         behind = node("Add", self._part(ordinal, -1), self._int32([1]))
         bounds = node("Concat", first, behind, axis=0)
         size = node("Sub", self._part(bounds, 1), first)
@@ -134,9 +124,7 @@ class _Tokeniser:
         node, lexicon = self._node, self._lexicon
         in_order = self._writer.constant(lexicon.sums, "int64")
         lists = self._int64(len(lexicon.begins))
-        at = node(
-            "Gather", self._writer.constant(lexicon.begins, "int64"), node("Mod", sums, lists)
-        )
+        at = node("Gather", self._writer.constant(lexicon.begins, "int64"), node("Mod", sums, lists))
         for _ in range(lexicon.longest - 1):
             other = node("Not", node("Equal", node("Gather", in_order, at), sums))
             at = node("Add", at, self._cast(other, "int64"))

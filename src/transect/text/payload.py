@@ -13,8 +13,6 @@ from typing import Any
 from transect.domain.errors import FAULTS
 from transect.onnx_models.results import result, write_fault, write_result
 
-__all__ = ["run"]
-
 Details = dict[str, Any]
 
 

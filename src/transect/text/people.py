@@ -12,9 +12,6 @@ from transect.text.normalise import normalise
 from transect.text.people_words import NOBODYS, OFFICES, ORDINARY, TITLES
 from transect.text.salt import Salt
 
-__all__ = ["People", "Span"]
-
-# Start and end in code points, and the pseudonym.
 Span = tuple[int, int, str]
 
 _WORD = re.compile(r"[^\W_]+")
@@ -29,9 +26,7 @@ _SHORTEST = 3
 _MOST_WORDS = 8
 _DIGITS = "0123456789"
 # Letters that are no other one with a mark, and how they are written without.
-_STROKES = str.maketrans(
-    {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ı": "i"}
-)
+_STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ı": "i"})
 
 
 class People:
@@ -93,26 +88,20 @@ class People:
         """Return a word as names are kept: without digits behind it, unless somebody goes by these."""
         return word.rstrip(_DIGITS) if word[-1] in _DIGITS and word not in self._parts else word
 
-    def _whole_at(
-        self, text: str, found: list[re.Match[str]], words: list[str], number: int
-    ) -> tuple[str, ...] | None:
+    def _whole_at(self, text: str, found: list[re.Match[str]], words: list[str], number: int) -> tuple[str, ...] | None:
         for count in range(self._longest.get(words[number], 0), 1, -1):
             here = tuple(words[number : number + count])
             if here not in self._whole:
                 # With the ending of a genitive it is the same name.
                 here = (*here[:-1], here[-1].removesuffix("s"))
             pairs = pairwise(found[number : number + count])
-            if here in self._whole and all(
-                _GAP.fullmatch(text, one.end(), other.start()) for one, other in pairs
-            ):
+            if here in self._whole and all(_GAP.fullmatch(text, one.end(), other.start()) for one, other in pairs):
                 return here
         return None
 
     def _one_of(self, words: tuple[str, ...], present: Collection[str]) -> str:
         named = {
-            self._salt.pseudonym(person)
-            for person in present
-            if any(_goes_by(name, words) for name in _names(person))
+            self._salt.pseudonym(person) for person in present if any(_goes_by(name, words) for name in _names(person))
         }
         return named.pop() if len(named) == 1 else self._salt.pseudonym(f"part {words}")
 

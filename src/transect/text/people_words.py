@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["NOBODYS", "OFFICES", "ORDINARY", "TITLES"]
-
 _TITLES = """
 bsc dipl dr frau herr herrn ing med miss mr mrs ms msc prof
 """

@@ -22,8 +22,6 @@ from transect.text.prediction import Answer, Predictor
 from transect.text.prepared import format_of, prepared
 from transect.text.tickets import Rejected
 
-__all__ = ["main"]
-
 _SOME_REJECTED = 1
 # ONNX Runtime's own choice of threads: one for each core.
 _ALL = 0
@@ -126,9 +124,7 @@ def _write_table(rows: Iterable[tuple[str, Answer]], top: int) -> None:
         writer.writerow([name, "" if answer.unsure else answer.likeliest[0][0], *cells])
 
 
-_WRITERS: dict[str, Callable[[Iterable[tuple[str, Answer]], int], None]] = {
-    "jsonl": _write_lines, "csv": _write_table,
-}  # fmt: skip
+_WRITERS: dict[str, Callable[[Iterable[tuple[str, Answer]], int], None]] = {"jsonl": _write_lines, "csv": _write_table}
 
 if __name__ == "__main__":
     sys.exit(main())

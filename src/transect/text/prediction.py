@@ -12,9 +12,6 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.text.bundle import Pipeline, read_bundle
 
-__all__ = ["Answer", "Predictor", "padded"]
-
-# Texts, and bytes of texts, that are sorted by length together, so that little is filled up.
 _WINDOW, _WINDOW_BYTES = 1024, 1 << 22
 # Texts in a batch, and bytes in one of several; the graph needs about 60 bytes for each.
 _ROWS, _BYTES = 64, 1 << 19
@@ -59,9 +56,7 @@ class Predictor:
                     found[row] = one
             yield from found
 
-    def answers(
-        self, texts: Iterable[str], top: int, unsure: float | None = None
-    ) -> Iterator[Answer]:
+    def answers(self, texts: Iterable[str], top: int, unsure: float | None = None) -> Iterator[Answer]:
         """Yield what is told of each text; `unsure`: the least probability, None: the pipeline's."""
         least = self.pipeline.unsure if unsure is None else unsure
         if top < 1 or not 0 <= least <= 1:

@@ -17,8 +17,6 @@ from transect.text.people import People
 from transect.text.salt import Salt, read_salt, salt_file
 from transect.text.tickets import Rejected, Ticket
 
-__all__ = ["format_of", "prepared"]
-
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".mbox": "mbox"}
 # A corpus takes no ticket without a label, and here there is none yet.
 _NO_QUEUE = "queue"
@@ -36,9 +34,8 @@ def format_of(path: Path) -> str:
 
 
 def prepared(
-    path: Path, kind: str, options: dict[str, Any], pipeline: Pipeline,
-    reject: Callable[[Rejected], None],
-) -> Iterator[tuple[str, str]]:  # fmt: skip
+    path: Path, kind: str, options: dict[str, Any], pipeline: Pipeline, reject: Callable[[Rejected], None]
+) -> Iterator[tuple[str, str]]:
     """Yield id and text of each ticket, in their order; `reject` gets what could not be read.
 
     The file is read twice where names of people are looked for: everybody has to be known first.

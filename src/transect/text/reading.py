@@ -9,12 +9,13 @@ from typing import TextIO
 
 from transect.domain.errors import BadInput
 
-__all__ = ["Lines", "TooLong", "is_broken", "need_file"]
-
 _BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 # How much of a file is looked at before it is read.
 _HEAD = 1 << 20
 _PIECE = 1 << 20

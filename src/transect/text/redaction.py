@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 from transect.text.people import Span
 
-__all__ = ["EMAIL", "IP", "PHONE", "Counts", "redact", "replace_spans"]
-
-# Each one word of letters, so that a tokeniser keeps it whole.
 EMAIL, PHONE, IP = "emailaddress", "phonenumber", "ipaddress"
 
 _LOCAL = r"\w.!#$%&'*+/=?^`{|}~-"
@@ -19,13 +16,9 @@ _EMAIL = re.compile(
     rf"(?<![{_LOCAL}])[{_LOCAL}]+(?:@|\s?[(\[]\s?(?:at|AT|ät)\s?[)\]]\s?)\w[\w-]*(?:(?:\.|\s?[(\[](?:dot|punkt)[)\]]\s?)\w[\w-]*)*"
 )
 _AT = re.compile(r"[(\[]\s?(?:at|AT|ät)\s?[)\]]")
-_IPV4 = re.compile(
-    r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?!\d|\.\d)"
-)
+_IPV4 = re.compile(r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?!\d|\.\d)")
 # One of IPv4 within it is taken whole, or the rest would stay.
-_IPV6 = re.compile(
-    r"(?<![^\W_])(?<!:)[0-9A-Fa-f:]{2,39}(?:\d\.\d{1,3}\.\d{1,3}\.\d{1,3})?(?![^\W_]|:|\.\d{1,3}\.\d)"
-)
+_IPV6 = re.compile(r"(?<![^\W_])(?<!:)[0-9A-Fa-f:]{2,39}(?:\d\.\d{1,3}\.\d{1,3}\.\d{1,3})?(?![^\W_]|:|\.\d{1,3}\.\d)")
 _DIGITS = re.compile(r"(?<![^\W_])(?<!\+)\+?\(?\d[\d ()./\u2010-\u2015\u2212-]*")
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:\d{4}|\d\d))\b")

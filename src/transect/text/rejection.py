@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from transect.text.tickets import Rejected
 
-__all__ = ["CAUSES", "rejected"]
-
 CAUSES = {
     "broken-encoding": "bytes that are no text in the encoding of the file",
     "broken-json": "a line that is no JSON",

@@ -11,13 +11,9 @@ import re
 
 from transect.text.markup import is_html, text_of_html
 
-__all__ = ["clean", "without_replies", "without_signature"]
-
-# Lines of a reply's head are shorter; longer ones are not looked at.
 _LONGEST = 400
 _WROTE = re.compile(
-    r"\s*(?:On\b.{4,}\bwrote:|Am\b.{4,}\bschrieb\b.*:|.{2,}\b(?:wrote|schrieb) (?:on|am)\b.*:)\s*",
-    re.IGNORECASE,
+    r"\s*(?:On\b.{4,}\bwrote:|Am\b.{4,}\bschrieb\b.*:|.{2,}\b(?:wrote|schrieb) (?:on|am)\b.*:)\s*", re.IGNORECASE
 )
 _BEGINS = re.compile(r"\s*(?:On|Am)\b", re.IGNORECASE)
 _ORIGINAL = re.compile(

@@ -13,8 +13,6 @@ from pathlib import Path
 from transect.domain.errors import BadInput
 from transect.text.normalise import normalise
 
-__all__ = ["SALT_VARIABLE", "Salt", "public_salt", "read_salt", "salt_file"]
-
 SALT_VARIABLE = "TRANSECT_SALT_FILE"
 _BYTES = 32
 _ADDRESS = re.compile(r"[^\s<>\"',;]+@[^\s<>\"',;]+")
@@ -81,13 +79,9 @@ def read_salt(path: Path) -> Salt:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: no readable salt: {error}") from None
     if mode & 0o077:
-        raise BadInput(
-            f"{path}: mode {mode:o}: expected a salt that only its owner can read: chmod 600 {path}"
-        )
+        raise BadInput(f"{path}: mode {mode:o}: expected a salt that only its owner can read: chmod 600 {path}")
     if not re.fullmatch(rf"[0-9a-f]{{{2 * _BYTES}}}", text):
-        raise BadInput(
-            f"{path}: expected a salt of {2 * _BYTES} hexadecimal digits, as it is made where there is none"
-        )
+        raise BadInput(f"{path}: expected a salt of {2 * _BYTES} hexadecimal digits, as it is made where there is none")
     return Salt(bytes.fromhex(text))
 
 

@@ -6,11 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "accuracy_at", "answers", "calibration", "calibration_error", "confusion", "log_loss",
-    "macro_f1", "places_of",
-]  # fmt: skip
-
 # A class that was told to be impossible counts as this, so that one ticket does not make a loss infinite.
 LEAST = 1e-7
 _BINS = 10
@@ -72,11 +67,15 @@ def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]
     for number in range(_BINS):
         there = bins == number
         tickets = int(there.sum())
-        told.append({
-            "low": number / _BINS, "high": (number + 1) / _BINS, "tickets": tickets,
-            "confidence": float(confidence[there].mean()) if tickets else None,
-            "accuracy": float(right[there].mean()) if tickets else None,
-        })  # fmt: skip
+        told.append(
+            {
+                "low": number / _BINS,
+                "high": (number + 1) / _BINS,
+                "tickets": tickets,
+                "confidence": float(confidence[there].mean()) if tickets else None,
+                "accuracy": float(right[there].mean()) if tickets else None,
+            }
+        )
     return told
 
 
@@ -99,7 +98,5 @@ def answers(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
     for threshold in _THRESHOLDS:
         answered = confidence >= threshold
         accuracy = float(right[answered].mean()) if answered.any() else None
-        told.append(
-            {"threshold": threshold, "answered": float(answered.mean()), "accuracy": accuracy}
-        )
+        told.append({"threshold": threshold, "answered": float(answered.mean()), "accuracy": accuracy})
     return told

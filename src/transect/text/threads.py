@@ -18,20 +18,15 @@ from transect.text.mail import BrokenMail, Head, body, head, same_subject
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["MailOptions", "Store", "threads"]
-
 
 class MailOptions(Options):
     """Of the formats that read mails."""
 
     queue_header: str | None = Field(default="X-Queue", description="field with the queue")
     owner_header: str | None = Field(
-        default="X-Owner",
-        description="field with the owner; without one it is the last agent who wrote",
+        default="X-Owner", description="field with the owner; without one it is the last agent who wrote"
     )
-    agents: list[str] = Field(
-        default=[], description="addresses of agents, or ends of them such as @help.example.org"
-    )
+    agents: list[str] = Field(default=[], description="addresses of agents, or ends of them such as @help.example.org")
 
 
 class Store(Protocol):
@@ -129,9 +124,7 @@ def threads(store: Store, options: MailOptions, heads: int) -> Iterator[Ticket |
         yield from _ticket(store, numbers, options)
 
 
-def _ticket(
-    store: Store, numbers: Sequence[int], options: MailOptions
-) -> Iterator[Ticket | Rejected]:
+def _ticket(store: Store, numbers: Sequence[int], options: MailOptions) -> Iterator[Ticket | Rejected]:
     read: list[tuple[Head, str, int]] = []
     size = 0
     for number in numbers:
@@ -145,9 +138,7 @@ def _ticket(
         size += len(text)
         if size > options.largest:
             yield rejected(
-                store.place(numbers[0]),
-                "too-large",
-                f"{size} characters or more, at most {options.largest}",
+                store.place(numbers[0]), "too-large", f"{size} characters or more, at most {options.largest}"
             )
             return
         read.append((facts, text, number))
@@ -157,9 +148,7 @@ def _ticket(
         read.sort(key=lambda one: one[0].time)
     is_agent = _agents(options.agents)
     messages = [
-        Message(
-            text=text, author=facts.author, time=facts.time, role=_role(facts, options, is_agent)
-        )
+        Message(text=text, author=facts.author, time=facts.time, role=_role(facts, options, is_agent))
         for facts, text, _ in read
     ]
     first = read[0][0]

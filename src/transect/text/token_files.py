@@ -17,8 +17,6 @@ from transect.text.lengths import Lengths
 from transect.text.lines import read_batches
 from transect.text.tokeniser import LONGEST, cut
 
-__all__ = ["OFFSETS", "TOKENS", "TOO_LONG", "WORDS", "read_tokens", "write_tokens"]
-
 TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
 # What stands in a list of words for all those that have too many letters.
 TOO_LONG = ""
@@ -74,9 +72,11 @@ def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any
             offsets.append(tokens.length + np.cumsum(each))
             tokens.append(found)
     facts = {
-        "words": numbers.listed, "counts": counts[: len(numbers.listed)].tolist(),
-        "stop_words": listed, "languages": languages,
-    }  # fmt: skip
+        "words": numbers.listed,
+        "counts": counts[: len(numbers.listed)].tolist(),
+        "stop_words": listed,
+        "languages": languages,
+    }
     write_atomic(out / WORDS, json.dumps(facts, ensure_ascii=False))
     described = Lengths(lengths)
     return {
@@ -87,12 +87,13 @@ def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any
         "stop_words": len(listed),
         "stop_words_left_out": left_out,
         "languages": {
-            "common": languages, "told": {code or "none": count for code, count in told.items()},
+            "common": languages,
+            "told": {code or "none": count for code, count in told.items()},
             "without_stop_words": without,
         },
         "lengths": described.facts(),
         "normality": described.normality(),
-    }  # fmt: skip
+    }
 
 
 def _sample(path: Path) -> Iterator[str]:

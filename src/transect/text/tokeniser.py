@@ -12,11 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "FIRST", "LETTERS_END", "LONGEST", "PADDING", "UNKNOWN", "Cut", "cut", "letter_table", "numbers",
-    "words",
-]  # fmt: skip
-
 # Above are scripts that do not part words by spaces.
 LETTERS_END = 0x3000
 # Letters of the longest word; a longer one is unknown, whatever the vocabulary holds.
@@ -90,9 +85,7 @@ def words(text: str) -> list[str]:
     return cut([text]).words
 
 
-def numbers(
-    text: str, vocabulary: Mapping[str, int], stop_words: Collection[str], length: int
-) -> list[int]:
+def numbers(text: str, vocabulary: Mapping[str, int], stop_words: Collection[str], length: int) -> list[int]:
     """Return the first `length` words of a text as numbers, stop words left out, padded.
 
     `vocabulary` gives each word's number, from `FIRST` on.

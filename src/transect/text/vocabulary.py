@@ -16,15 +16,6 @@ from transect.text.arrays import Lists
 from transect.text.token_files import TOO_LONG
 from transect.text.tokeniser import FIRST, UNKNOWN
 
-__all__ = [
-    "VOCABULARY",
-    "chosen",
-    "numbering",
-    "occurrences",
-    "read_vocabulary",
-    "write_vocabulary",
-]
-
 VOCABULARY = "vocabulary.json"
 
 
@@ -44,9 +35,7 @@ def chosen(words: Sequence[str], counts: np.ndarray, minimum: int, most: int) ->
     Of equally frequent ones the first by alphabet: the order in which words came to be listed knows of
     texts that are not counted. Raises BadInput where no word occurs often enough.
     """
-    often = [
-        number for number in np.flatnonzero(counts >= minimum).tolist() if words[number] != TOO_LONG
-    ]
+    often = [number for number in np.flatnonzero(counts >= minimum).tolist() if words[number] != TOO_LONG]
     often.sort(key=lambda number: (-counts[number], words[number]))
     if not often:
         raise BadInput(

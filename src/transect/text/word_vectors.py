@@ -10,9 +10,6 @@ import numpy as np
 from transect.text.arrays import Lists
 from transect.text.tokeniser import FIRST, UNKNOWN
 
-__all__ = ["METHODS", "Sentences", "with_special"]
-
-# gensim cuts sentences that are longer, without a word.
 _LONGEST_SENTENCE = 10_000
 _LARGEST_SEED = 1 << 32
 
@@ -20,9 +17,7 @@ _LARGEST_SEED = 1 << 32
 class Sentences:
     """The texts that are marked, as lists of the vocabulary's words; read anew at each pass."""
 
-    def __init__(
-        self, tokens: Lists, of: np.ndarray, numbers: np.ndarray, words: list[str]
-    ) -> None:
+    def __init__(self, tokens: Lists, of: np.ndarray, numbers: np.ndarray, words: list[str]) -> None:
         """`of` (texts,) bool; `numbers` (corpus' words,) as `vocabulary.numbering` returns them."""
         self.tokens, self.of, self.numbers = tokens, of, numbers
         self._words = np.array(words, object)
@@ -52,18 +47,15 @@ def skip_gram(
     from gensim.models import Word2Vec
 
     model = Word2Vec(
-        vector_size=rule["width"], window=rule["window"], sg=1, workers=1, min_count=1,
-        seed=seed % _LARGEST_SEED,
-    )  # fmt: skip
+        vector_size=rule["width"], window=rule["window"], sg=1, workers=1, min_count=1, seed=seed % _LARGEST_SEED
+    )
     model.build_vocab_from_freq(dict(zip(words, counts.tolist(), strict=True)))
     # The rate falls with the words that are read: texts may be empty, sentences parts of them.
     model.train(sentences, total_words=int(counts.sum()), epochs=rule["epochs"])
     return np.asarray(model.wv[words], np.float32)
 
 
-def drawn(
-    sentences: Sentences, words: list[str], counts: np.ndarray, rule: dict[str, Any], seed: int
-) -> np.ndarray:
+def drawn(sentences: Sentences, words: list[str], counts: np.ndarray, rule: dict[str, Any], seed: int) -> np.ndarray:
     """Draw Gaussian numbers so that a vector is of length 1 on average: (words, width) float32."""
     generator = np.random.default_rng(seed)
     shape = (len(words), rule["width"])

@@ -15,8 +15,6 @@ from __future__ import annotations
 from transect.training.operations import Operations, loss_operations
 from transect.training.text_encoder import EncoderConfig
 
-__all__ = ["encoder_operations"]
-
 
 def encoder_operations(config: EncoderConfig, loss: str) -> tuple[int, int]:
     """Return the operations of one sample: of its prediction, and of a step of training on it."""
@@ -42,9 +40,11 @@ def _layer(config: EncoderConfig, needed: bool) -> Operations:
     own = 2 * length * width * 3 * width + numbers
     inputs = products + 2 * attention + 4 * scores + rectified + 2 * numbers + 2 * 8 * numbers
     return Operations(
-        prediction=forward, forward=forward, weights=products + biases + 2 * 3 * numbers,
+        prediction=forward,
+        forward=forward,
+        weights=products + biases + 2 * 3 * numbers,
         inputs=inputs if needed else inputs - own,
-    )  # fmt: skip
+    )
 
 
 def _ends(config: EncoderConfig, tuned: bool) -> Operations:
@@ -54,6 +54,8 @@ def _ends(config: EncoderConfig, tuned: bool) -> Operations:
     mean = config.pooling == "mean"
     forward = config.positions * numbers + mean * (numbers + config.width) + head
     return Operations(
-        prediction=forward, forward=forward,
-        weights=head + config.classes + tuned * numbers, inputs=head + mean * config.width,
-    )  # fmt: skip
+        prediction=forward,
+        forward=forward,
+        weights=head + config.classes + tuned * numbers,
+        inputs=head + mean * config.width,
+    )

@@ -15,8 +15,6 @@ import numpy as np
 
 from transect.training.shared_sums import AHEAD, SharedGroup
 
-__all__ = ["Hierarchy", "Inner", "Links", "Upper", "links"]
-
 Inner = Literal["chain", "shared"]
 Upper = Literal["tree", "chain"]
 
@@ -81,9 +79,7 @@ class Hierarchy:
     buffers of the same size and dtype, and free it.
     """
 
-    def __init__(
-        self, comm: Any, *, group: int, chunk_bytes: int, upper: Upper, inner: Inner
-    ) -> None:
+    def __init__(self, comm: Any, *, group: int, chunk_bytes: int, upper: Upper, inner: Inner) -> None:
         from mpi4py import MPI
 
         self._chunk_bytes = chunk_bytes

@@ -14,17 +14,13 @@ from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
-__all__ = ["parameter_count", "run_costs", "step_costs"]
-
 
 def parameter_count(layers: tuple[Layer, ...]) -> int:
     """Count the trainable numbers."""
     return sum(prod(weight.shape) for weight in weight_shapes(layers) if weight.trained)
 
 
-def run_costs(
-    model: Model, parameters: Parameters, batch: int, precision: str = "fp32"
-) -> dict[str, int]:
+def run_costs(model: Model, parameters: Parameters, batch: int, precision: str = "fp32") -> dict[str, int]:
     """Return `flops_per_run` and `bytes_per_run` of one forward pass over a batch.
 
     Bytes are the least traffic: weights that are needed and inputs read once, outputs written once,
@@ -38,9 +34,7 @@ def run_costs(
     }
 
 
-def step_costs(
-    model: Model, parameters: Parameters, batch: int, layout: Layout, precision: str
-) -> dict[str, int]:
+def step_costs(model: Model, parameters: Parameters, batch: int, layout: Layout, precision: str) -> dict[str, int]:
     """Return the least that one rank must do in one step on its share of the global `batch`.
 
     Ranks that share a replica share its work and its parameters equally; what they must say to
@@ -64,8 +58,6 @@ def step_costs(
     return {
         "flops_per_step": round(flops / parts),
         "bytes_per_step": round(size * numbers / parts),
-        "communication_bytes_per_step": round(
-            2 * (replicas - 1) / replicas * weights * size / parts
-        ),
+        "communication_bytes_per_step": round(2 * (replicas - 1) / replicas * weights * size / parts),
         "messages_per_step": 2 * (replicas - 1).bit_length(),
     }

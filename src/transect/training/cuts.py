@@ -12,8 +12,6 @@ from transect.training.models import Model
 from transect.training.operations import training_operations
 from transect.training.parts import boundary_shapes, layer_count, layers_of
 
-__all__ = ["CUTS", "complaint_of_cut", "cut_text", "even_cuts", "stage_cuts"]
-
 
 def _ones(model: Model) -> list[int]:
     return [1] * layer_count(model)
@@ -21,18 +19,14 @@ def _ones(model: Model) -> list[int]:
 
 def _parameters(model: Model) -> list[int]:
     return [
-        sum(prod(weight.shape) for weight in weight_shapes((layer,)) if weight.trained)
-        for layer in layers_of(model)
+        sum(prod(weight.shape) for weight in weight_shapes((layer,)) if weight.trained) for layer in layers_of(model)
     ]
 
 
 def _operations(model: Model) -> list[int]:
     """Count forward and backward passes, the first layer's without a gradient of its input."""
     places = zip(layers_of(model), boundary_shapes(model), strict=False)
-    return [
-        training_operations((layer,), before, needed=number > 0)
-        for number, (layer, before) in enumerate(places)
-    ]
+    return [training_operations((layer,), before, needed=number > 0) for number, (layer, before) in enumerate(places)]
 
 
 # By which of its costs a model is cut into equal parts.

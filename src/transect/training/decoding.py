@@ -16,17 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     import PIL.Image
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "RESIZING",
-    "Unusable",
-    "decode",
-    "decoder",
-    "read_ahead",
-    "read_bytes",
-]
-
-# A photograph has some megabytes; what is larger is not read into memory.
 MAX_FILE_BYTES = 256 << 20
 
 RESIZING = (

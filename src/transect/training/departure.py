@@ -14,8 +14,6 @@ import os
 import sys
 from typing import NoReturn
 
-__all__ = ["end_process"]
-
 
 def end_process(code: int) -> NoReturn:
     """Flush what Python and C have buffered, then end without destructors or exit handlers."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["weights_distance"]
-
 
 def weights_distance(given: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> float:
     """Return the relative Euclidean distance of all weights, running statistics included."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from transect.training.workloads import Parameters
 
-__all__ = ["TextEncoder"]
-
 
 @dataclass(frozen=True, slots=True)
 class TextEncoder:
@@ -56,9 +54,7 @@ class TextEncoder:
         if shape != self.sample:
             raise BadInput(f"samples have shape {shape}, the model takes {self.sample}")
         if self.config.classes != len(classes):
-            raise BadInput(
-                f"the model ends in {self.config.classes} outputs for {len(classes)} classes"
-            )
+            raise BadInput(f"the model ends in {self.config.classes} outputs for {len(classes)} classes")
 
     def weight_shapes(self) -> list[Weight]:
         """Return all arrays, in the order in which the model computes."""
@@ -72,9 +68,7 @@ class TextEncoder:
         """Return a text of any words and any length but 0, and a class."""
         x = np.zeros(self.config.length, np.int64)
         words = generator.integers(1, self.config.length + 1)
-        x[:words] = generator.integers(
-            min(1, self.config.vocabulary - 1), self.config.vocabulary, words
-        )
+        x[:words] = generator.integers(min(1, self.config.vocabulary - 1), self.config.vocabulary, words)
         return x, np.asarray(generator.integers(self.config.classes), np.int64)
 
     def costs(self, parameters: Parameters) -> ModelCosts:
@@ -86,11 +80,7 @@ class TextEncoder:
         prediction, training = count.encoder_operations(config, parameters.loss)
         own = config.length * config.width
         # Written: looked up, projected, scores and shares, attended, added, normalised, inner twice …
-        of_layer = (
-            own * (3 + 1 + 1 + 2 + 1 + 2)
-            + 2 * config.heads * config.length**2
-            + 2 * config.length * config.ffn
-        )
+        of_layer = own * (3 + 1 + 1 + 2 + 1 + 2) + 2 * config.heads * config.length**2 + 2 * config.length * config.ffn
         shapes = [weight.shape for weight in self.weight_shapes() if weight.trained]
         table = config.vocabulary * config.width
         read = sum(prod(weight.shape) for weight in self.weight_shapes()) - table + config.width
@@ -109,9 +99,7 @@ class TextEncoder:
         config = self.config
         return max(batch, 3 * config.width, config.ffn, config.length, config.pooled)
 
-    def computation(
-        self, parameters: Parameters, weights: Arrays, gradients: Arrays
-    ) -> Computation:
+    def computation(self, parameters: Parameters, weights: Arrays, gradients: Arrays) -> Computation:
         """Bind numpy's encoder to the arrays."""
         from transect.training.frameworks._numpy_encoder import EncoderComputation
 

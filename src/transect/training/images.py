@@ -15,9 +15,6 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.training.decoding import Unusable, decode, decoder, read_bytes
 
-__all__ = ["FILE_LIST", "FileReader", "Images"]
-
-# Which image files the data stage read, beside its arrays.
 FILE_LIST = "files.json"
 
 
@@ -28,9 +25,7 @@ class Images:
     `mean` and `deviation` per channel.
     """
 
-    def __init__(
-        self, stored: np.ndarray, mean: np.ndarray, deviation: np.ndarray, dtype: Any
-    ) -> None:
+    def __init__(self, stored: np.ndarray, mean: np.ndarray, deviation: np.ndarray, dtype: Any) -> None:
         self._stored = stored
         self._scale = (1 / (255 * deviation)).astype(dtype).reshape(-1, 1, 1)
         self._shift = (mean / deviation).astype(dtype).reshape(-1, 1, 1)
@@ -65,9 +60,7 @@ class FileReader:
         try:
             table = json.loads((folder / FILE_LIST).read_text(encoding="ascii"))
         except FileNotFoundError:
-            raise BadInput(
-                f"input 'files' needs a dataset of image files: {folder} has no {FILE_LIST}"
-            ) from None
+            raise BadInput(f"input 'files' needs a dataset of image files: {folder} has no {FILE_LIST}") from None
         with np.load(folder / "data.npz") as file:
             self._scaling = file["mean"], file["deviation"], dtype
         self._files, self._size = table["train"], table["size"]

@@ -13,11 +13,6 @@ from transect.training.images import FileReader, Images
 from transect.training.layout import Share
 from transect.training.models import Model
 
-__all__ = [
-    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "NoBatches", "StoredBatches", "SyntheticBatches",
-    "batch_indices", "draw_batch", "load_arrays", "load_data", "load_weights",
-]  # fmt: skip
-
 # How many different batches the synthetic twin goes round.
 SYNTHETIC_BATCHES = 4
 
@@ -127,9 +122,7 @@ class FileBatches(StoredBatches):
     `steps` takes them from the data stage's arrays, whose pixels they are.
     """
 
-    def __init__(
-        self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share, reader: FileReader
-    ) -> None:
+    def __init__(self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share, reader: FileReader) -> None:
         super().__init__(trainer, data, batch, share)
         self._reader = reader
 
@@ -165,9 +158,7 @@ class NoBatches:
         """Nothing runs ahead."""
 
 
-def draw_batch(
-    model: Model, seed: int, number: int, which: range, dtype: Any
-) -> tuple[np.ndarray, np.ndarray]:
+def draw_batch(model: Model, seed: int, number: int, which: range, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples `which` of the synthetic twin's batch `number`; real ones are of `dtype`."""
     drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in which]
     x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
@@ -182,9 +173,17 @@ class SyntheticBatches:
     """
 
     def __init__(
-        self, trainer: Trainer, model: Model, share: Share,
-        *, batch: int, epochs: int, steps: int, seed: int, dtype: Any = np.float64,
-    ) -> None:  # fmt: skip
+        self,
+        trainer: Trainer,
+        model: Model,
+        share: Share,
+        *,
+        batch: int,
+        epochs: int,
+        steps: int,
+        seed: int,
+        dtype: Any = np.float64,
+    ) -> None:
         self.epochs, self.steps_per_epoch = epochs, steps
         self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
         local = batch // share.count

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from transect.training.workloads import Parameters
 
-__all__ = ["LayeredModel"]
-
 
 @dataclass(frozen=True, slots=True)
 class LayeredModel:
@@ -82,9 +80,7 @@ class LayeredModel:
         training: int = count.training_operations(self.layers, self.sample)
         loss: int = count.loss_operations(parameters.loss, prod(self.output))
         written = (
-            prod(placed.after)
-            for placed in walk(self.layers, self.sample)
-            if not isinstance(placed.layer, Flatten)
+            prod(placed.after) for placed in walk(self.layers, self.sample) if not isinstance(placed.layer, Flatten)
         )
         trained = sum(prod(w.shape) for w in weight_shapes(self.layers) if w.trained)
         return ModelCosts(
@@ -112,18 +108,13 @@ class LayeredModel:
         return longest
 
     def computation(
-        self,
-        parameters: Parameters,
-        weights: dict[str, np.ndarray],
-        gradients: dict[str, np.ndarray],
+        self, parameters: Parameters, weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray]
     ) -> Computation:
         """Bind numpy's layers to the arrays."""
         # By its name: `frameworks.numpy_` imports it, and what only asks a model for its shapes does
         # not run again when the way to compute it is edited.
         chain = import_module("transect.training.frameworks._numpy_chain")
-        bound: Computation = chain.LayeredComputation(
-            self.layers, parameters.loss, weights, gradients
-        )
+        bound: Computation = chain.LayeredComputation(self.layers, parameters.loss, weights, gradients)
         return bound
 
     def torch_module(self) -> torch.nn.Module:

@@ -13,28 +13,6 @@ from math import prod
 
 import numpy as np
 
-__all__ = [
-    "BatchNorm2d",
-    "Conv2d",
-    "Flatten",
-    "GlobalAveragePool",
-    "Layer",
-    "Linear",
-    "MaxPool2d",
-    "Placed",
-    "ReLU",
-    "Residual",
-    "Shape",
-    "Sigmoid",
-    "Weight",
-    "has_batch_norm",
-    "initial_weights",
-    "is_statistic",
-    "shapes",
-    "walk",
-    "weight_shapes",
-]
-
 Shape = tuple[int, ...]
 
 
@@ -114,17 +92,7 @@ class Residual:
     shortcut: tuple[Layer, ...] = ()
 
 
-Layer = (
-    Linear
-    | Conv2d
-    | BatchNorm2d
-    | MaxPool2d
-    | GlobalAveragePool
-    | ReLU
-    | Sigmoid
-    | Flatten
-    | Residual
-)
+Layer = Linear | Conv2d | BatchNorm2d | MaxPool2d | GlobalAveragePool | ReLU | Sigmoid | Flatten | Residual
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,18 +176,14 @@ def weight_shapes(layers: tuple[Layer, ...], prefix: str = "") -> list[Weight]:
         name = f"{prefix}{index}."
         match layer:
             case Linear(inputs, outputs):
-                weights += [
-                    Weight(f"{name}weight", (outputs, inputs)),
-                    Weight(f"{name}bias", (outputs,)),
-                ]
+                weights += [Weight(f"{name}weight", (outputs, inputs)), Weight(f"{name}bias", (outputs,))]
             case Conv2d(inputs, outputs, kernel):
                 weights.append(Weight(f"{name}weight", (outputs, inputs, kernel, kernel)))
                 weights += [Weight(f"{name}bias", (outputs,))] if layer.bias else []
             case BatchNorm2d(channels):
                 weights += [Weight(f"{name}{part}", (channels,)) for part in ("weight", "bias")]
                 weights += [
-                    Weight(f"{name}{part}", (channels,), trained=False)
-                    for part in ("running_mean", "running_var")
+                    Weight(f"{name}{part}", (channels,), trained=False) for part in ("running_mean", "running_var")
                 ]
             case Residual(body, shortcut):
                 weights += weight_shapes(body, f"{name}body.")

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["Layout", "Share"]
-
 
 class Share(NamedTuple):
     """One of `count` equal parts of every batch."""
@@ -55,10 +53,7 @@ class Layout:
         if batch % self.replicas:
             return f"a global batch of {batch} cannot be cut in {self.replicas} equal parts"
         if batch // self.replicas < self.micro_batches:
-            return (
-                f"a replica's {batch // self.replicas} samples cannot be cut in "
-                f"{self.micro_batches} micro-batches"
-            )
+            return f"a replica's {batch // self.replicas} samples cannot be cut in {self.micro_batches} micro-batches"
         return None
 
     def micro(self, samples: int) -> list[slice]:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from transect.training.workloads import Parameters
 
-__all__ = ["Arrays", "Computation", "Model", "ModelCosts", "TorchModel", "no_module"]
-
 Arrays = dict[str, np.ndarray]
 
 
@@ -96,9 +94,7 @@ class Model(Protocol):
         """
         ...
 
-    def computation(
-        self, parameters: Parameters, weights: Arrays, gradients: Arrays
-    ) -> Computation:
+    def computation(self, parameters: Parameters, weights: Arrays, gradients: Arrays) -> Computation:
         """Bind the model to its arrays, which share a dtype; the reference's is float64."""
         ...
 

@@ -38,15 +38,6 @@ from transect.training.layers import (
     weight_shapes,
 )
 
-__all__ = [
-    "Operations",
-    "Windows",
-    "layer_operations",
-    "loss_operations",
-    "prediction_operations",
-    "training_operations",
-]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operations:
@@ -94,9 +85,7 @@ class Windows:
 
 
 def _windows(layer: Conv2d | MaxPool2d, before: Shape, after: Shape) -> list[Windows]:
-    kernel, stride = (
-        (layer.kernel, layer.stride) if isinstance(layer, Conv2d) else (layer.size, layer.step)
-    )
+    kernel, stride = (layer.kernel, layer.stride) if isinstance(layer, Conv2d) else (layer.size, layer.step)
     return [
         Windows(size=size, kernel=kernel, count=count, before=layer.padding, stride=stride)
         for size, count in zip(before[1:], after[1:], strict=True)
@@ -113,16 +102,13 @@ def layer_operations(layer: Layer, before: Shape, after: Shape) -> Operations:
     match layer:
         case Linear(inputs, outputs):
             products = 2 * inputs * outputs
-            return Operations(
-                prediction=products, forward=products, weights=products + outputs, inputs=products
-            )
+            return Operations(prediction=products, forward=products, weights=products + outputs, inputs=products)
         case Conv2d(inputs, outputs):
             taps = prod(axis.taps for axis in _windows(layer, before, after))
             products = 2 * inputs * outputs * taps
             return Operations(
-                prediction=products, forward=products, inputs=products,
-                weights=products + layer.bias * written,
-            )  # fmt: skip
+                prediction=products, forward=products, inputs=products, weights=products + layer.bias * written
+            )
         case BatchNorm2d():
             return Operations(forward=5 * read, weights=3 * read, inputs=4 * read)
         case MaxPool2d():
@@ -165,10 +151,7 @@ def training_operations(layers: tuple[Layer, ...], sample: Shape, *, needed: boo
         own = layer_operations(layer, before, after)
         total += own.forward + own.weights + needed * own.inputs
         if isinstance(layer, Residual):
-            total += sum(
-                training_operations(part, before, needed=needed)
-                for part in (layer.body, layer.shortcut)
-            )
+            total += sum(training_operations(part, before, needed=needed) for part in (layer.body, layer.shortcut))
         needed = needed or any(weight.trained for weight in weight_shapes((layer,)))
         before = after
     return total

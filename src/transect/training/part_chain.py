@@ -10,8 +10,6 @@ import numpy as np
 
 from transect.training.frameworks import ModelPart, PartTrainer, TrainingState
 
-__all__ = ["PartChain"]
-
 
 class PartChain(PartTrainer):
     """Neighbouring parts. Raises ValueError unless each begins where the one before it ends."""
@@ -54,9 +52,7 @@ class PartChain(PartTrainer):
             g = inner
         return g
 
-    def backwards(
-        self, i: int, g: np.ndarray | None
-    ) -> Iterator[tuple[PartTrainer, np.ndarray | None]]:
+    def backwards(self, i: int, g: np.ndarray | None) -> Iterator[tuple[PartTrainer, np.ndarray | None]]:
         """Go back part by part; yield each one once it is done, with the gradient of its inputs."""
         for one in reversed(self.parts):
             g = one.backward(i, g)

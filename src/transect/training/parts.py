@@ -9,22 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from transect.training.frameworks import (
-    ModelPart,
-    ModelPlan,
-    PartTrainer,
-    ResumableTrainer,
-    Trainer,
-    TrainingState,
-)
+from transect.training.frameworks import ModelPart, ModelPlan, PartTrainer, ResumableTrainer, Trainer, TrainingState
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape, Weight, shapes
 from transect.training.models import Model
-
-__all__ = [
-    "PartByTrainer", "PartPlan", "boundary_shapes", "layer_count", "layers_of", "no_parts",
-    "part_plan", "part_weights", "parts_of",
-]  # fmt: skip
 
 Value = TypeVar("Value")
 
@@ -77,11 +65,7 @@ class PartPlan:
     def own(self, arrays: Mapping[str, Value]) -> dict[str, Value]:
         """Pick those of the part, under the names that they have in it."""
         first, last = self.part.first, self.part.last
-        return {
-            _moved(name, -first): array
-            for name, array in arrays.items()
-            if first <= _layer_of(name) < last
-        }
+        return {_moved(name, -first): array for name, array in arrays.items() if first <= _layer_of(name) < last}
 
     def whole(self, arrays: Mapping[str, Value]) -> dict[str, Value]:
         """Give arrays of the part the whole model's names."""
@@ -151,9 +135,7 @@ class PartByTrainer(PartTrainer):
         if not isinstance(self.trainer, ResumableTrainer):
             raise TypeError(f"{type(self.trainer).__name__} cannot go on from a given state")
         states = tuple(self._cut.own(one) for one in state.states)
-        own = TrainingState(
-            weights=self._cut.own(state.weights), states=states, updates=state.updates
-        )
+        own = TrainingState(weights=self._cut.own(state.weights), states=states, updates=state.updates)
         self.trainer.resume(own)
 
 

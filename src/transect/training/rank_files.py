@@ -19,11 +19,6 @@ from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.training.raw_arrays import read_array
 
-__all__ = [
-    "RANK_SERIES", "rank_name", "rank_place", "read_places", "read_rank", "write_arrays",
-    "write_facts", "write_place",
-]  # fmt: skip
-
 # Of each step, in seconds, beside its `loss`.
 RANK_SERIES = ("step", "compute", "communication", "under_way", "input")
 _FACTS = ("rank", "host", "startup_s", "data_to_start_s", "peak_memory_bytes", "libraries")
@@ -86,9 +81,7 @@ def rank_place(rank: int, places: Iterable[Mapping[str, Any]]) -> str:
     return f"rank {rank}"
 
 
-def _restarted(
-    given: dict[str, Any], folder: Path, plan: dict[str, Any]
-) -> dict[str, list[list[float]]]:
+def _restarted(given: dict[str, Any], folder: Path, plan: dict[str, Any]) -> dict[str, list[list[float]]]:
     """Return the losses of each restart that the plan asks for. Raises ValueError for others."""
     steps = {str(one["first"]): one["steps"] for one in plan.get("restarts", ())}
     losses = {name: read_array(entry, folder) for name, entry in given.items()}

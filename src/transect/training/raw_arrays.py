@@ -14,8 +14,6 @@ from typing import IO, Any
 
 import numpy as np
 
-__all__ = ["describe_npy", "describe_npz", "read_array", "write_array"]
-
 Entry = dict[str, Any]
 _TYPES = ("float64", "float32", "int64", "int32", "uint8")
 
@@ -24,16 +22,11 @@ def _entry(stream: IO[bytes], start: int, file: Path) -> Entry:
     """Read the header of an npy file that begins at `start`."""
     stream.seek(start)
     version = np.lib.format.read_magic(stream)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }[version]
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
     shape, fortran, dtype = read(stream)
     if (fortran and len(shape) > 1) or dtype.newbyteorder("<") != dtype or dtype.name not in _TYPES:
         raise ValueError(f"{file}: {dtype} in this order cannot be read by other languages")
-    return {
-        "dtype": dtype.name, "shape": list(shape), "file": str(file), "offset": stream.tell(),
-    }  # fmt: skip
+    return {"dtype": dtype.name, "shape": list(shape), "file": str(file), "offset": stream.tell()}
 
 
 def describe_npy(path: Path) -> Entry:
@@ -78,9 +71,7 @@ def read_array(entry: Mapping[str, Any], folder: Path) -> np.ndarray:
         shape = tuple(int(length) for length in entry["shape"])
         offset = int(entry.get("offset", 0))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"an array is given by file, dtype, shape and perhaps offset, not by {entry!r}"
-        ) from error
+        raise ValueError(f"an array is given by file, dtype, shape and perhaps offset, not by {entry!r}") from error
     if name not in _TYPES or min((0, offset, *shape)) < 0:
         raise ValueError(f"{file}: {name} {shape} at {offset}: expected one of {', '.join(_TYPES)}")
     dtype = np.dtype(name).newbyteorder("<")

@@ -18,17 +18,6 @@ import numpy as np
 from transect.training.frameworks import TrainingState
 from transect.training.raw_arrays import describe_npz
 
-__all__ = [
-    "RESTARTS",
-    "RestartPath",
-    "describe_states",
-    "read_paths",
-    "read_states",
-    "rounded",
-    "state_arrays",
-]
-
-# Its name beside the reference's record.
 RESTARTS = "restarts.npz"
 
 Arrays = dict[str, np.ndarray]
@@ -50,9 +39,7 @@ class RestartPath:
 def rounded(state: TrainingState) -> TrainingState:
     """Return it as it is stored."""
     return TrainingState(
-        weights=_float32(state.weights),
-        states=tuple(_float32(one) for one in state.states),
-        updates=state.updates,
+        weights=_float32(state.weights), states=tuple(_float32(one) for one in state.states), updates=state.updates
     )
 
 
@@ -72,9 +59,7 @@ def state_arrays(first: int, state: TrainingState) -> Arrays:
     }
 
 
-def read_states(
-    path: Path, start: Arrays, trained: list[str], states: int
-) -> Iterator[tuple[int, int, TrainingState]]:
+def read_states(path: Path, start: Arrays, trained: list[str], states: int) -> Iterator[tuple[int, int, TrainingState]]:
     """Yield first step, number of steps and state of each restart, one at a time.
 
     `start` are the training's initial weights, `trained` the names of those that have `states`.
@@ -87,10 +72,12 @@ def read_states(
             kept = []
             for number in range(states):
                 keys = {name: f"{first}/state{number}/{name}" for name in trained}
-                kept.append({
-                    name: file[key] if key in file else np.zeros(start[name].shape, np.float32)
-                    for name, key in keys.items()
-                })  # fmt: skip
+                kept.append(
+                    {
+                        name: file[key] if key in file else np.zeros(start[name].shape, np.float32)
+                        for name, key in keys.items()
+                    }
+                )
             yield first, count, TrainingState(weights=weights, states=tuple(kept), updates=first)
 
 
@@ -107,19 +94,20 @@ def describe_states(path: Path, states: int) -> list[dict[str, Any]]:
         groups.setdefault((first, group), {})[weight] = entry
     return [
         {
-            "first": first, "steps": count, "weights": groups.get((str(first), "weights")),
+            "first": first,
+            "steps": count,
+            "weights": groups.get((str(first), "weights")),
             "states": [groups.get((str(first), f"state{number}"), {}) for number in range(states)],
         }
         for first, count in starts
-    ]  # fmt: skip
+    ]
 
 
 def read_paths(path: Path, precision: str) -> list[RestartPath]:
     """Return what trainers of this precision must follow. Raises KeyError for one without tolerance."""
     with np.load(path) as file:
-        columns = (file[name] for name in
-                   ("first", "count", "loss", f"tolerance_{precision}", f"sharp_{precision}"))  # fmt: skip
+        columns = (file[name] for name in ("first", "count", "loss", f"tolerance_{precision}", f"sharp_{precision}"))
         return [
             RestartPath(first=int(first), loss=loss[:count], tolerance=tolerance[:count], sharp=bool(sharp))
             for first, count, loss, tolerance, sharp in zip(*columns, strict=True)
-        ]  # fmt: skip
+        ]

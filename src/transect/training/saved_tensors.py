@@ -27,8 +27,6 @@ from transect.training.layers import (
     weight_shapes,
 )
 
-__all__ = ["SavedLayer", "SavedTensors", "largest_layer", "saved_tensors"]
-
 _INDEX_BYTES = 8
 
 
@@ -100,9 +98,7 @@ class _Count:
         return saved
 
 
-def saved_tensors(
-    layers: tuple[Layer, ...], sample: Shape, batch: int, number: int
-) -> SavedTensors:
+def saved_tensors(layers: tuple[Layer, ...], sample: Shape, batch: int, number: int) -> SavedTensors:
     """Count for a batch of samples of shape `sample`, whose numbers take `number` bytes.
 
     Raises TypeError for a kind of layer that has no rule.
@@ -112,16 +108,12 @@ def saved_tensors(
     found = []
     for index, (layer, after) in enumerate(zip(layers, shapes(layers, sample)[1:], strict=True)):
         saved, output = count.layer(layer, before, shape, after)
-        found.append(
-            SavedLayer(name=str(index), saved=tuple(sorted(saved)), before=before, after=output)
-        )
+        found.append(SavedLayer(name=str(index), saved=tuple(sorted(saved)), before=before, after=output))
         before, shape = output, after
     return SavedTensors(sizes=tuple(count.sizes), layers=tuple(found))
 
 
-def largest_layer(
-    layers: tuple[Layer, ...], sample: Shape, batch: int, number: int
-) -> tuple[str, int]:
+def largest_layer(layers: tuple[Layer, ...], sample: Shape, batch: int, number: int) -> tuple[str, int]:
     """Return name and bytes of the layer that no way to save memory makes smaller.
 
     Backwards it holds its input, the gradients of its output and its input, and those of its weights;

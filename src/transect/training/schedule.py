@@ -6,8 +6,6 @@ import numpy as np
 
 from transect.training.workloads import Parameters
 
-__all__ = ["learning_rates"]
-
 
 def learning_rates(parameters: Parameters, rule: str, batch: int, steps: int) -> np.ndarray:
     """Return the learning rate of each step, float64 (steps,).

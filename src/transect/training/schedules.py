@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["SCHEDULES", "Pass", "gpipe", "live_micro_batches", "one_forward_one_backward"]
-
 
 class Pass(NamedTuple):
     """The forward or the backward pass of one micro-batch."""

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AHEAD", "SharedGroup"]
-
 _SETS = 8
 # So many chunks may be written before the first one's sum is asked for.
 AHEAD = _SETS - 1

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.cell import Cell
-from transect.stages.train.cell import TrainCell
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS, Framework, only_layers
 from transect.training.memory import MEMORIES, too_small
 from transect.training.optimisers import unsupported_optimiser
 from transect.training.strategies import STRATEGIES, Strategy
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["reason_to_skip"]
 
 
 def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) -> str | None:
@@ -48,9 +46,7 @@ def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
     if reason is not None:
         return str(reason)
     layout = strategy.layout(cell)
-    reason = MEMORIES.get(cell.memory).supports(cell) or too_small(
-        cell, cell.batch // layout.replicas
-    )
+    reason = MEMORIES.get(cell.memory).supports(cell) or too_small(cell, cell.batch // layout.replicas)
     if reason is not None:
         return str(reason)
     dataset = workload.dataset

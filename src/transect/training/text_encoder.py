@@ -22,11 +22,6 @@ from transect.training.layers import Weight
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "HIDDEN", "NORM_EPSILON", "EncoderConfig", "build_encoder", "encoder_weights",
-    "initial_weights", "layer_weights", "position_table",
-]  # fmt: skip
-
 NORM_EPSILON = 1e-5
 
 # The score of a place that is not attended to. Finite, so that a text without words has a softmax,
@@ -81,9 +76,17 @@ class EncoderConfig:
     def published(cls, *, vocabulary: int, heads: int = 1, layers: int = 2) -> EncoderConfig:
         """Return the published ticket distributor's (Göttingen, 2024), in its published reshape."""
         return cls(
-            vocabulary=vocabulary, width=512, heads=heads, layers=layers, ffn=2048, length=280,
-            classes=144, dropout=0.1, pooling="flatten", reshape="published",
-        )  # fmt: skip
+            vocabulary=vocabulary,
+            width=512,
+            heads=heads,
+            layers=layers,
+            ffn=2048,
+            length=280,
+            classes=144,
+            dropout=0.1,
+            pooling="flatten",
+            reshape="published",
+        )
 
     @property
     def pooled(self) -> int:
@@ -98,13 +101,19 @@ def layer_weights(config: EncoderConfig) -> list[tuple[str, tuple[int, ...]]]:
     """
     width, inner = config.width, config.ffn
     return [
-        ("self_attn.in_proj_weight", (3 * width, width)), ("self_attn.in_proj_bias", (3 * width,)),
-        ("self_attn.out_proj.weight", (width, width)), ("self_attn.out_proj.bias", (width,)),
-        ("linear1.weight", (inner, width)), ("linear1.bias", (inner,)),
-        ("linear2.weight", (width, inner)), ("linear2.bias", (width,)),
-        ("norm1.weight", (width,)), ("norm1.bias", (width,)),
-        ("norm2.weight", (width,)), ("norm2.bias", (width,)),
-    ]  # fmt: skip
+        ("self_attn.in_proj_weight", (3 * width, width)),
+        ("self_attn.in_proj_bias", (3 * width,)),
+        ("self_attn.out_proj.weight", (width, width)),
+        ("self_attn.out_proj.bias", (width,)),
+        ("linear1.weight", (inner, width)),
+        ("linear1.bias", (inner,)),
+        ("linear2.weight", (width, inner)),
+        ("linear2.bias", (width,)),
+        ("norm1.weight", (width,)),
+        ("norm1.bias", (width,)),
+        ("norm2.weight", (width,)),
+        ("norm2.bias", (width,)),
+    ]
 
 
 def encoder_weights(config: EncoderConfig) -> list[Weight]:
@@ -132,9 +141,7 @@ def initial_weights(config: EncoderConfig, seed: int) -> dict[str, np.ndarray]:
     return dict(_drawn(config, generator))
 
 
-def _drawn(
-    config: EncoderConfig, generator: np.random.Generator
-) -> Iterator[tuple[str, np.ndarray]]:
+def _drawn(config: EncoderConfig, generator: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
     limit = 0.0
     for weight in encoder_weights(config):
         place, _, part = weight.name.rpartition(".")
@@ -169,9 +176,7 @@ def position_table(length: int, width: int) -> np.ndarray:
     return table
 
 
-def build_encoder(
-    config: EncoderConfig, vectors: np.ndarray | None = None, seed: int = 0
-) -> torch.nn.Module:
+def build_encoder(config: EncoderConfig, vectors: np.ndarray | None = None, seed: int = 0) -> torch.nn.Module:
     """Make the encoder in torch, float32: word numbers (n, length) to logits (n, classes).
 
     The weights are those of `initial_weights(config, seed)`; `vectors` (vocabulary, width) take the

@@ -14,8 +14,6 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.training.distance import weights_distance
 
-__all__ = ["PERTURBED_RUNS", "SAFETY", "Run", "Tolerance", "rule", "tolerance_of"]
-
 PERTURBED_RUNS = 4
 SAFETY = 16.0
 

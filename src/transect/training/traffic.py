@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Carrier", "Traffic"]
-
-# What carries messages; each is measured by a probe of its own.
 Carrier = Literal["none", "mpi", "gloo"]
 
 

@@ -24,8 +24,6 @@ from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["PLAN_FORMAT", "write_trainer_plan"]
-
 PLAN_FORMAT = 1
 
 
@@ -42,9 +40,12 @@ def _layer(layer: Layer) -> dict[str, Any]:
 def _model(model: Model) -> dict[str, Any]:
     layers = [_layer(layer) for layer in model.layers] if isinstance(model, LayeredModel) else None
     return {
-        "kind": type(model).__name__, "sample": list(model.sample), "inputs": model.inputs,
-        "score": model.score, "layers": layers,
-    }  # fmt: skip
+        "kind": type(model).__name__,
+        "sample": list(model.sample),
+        "inputs": model.inputs,
+        "score": model.score,
+        "layers": layers,
+    }
 
 
 def _synthetic(cell: Cell, model: Model, steps: int, out: Path) -> dict[str, Any]:
@@ -100,8 +101,7 @@ def write_trainer_plan(
         "checked_steps": steps if checked is None else min(checked, steps),
         "model": _model(model),
         "weights": [
-            {"name": weight.name, "trained": weight.trained, **start[weight.name]}
-            for weight in model.weight_shapes()
+            {"name": weight.name, "trained": weight.trained, **start[weight.name]} for weight in model.weight_shapes()
         ],
         "order": order,
         "learning_rates": write_array(files.out / "learning-rates.bin", rates),

@@ -47,8 +47,15 @@ def main() -> int:
     losses, weight = [], state["model.w"]
     for step in range(first, given.until):
         if given.behave == "diverge" and step == 3:
-            return told(given, 1, status="failed", cause="diverged", losses=losses, first_step=first,
-                        message="the loss is not finite at step 3")  # fmt: skip
+            return told(
+                given,
+                1,
+                status="failed",
+                cause="diverged",
+                losses=losses,
+                first_step=first,
+                message="the loss is not finite at step 3",
+            )
         losses.append(float(weight @ weight / 2) + (step > 2 and given.behave == "wrong"))
         weight = weight * np.float32(1 - rate)
         every = given.checkpoint_every
@@ -60,11 +67,18 @@ def main() -> int:
                 os.kill(os.getpid(), signal.SIGKILL)
     times = {f"{name}_ns": [1000] * len(losses) for name in ("gather", "bind", "run", "read")}
     return told(
-        given, 0, status="ok", first_step=first, losses=losses[given.behave == "short" :], **times,
-        provider_used="cuda" if given.behave == "lie" else given.provider, session_ns=5000,
-        checkpoints=[{"step": given.until, "ns": 7000}], peak_memory_bytes=1 << 20,
+        given,
+        0,
+        status="ok",
+        first_step=first,
+        losses=losses[given.behave == "short" :],
+        **times,
+        provider_used="cuda" if given.behave == "lie" else given.provider,
+        session_ns=5000,
+        checkpoints=[{"step": given.until, "ns": 7000}],
+        peak_memory_bytes=1 << 20,
         runtime_version="1.2.3",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

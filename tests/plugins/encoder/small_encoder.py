@@ -12,13 +12,12 @@ class SmallEncoder:
     """One layer of width 8 over the first 12 words."""
 
     dataset = "tickets"
-    model = TextEncoder(
-        EncoderConfig(vocabulary=64, width=8, heads=2, layers=1, ffn=16, length=12, classes=8)
-    )
+    model = TextEncoder(EncoderConfig(vocabulary=64, width=8, heads=2, layers=1, ffn=16, length=12, classes=8))
     defaults = Parameters(
-        batch=16, epochs=2, learning_rate=0.05, momentum=0.9, quality_target=0.1,
-        dataset_options={
-            "corpus": "sample", "partition": "half", "vectors": "words", "length": 12,
-            "vocabulary": 64,
-        },
-    )  # fmt: skip
+        batch=16,
+        epochs=2,
+        learning_rate=0.05,
+        momentum=0.9,
+        quality_target=0.1,
+        dataset_options={"corpus": "sample", "partition": "half", "vectors": "words", "length": 12, "vocabulary": 64},
+    )

@@ -14,6 +14,12 @@ class Resnet8:
     sample = (3, 32, 32)
     layers = resnet_cifar(1, 6)
     defaults = Parameters(
-        batch=12, epochs=3, learning_rate=0.007, momentum=0.9, weight_decay=1e-4,
-        quality_target=0.6, reference_steps=8, dataset_options={"generate": 8},
-    )  # fmt: skip
+        batch=12,
+        epochs=3,
+        learning_rate=0.007,
+        momentum=0.9,
+        weight_decay=1e-4,
+        quality_target=0.6,
+        reference_steps=8,
+        dataset_options={"generate": 8},
+    )

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from transect.hpc.base import Run, RunStatus
 
-__all__ = ["CHECKS"]
-
 Facts = list[tuple[str, bool]]
 
 
@@ -45,10 +43,7 @@ def _hpl_mxp(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
             ("residual", "residual"),
         )
     ]
-    facts += [
-        (f"value {key}", str(run.parameters.get(key)) == truth[key])
-        for key in ("N", "NB", "P", "Q")
-    ]
+    facts += [(f"value {key}", str(run.parameters.get(key)) == truth[key]) for key in ("N", "NB", "P", "Q")]
     facts.append(("value version", run.version == truth["version"]))
     if "sloppy_type" in truth:
         said = str(run.parameters.get("SLOPPY-TYPE"))
@@ -72,20 +67,20 @@ def _hpcg(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
         if key in truth:
             facts.append((f"value {key}", _near(run, name, _number(truth[key]))))
     for key, name in (
-        ("nprocs", "ranks"), ("threads", "threads"), ("nx", "Global nx"), ("ny", "Global ny"),
-        ("nz", "Global nz"), ("local_nx", "nx"),
-    ):  # fmt: skip
+        ("nprocs", "ranks"),
+        ("threads", "threads"),
+        ("nx", "Global nx"),
+        ("ny", "Global ny"),
+        ("nz", "Global nz"),
+        ("local_nx", "nx"),
+    ):
         if key in truth:
             facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
     if truth["version"] == "NVIDIA CUDA 2017":  # a person's words: the log prints no version
         facts.append(("value version", (run.variant, run.version) == ("nvidia", "")))
     else:
         facts.append(("value version", run.version == truth["version"].split("(")[0]))
-    for key, name in (
-        ("total_gflops", "raw_total_gflops"),
-        ("final_gflops", "gflops"),
-        ("total_time_s", "time"),
-    ):
+    for key, name in (("total_gflops", "raw_total_gflops"), ("final_gflops", "gflops"), ("total_time_s", "time")):
         if key in truth:
             facts.append((f"value {key}", _near(run, name, truth[key])))
     if "impl" in truth:
@@ -115,9 +110,7 @@ def _babelstream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     facts: Facts = [_recognised(runs, "babelstream", count)]
     unit = truth.get("unit", "GB/s" if "triad_GBs" in truth else "MB/s")
     for kernel in ("copy", "mul", "add", "triad", "dot"):
-        said = next(
-            (truth[k] for k in (kernel, f"{kernel}_MBs", f"{kernel}_GBs") if k in truth), None
-        )
+        said = next((truth[k] for k in (kernel, f"{kernel}_MBs", f"{kernel}_GBs") if k in truth), None)
         if said == "NONE":
             facts.append((f"value {kernel}", all(r.metric(kernel) is None for r in runs)))
         elif said is not None:
@@ -126,15 +119,15 @@ def _babelstream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
             right = printed == said.split(",") and all(one and one.unit == unit for one in found)
             facts.append((f"value {kernel}", right))
     parameters = (
-        ("precision", "precision"), ("n", "number_of_elements"), ("n_elements", "n_elements"),
-        ("reps", "num_times"), ("num_times", "num_times"), ("sizeof", "sizeof"),
+        ("precision", "precision"),
+        ("n", "number_of_elements"),
+        ("n_elements", "n_elements"),
+        ("reps", "num_times"),
+        ("num_times", "num_times"),
+        ("sizeof", "sizeof"),
         ("name", "program"),
-    )  # fmt: skip
-    facts += [
-        (f"value {key}", str(run.parameters.get(name)) == truth[key])
-        for key, name in parameters
-        if key in truth
-    ]
+    )
+    facts += [(f"value {key}", str(run.parameters.get(name)) == truth[key]) for key, name in parameters if key in truth]
     if "version" in truth:
         facts.append(("value version", run.version == truth["version"].split("(")[0]))
     if "impl" in truth and not truth["impl"].startswith("Mojo"):
@@ -144,23 +137,25 @@ def _babelstream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
 
 
 _BUDE = {
-    "total_ms": "total_time", "kernel_ms": "total_time", "sum_ms": "total_time",
-    "avg_ms": "average_time", "min_ms": "minimum_time", "max_ms": "maximum_time",
-    "ginteractions": "interactions", "gflops": "gflops", "gfinst": "gfinst",
-}  # fmt: skip
+    "total_ms": "total_time",
+    "kernel_ms": "total_time",
+    "sum_ms": "total_time",
+    "avg_ms": "average_time",
+    "min_ms": "minimum_time",
+    "max_ms": "maximum_time",
+    "ginteractions": "interactions",
+    "gflops": "gflops",
+    "gfinst": "gfinst",
+}
 
 
 def _minibude(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     rows = re.findall(r"\((\d+),([\d.]+),([\d.]+)\)", text)
     if rows:
-        found = [
-            (str(r.parameters["ppwi"]), r.metric("average_time"), r.metric("gflops")) for r in runs
-        ]
+        found = [(str(r.parameters["ppwi"]), r.metric("average_time"), r.metric("gflops")) for r in runs]
         facts = [_recognised(runs, "minibude", len(rows))]
         for (ppwi, mean, rate), (n, one, two) in zip(rows, found, strict=False):
-            right = (
-                one is not None and two is not None and (one.printed, two.printed) == (mean, rate)
-            )
+            right = one is not None and two is not None and (one.printed, two.printed) == (mean, rate)
             facts.append((f"value ppwi {ppwi}", n == ppwi and right))
         best = max(runs, key=lambda r: m.value if (m := r.metric("gflops")) else 0.0)
         facts.append(("value best_ppwi", str(best.parameters["ppwi"]) == truth["best_ppwi"]))
@@ -228,9 +223,7 @@ def _deep500(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
             facts.append((f"value run{number} {name}", found is not None and found.printed == said))
     rates = [m.printed for r in runs for m in r.metrics if m.name == "training_rate"]
     facts.append(("value train_it_s", rates == truth["train_it_s"].split(",")))
-    facts.append(
-        ("value epochs", all(str(r.parameters["epochs"]) == truth["epochs"] for r in runs))
-    )
+    facts.append(("value epochs", all(str(r.parameters["epochs"]) == truth["epochs"] for r in runs)))
     return [*facts, ("status", all(r.status == RunStatus.OK for r in runs))]
 
 

@@ -12,9 +12,7 @@ Facts = list[tuple[str, bool]]
 
 def _close(run: Run, name: str, expected: str, factor: float = 1.0) -> bool:
     found = run.metric(name)
-    return found is not None and abs(found.value * factor - float(expected)) <= 6e-4 * abs(
-        float(expected)
-    )
+    return found is not None and abs(found.value * factor - float(expected)) <= 6e-4 * abs(float(expected))
 
 
 def _result(run: Run, time_digits: int, rate_digits: int) -> tuple[str, str]:
@@ -26,24 +24,16 @@ def _result(run: Run, time_digits: int, rate_digits: int) -> tuple[str, str]:
 def _hpl(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     done = [run for run in runs if run.metrics]
     if truth.get("result", "").startswith("NONE"):
-        return [
-            ("value none is made up", not done),
-            ("status", runs[0].status in ("truncated", "failed")),
-        ]
+        return [("value none is made up", not done), ("status", runs[0].status in ("truncated", "failed"))]
     rows = re.findall(r"\((\d+),([\d.]+),(\d+)\)", text)  # a sweep: (NB,time,gflops)
     if rows:
-        found = [
-            (str(run.parameters["NB"]), *_result(run, len(rows[0][1].partition(".")[2]), 0))
-            for run in done
-        ]
+        found = [(str(run.parameters["NB"]), *_result(run, len(rows[0][1].partition(".")[2]), 0)) for run in done]
         return [(f"value {row}", i < len(found) and found[i] == row) for i, row in enumerate(rows)]
     several = re.findall(r"time_s=([\d.]+),gflops=(\d+)", text)
     if several:
         found2 = [_result(run, 2, 0) for run in done]
         failed = [run for run in runs if run.status == "failed" and "too large" in run.reason]
-        facts = [
-            (f"value {row}", i < len(found2) and found2[i] == row) for i, row in enumerate(several)
-        ]
+        facts = [(f"value {row}", i < len(found2) and found2[i] == row) for i, row in enumerate(several)]
         return [*facts, ("status", len(failed) == 1)]
     run = runs[0]
     facts = [("one run", len(runs) == 1)]
@@ -68,9 +58,7 @@ def _stream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     facts = [("one run", len(runs) == gpus)]
     for key, said in truth.items():
         if (named := re.fullmatch(r"gpu(\d)_best_(\w+)", key)) is not None:
-            one = next(
-                (r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None
-            )
+            one = next((r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None)
             facts.append((f"value {key}", one is not None and one.printed == said))
     for kernel in ("copy", "scale", "add", "triad", "read", "write"):
         expected = truth.get(f"{kernel}_MBs") or truth.get(kernel)
@@ -91,9 +79,14 @@ def _stream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
 
 
 _HPCC = (
-    "HPL_Tflops", "StarDGEMM_Gflops", "PTRANS_GBs", "MPIRandomAccess_GUPs", "StarSTREAM_Triad",
-    "MPIFFT_Gflops", "RandomlyOrderedRingBandwidth_GBytes",
-)  # fmt: skip
+    "HPL_Tflops",
+    "StarDGEMM_Gflops",
+    "PTRANS_GBs",
+    "MPIRandomAccess_GUPs",
+    "StarSTREAM_Triad",
+    "MPIFFT_Gflops",
+    "RandomlyOrderedRingBandwidth_GBytes",
+)
 
 
 def _hpcc(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
@@ -106,7 +99,7 @@ def _hpcc(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
         found = run.metric(name)
         if expected:
             facts.append((f"value {key}", found is not None and found.printed == expected))
-    for key, name in (("procs", "CommWorldProcs"), ("HPL_N", "HPL_N"), ("NB", "HPL_NB"), ("Success", "Success")):  # fmt: skip
+    for key, name in (("procs", "CommWorldProcs"), ("HPL_N", "HPL_N"), ("NB", "HPL_NB"), ("Success", "Success")):
         if key in truth:
             facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
     facts.append(("status", run.status == ("ok" if truth["Success"] == "1" else "invalid")))
@@ -117,8 +110,4 @@ def _hpcc(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     return facts
 
 
-CHECKS: dict[str, Callable[[dict[str, str], str, list[Run]], Facts]] = {
-    "HPL": _hpl,
-    "STREAM": _stream,
-    "HPCC": _hpcc,
-}
+CHECKS: dict[str, Callable[[dict[str, str], str, list[Run]], Facts]] = {"HPL": _hpl, "STREAM": _stream, "HPCC": _hpcc}

@@ -7,15 +7,11 @@ from collections.abc import Callable
 
 from transect.hpc.base import LogMetric, Run
 
-__all__ = ["CHECKS"]
-
 Facts = list[tuple[str, bool]]
 
 
 def _near(found: LogMetric | None, expected: str, relative: float = 1e-9) -> bool:
-    return found is not None and abs(found.value - float(expected)) <= relative * abs(
-        float(expected)
-    )
+    return found is not None and abs(found.value - float(expected)) <= relative * abs(float(expected))
 
 
 def _recognised(runs: list[Run], slug: str) -> tuple[str, bool]:
@@ -56,9 +52,7 @@ def _mlperf(slug: str) -> Callable[[dict[str, str], str, list[Run]], Facts]:
                 said = found.printed.lstrip("-") if found is not None else ""
                 facts.append((f"value final_{key}", said == printed))
                 lower = ("lower" in note or "error" in key) and not negated
-                facts.append(
-                    ("direction", found is not None and (found.direction == "lower") == lower)
-                )
+                facts.append(("direction", found is not None and (found.direction == "lower") == lower))
         if "first_eval" in truth:
             first = run.samples["eval_accuracy"].values[0]
             facts.append(("value first_eval", first == float(truth["first_eval"].split()[0])))
@@ -71,10 +65,15 @@ def _mlperf(slug: str) -> Callable[[dict[str, str], str, list[Run]], Facts]:
             said = run.parameters.get("last_epoch_num"), run.parameters.get("epoch_num_counts")
             facts.append(("value epoch_num", said == (counted and counted[1], "samples")))
         names = {
-            "evals": "evaluations", "global_batch": "global_batch_size", "seed": "seed",
-            "nodes": "number_of_nodes", "ranks": "number_of_ranks", "org": "submission_org",
-            "accelerators_per_node": "accelerators_per_node", "train_samples": "train_samples",
-        }  # fmt: skip
+            "evals": "evaluations",
+            "global_batch": "global_batch_size",
+            "seed": "seed",
+            "nodes": "number_of_nodes",
+            "ranks": "number_of_ranks",
+            "org": "submission_org",
+            "accelerators_per_node": "accelerators_per_node",
+            "train_samples": "train_samples",
+        }
         return facts + _parameters(run, truth, names)
 
     return check
@@ -87,7 +86,7 @@ def _tf_cnn(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
         _recognised(runs, "tf-cnn-benchmarks"),
         ("status", run.status == "ok"),
         ("value total_images_per_s", total is not None and total.printed == truth["total_images_per_s"]),
-    ]  # fmt: skip
+    ]
     if truth.get("mode") == "inference":
         facts.append(("value mode", run.variant == "forward only"))
     if "last_step" in truth:
@@ -133,18 +132,19 @@ _DL = {
     "done_training_s": ("training_time", None),
 }
 _FRAMEWORKS = {
-    "NVIDIA BERT TF": "nvidia-bert-tensorflow", "NVIDIA DLE (DLLogger)": "dllogger",
-    "HF BERT (LOG lines)": "neuron", "MXNet": "mxnet", "TPU ResNet": "tensorflow",
-    "fairseq": "fairseq", "Megatron-DeepSpeed": "megatron",
-}  # fmt: skip
+    "NVIDIA BERT TF": "nvidia-bert-tensorflow",
+    "NVIDIA DLE (DLLogger)": "dllogger",
+    "HF BERT (LOG lines)": "neuron",
+    "MXNet": "mxnet",
+    "TPU ResNet": "tensorflow",
+    "fairseq": "fairseq",
+    "Megatron-DeepSpeed": "megatron",
+}
 
 
 def _dl_training(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     run = runs[0]
-    facts = [
-        _recognised(runs, "dl-training"),
-        ("value framework", run.variant == _FRAMEWORKS[truth["framework"]]),
-    ]
+    facts = [_recognised(runs, "dl-training"), ("value framework", run.variant == _FRAMEWORKS[truth["framework"]])]
     for key, (name, phase) in _DL.items():
         if key in truth:
             facts.append((f"value {key}", _near(run.metric(name, phase), truth[key])))
@@ -179,10 +179,15 @@ def _onnxruntime(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     run = runs[0]
     facts = [_recognised(runs, "onnxruntime-perf-test"), ("status", run.status == "ok")]
     for key, name in (
-        ("avg_ms", "average"), ("first_ms", "first_inference"), ("ips", "requests_per_second"),
-        ("session_creation_s", "session_creation"), ("p50_s", "latency_p50"),
-        ("p99_s", "latency_p99"), ("min_s", "latency_min"), ("peak_ws_bytes", "peak_working_set"),
-    ):  # fmt: skip
+        ("avg_ms", "average"),
+        ("first_ms", "first_inference"),
+        ("ips", "requests_per_second"),
+        ("session_creation_s", "session_creation"),
+        ("p50_s", "latency_p50"),
+        ("p99_s", "latency_p99"),
+        ("min_s", "latency_min"),
+        ("peak_ws_bytes", "peak_working_set"),
+    ):
         if key in truth:
             found = run.metric(name)
             facts.append((f"value {key}", found is not None and found.printed == truth[key]))

@@ -10,16 +10,27 @@ from transect.hpc.base import LogMetric, Run
 Facts = list[tuple[str, bool]]
 
 OSU_COLUMNS = {
-    "avg_us": "avg_latency", "min_us": "min_latency", "min": "min_latency", "us": "",
-    "max_us": "max_latency", "max": "max_latency", "iterations": "iterations",
-    "overall_us": "overall", "overall": "overall", "compute": "compute", "coll_init": "coll_init",
-    "mpi_test": "mpi_test", "mpi_wait": "mpi_wait", "pure_comm": "pure_comm",
-    "min_comm": "min_comm", "max_comm": "max_comm", "overlap_pct": "overlap", "MBs": "bandwidth",
+    "avg_us": "avg_latency",
+    "min_us": "min_latency",
+    "min": "min_latency",
+    "us": "",
+    "max_us": "max_latency",
+    "max": "max_latency",
+    "iterations": "iterations",
+    "overall_us": "overall",
+    "overall": "overall",
+    "compute": "compute",
+    "coll_init": "coll_init",
+    "mpi_test": "mpi_test",
+    "mpi_wait": "mpi_wait",
+    "pure_comm": "pure_comm",
+    "min_comm": "min_comm",
+    "max_comm": "max_comm",
+    "overlap_pct": "overlap",
+    "MBs": "bandwidth",
     "msgs": "message_rate",
-}  # fmt: skip
-IMB_COLUMNS = {
-    "tmin": "t_min", "tmax": "t_max", "tavg": "t_avg", "t_us": "t", "us": "t", "MBs": "bandwidth",
-}  # fmt: skip
+}
+IMB_COLUMNS = {"tmin": "t_min", "tmax": "t_max", "tavg": "t_avg", "t_us": "t", "us": "t", "MBs": "bandwidth"}
 
 
 def at(run: Run | None, name: str, size: int | None = None, phase: str = "") -> LogMetric | None:
@@ -72,9 +83,11 @@ def osu(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
         facts.append(("value last row", same(at(run, "", int(found[1])), found[2])))
         facts.append(("value last size", max(m.size or 0 for m in run.metrics) == int(found[1])))
     for key, name in (
-        ("pairs", "pairs"), ("window", "window_size"), ("sender_threads", "sender_threads"),
+        ("pairs", "pairs"),
+        ("window", "window_size"),
+        ("sender_threads", "sender_threads"),
         ("receiver_threads", "receiver_threads"),
-    ):  # fmt: skip
+    ):
         if key in truth:
             facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
     if "rows" in truth:
@@ -194,25 +207,18 @@ def nccl_section(run: Run, section: str) -> Facts:
 def graph500(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     run = runs[0]
     facts = [*head(runs, "graph500"), ("number of runs", len(runs) == 1)]
-    for key, name in (
-        ("scale", "SCALE"), ("edgefactor", "edgefactor"), ("nproc", "num_mpi_processes"),
-    ):  # fmt: skip
+    for key, name in (("scale", "SCALE"), ("edgefactor", "edgefactor"), ("nproc", "num_mpi_processes")):
         facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
     for key in ("median_TEPS", "harmonic_mean_TEPS", "max_TEPS"):
         facts.append((f"value {key}", same(at(run, key), truth[key])))
-    facts.append(
-        ("value construction", same(at(run, "construction_time"), truth["construction_s"]))
-    )
+    facts.append(("value construction", same(at(run, "construction_time"), truth["construction_s"])))
     return [*facts, ("status", run.status == "ok")]
 
 
 def npb(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     run = runs[0]
     facts = [*head(runs, "npb"), ("number of runs", len(runs) == 1)]
-    for key, name in (
-        ("bench", "benchmark"), ("class", "class"), ("iterations", "iterations"),
-        ("threads", "threads"),
-    ):  # fmt: skip
+    for key, name in (("bench", "benchmark"), ("class", "class"), ("iterations", "iterations"), ("threads", "threads")):
         if key in truth:
             expected = truth[key].split("(")[0]
             facts.append((f"value {key}", str(run.parameters.get(name)) == expected))

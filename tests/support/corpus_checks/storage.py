@@ -25,15 +25,16 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
     for tag, name in (("SCORE", "score"), ("SCOREX", "scorex")):
         found = re.search(rf"\[{tag}\] BW=([\d.]+);MD=([\d.]+);SCORE=([\d.]+)", text)
         if found is not None:
-            for metric, expected in zip(
-                (f"{name}_bandwidth", f"{name}_metadata", name), found.groups(), strict=True
-            ):
+            for metric, expected in zip((f"{name}_bandwidth", f"{name}_metadata", name), found.groups(), strict=True):
                 facts.append((f"value {metric}", same(run.metric(metric), expected)))
     plain = {
-        "bw_score": "score_bandwidth", "iops_score_kiops": "score_metadata",
-        "total_score": "score", "scorex_bw": "scorex_bandwidth",
-        "scorex_iops": "scorex_metadata", "scorex_total": "scorex",
-    }  # fmt: skip
+        "bw_score": "score_bandwidth",
+        "iops_score_kiops": "score_metadata",
+        "total_score": "score",
+        "scorex_bw": "scorex_bandwidth",
+        "scorex_iops": "scorex_metadata",
+        "scorex_total": "scorex",
+    }
     for key, metric in plain.items():
         if key in truth:
             expected = truth[key].removesuffix(" GiB/s")
@@ -64,10 +65,7 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         facts.append(("value procs", str(run.parameters.get("procs")) == truth["procs"]))
     if "hash" in truth:
         facts.append(("value hash", run.parameters.get("hash") == truth["hash"]))
-    short = any(
-        m.name == "time" and m.phase and m.phase.endswith("-write") and m.value < 300
-        for m in run.metrics
-    )
+    short = any(m.name == "time" and m.phase and m.phase.endswith("-write") and m.value < 300 for m in run.metrics)
     expected_status = "invalid" if "ERROR INVALID" in text else "ok"
     facts.append(("status", len(runs) == 1 and run.status == expected_status))
     if short and expected_status == "ok":
@@ -110,11 +108,7 @@ def ior(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         elif key in ("tasks", "api"):
             right = str(run.parameters.get(key)) == number
         elif key == "reps":
-            right = (
-                str(run.parameters.get("repetitions"))
-                == number
-                == str(len(run.samples["write"].values))
-            )
+            right = str(run.parameters.get("repetitions")) == number == str(len(run.samples["write"].values))
         elif key == "warnings":
             right = any("aggregate file size" in warning for warning in run.warnings)
         else:
@@ -124,10 +118,14 @@ def ior(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
 
 
 _OPERATIONS = {
-    "file_creation": "File creation", "file_stat": "File stat", "file_read": "File read",
-    "file_removal": "File removal", "dir_creation": "Directory creation",
-    "tree_creation": "Tree creation", "tree_removal": "Tree removal",
-}  # fmt: skip
+    "file_creation": "File creation",
+    "file_stat": "File stat",
+    "file_read": "File read",
+    "file_removal": "File removal",
+    "dir_creation": "Directory creation",
+    "tree_creation": "Tree creation",
+    "tree_removal": "Tree removal",
+}
 
 
 def mdtest(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:

@@ -22,10 +22,12 @@ from transect.domain.record import MetricValue, Record, read_record, write_recor
 
 def timed(framework: str, value: float = 1.0) -> Record:
     return make_record(
-        train_cell(framework), [MetricValue.of("step_time", value, "all")], details={"global_batch": 8},
+        train_cell(framework),
+        [MetricValue.of("step_time", value, "all")],
+        details={"global_batch": 8},
         parameters={"seed": 3, "layers": [1, 2]},
         provenance={"host": "h", "load_before": [value], "slurm": {"SLURM_JOB_NODELIST": "n1"}},
-    )  # fmt: skip
+    )
 
 
 def write(study: Path, made: Record) -> Path:
@@ -58,9 +60,7 @@ def values(study: Path) -> list[float]:
     return [one.metrics[0].value for one in load_records(study).records]
 
 
-def test_a_second_reading_parses_only_what_is_new_and_says_the_same(
-    tmp_path: Path, parsed: list[Path]
-) -> None:
+def test_a_second_reading_parses_only_what_is_new_and_says_the_same(tmp_path: Path, parsed: list[Path]) -> None:
     write(tmp_path, timed("numpy", 1.0))
     first = load_records(tmp_path).records[0]
     assert len(parsed) == 1
@@ -105,9 +105,7 @@ def test_a_vanished_and_a_truncated_record_show(tmp_path: Path) -> None:
     age(cut)
     loaded = load_records(tmp_path)
     assert loaded.records == []
-    assert [problem.where for problem in loaded.problems] == [
-        f"train/{cut.parent.name}/record.json"
-    ]
+    assert [problem.where for problem in loaded.problems] == [f"train/{cut.parent.name}/record.json"]
 
 
 def test_a_record_that_may_still_change_is_not_kept(tmp_path: Path, parsed: list[Path]) -> None:
@@ -124,12 +122,15 @@ def spoilt(text: str) -> str:
 
 @pytest.mark.parametrize(
     "damage",
-    [lambda text: "", lambda text: text[:-20], lambda text: "not a cache\n" + text, spoilt,
-     lambda text: text.replace('"code": "', '"code": "0')],
-)  # fmt: skip
-def test_a_damaged_cache_is_made_again(
-    tmp_path: Path, parsed: list[Path], damage: Callable[[str], str]
-) -> None:
+    [
+        lambda text: "",
+        lambda text: text[:-20],
+        lambda text: "not a cache\n" + text,
+        spoilt,
+        lambda text: text.replace('"code": "', '"code": "0'),
+    ],
+)
+def test_a_damaged_cache_is_made_again(tmp_path: Path, parsed: list[Path], damage: Callable[[str], str]) -> None:
     write(tmp_path, timed("numpy", 1.0))
     load_records(tmp_path)
     path = RowCache(tmp_path).path

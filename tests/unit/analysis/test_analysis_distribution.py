@@ -8,8 +8,9 @@ import pytest
 
 from factories import bare_record, train_cell
 from transect.analysis.distribution import distribution_costs, relative_speeds
-from transect.analysis.groups import Floors, Group, group_labels, group_records
+from transect.analysis.groups import Floors, Group, group_records
 from transect.analysis.kinds import Kind, compared, kinds_of, main_kind
+from transect.analysis.labels import group_labels
 from transect.analysis.roofline import roofline_points
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.statistics import NoiseFloor
@@ -22,10 +23,16 @@ FLOOR = NoiseFloor(relative=0.02, pairs=9, groups=3)
 
 
 def run(
-    strategy: str = "single", ranks: int = 1, repeat: int = 0, *, step: float = 1.0,
-    parts: tuple[float | None, float | None, float | None] = (0.9, 0.0, 0.1), over: bool = False,
-    extra: dict[str, float] | None = None, **axes: Any,
-) -> Record:  # fmt: skip
+    strategy: str = "single",
+    ranks: int = 1,
+    repeat: int = 0,
+    *,
+    step: float = 1.0,
+    parts: tuple[float | None, float | None, float | None] = (0.9, 0.0, 0.1),
+    over: bool = False,
+    extra: dict[str, float] | None = None,
+    **axes: Any,
+) -> Record:
     """Make a synthetic run with (compute, communication, input) seconds in a step."""
     axes = {"framework": "torch", "batch": 64, **axes}
     cell = train_cell(workload="w", strategy=strategy, ranks_per_node=ranks, repeat=repeat, **axes)
@@ -38,10 +45,7 @@ def run(
 
 def repeats(*arguments: Any, step: float = 1.0, **fields: Any) -> list[Record]:
     """Three repeats that differ by half a percent."""
-    return [
-        run(*arguments, repeat=repeat, step=step * (1 + repeat / 200), **fields)
-        for repeat in range(3)
-    ]
+    return [run(*arguments, repeat=repeat, step=step * (1 + repeat / 200), **fields) for repeat in range(3)]
 
 
 def costs(*records: Record) -> dict[tuple[str, int], Any]:
@@ -66,8 +70,11 @@ def test_weak_scaling_is_held_against_the_step_itself() -> None:
     one = found["ddp", 2]
     assert (one.scaling, one.ideal_s) == (ScalingKind.WEAK, 1.0)
     assert (one.cost, one.waited, one.computing, one.input) == (
-        pytest.approx(0.3), pytest.approx(0.2), pytest.approx(0.1), pytest.approx(0.0),
-    )  # fmt: skip
+        pytest.approx(0.3),
+        pytest.approx(0.2),
+        pytest.approx(0.1),
+        pytest.approx(0.0),
+    )
 
 
 def test_what_a_library_does_not_tell_is_missing_and_not_zero() -> None:
@@ -87,9 +94,17 @@ def test_the_base_is_single_and_else_the_same_strategy_on_one_rank() -> None:
 
 @pytest.mark.parametrize(
     "axes",
-    [{"precision": "amp-bf16"}, {"input": "synthetic"}, {"input": "files"}, {"reduce": "sum"},
-     {"learning_rate_rule": "linear"}, {"framework": "mxnet"}, {"device": "cuda"}, {"threads": 2}],
-)  # fmt: skip
+    [
+        {"precision": "amp-bf16"},
+        {"input": "synthetic"},
+        {"input": "files"},
+        {"reduce": "sum"},
+        {"learning_rate_rule": "linear"},
+        {"framework": "mxnet"},
+        {"device": "cuda"},
+        {"threads": 2},
+    ],
+)
 def test_another_kind_is_no_base(axes: dict[str, Any]) -> None:
     records = [run(), run("ddp", 2, **axes)]
     assert costs(*records) == {}
@@ -98,9 +113,11 @@ def test_another_kind_is_no_base(axes: dict[str, Any]) -> None:
 
 def test_an_over_subscribed_cost_carries_no_claim_and_noise_is_not_called_a_cost() -> None:
     found = costs(
-        *repeats(), *repeats("ddp", 2, step=0.505), *repeats("slow", 2, step=0.8),
+        *repeats(),
+        *repeats("ddp", 2, step=0.505),
+        *repeats("slow", 2, step=0.8),
         *repeats("ddp", 8, step=0.5, over=True),
-    )  # fmt: skip
+    )
     assert not found["ddp", 2].real
     assert found["slow", 2].real
     assert found["ddp", 8].comparison is None and not found["ddp", 8].real
@@ -113,11 +130,15 @@ def test_weights_outside_their_tolerance_are_a_wrong_result() -> None:
 
 
 def test_frameworks_alone_are_ranked_with_the_noise_in_mind() -> None:
-    groups = group_records([
-        *repeats(framework="torch"), *repeats(framework="mxnet", step=1.01),
-        *repeats(framework="numpy", step=2.0), *repeats("ddp", 1, framework="torch", step=0.1),
-        *repeats(framework="keras-2", step=0.01, over=True),
-    ])  # fmt: skip
+    groups = group_records(
+        [
+            *repeats(framework="torch"),
+            *repeats(framework="mxnet", step=1.01),
+            *repeats(framework="numpy", step=2.0),
+            *repeats("ddp", 1, framework="torch", step=0.1),
+            *repeats(framework="keras-2", step=0.01, over=True),
+        ]
+    )
     first, second, third = relative_speeds(groups, FLOOR)
     assert (first.group.cell.framework, first.ratio, first.comparison) == ("torch", None, None)
     assert second.comparison is not None and second.comparison.verdict == "not distinguishable"
@@ -132,13 +153,14 @@ def groups_of(*axes: dict[str, Any]) -> list[Group]:
 
 def test_the_usual_training_is_the_main_one_and_twins_stand_aside() -> None:
     groups = groups_of(
-        {}, {"precision": "fp64"}, {"framework": "numpy", "precision": "fp64"},
-        {"input": "synthetic"}, {"reduce": "sum"},
-    )  # fmt: skip
+        {},
+        {"precision": "fp64"},
+        {"framework": "numpy", "precision": "fp64"},
+        {"input": "synthetic"},
+        {"reduce": "sum"},
+    )
     assert main_kind(groups) == Kind()
-    assert [kind.words for kind in kinds_of(groups)] == [
-        "", "fp64", "sum of gradients", "synthetic input",
-    ]  # fmt: skip
+    assert [kind.words for kind in kinds_of(groups)] == ["", "fp64", "sum of gradients", "synthetic input"]
     assert {group.kind.words for group in compared(groups)} == {"", "fp64"}
     only = groups_of({"reduce": "sum"}, {"input": "synthetic"})
     assert [group.kind.words for group in compared(only)] == ["sum of gradients"]
@@ -147,17 +169,18 @@ def test_the_usual_training_is_the_main_one_and_twins_stand_aside() -> None:
 
 
 def test_labels_name_what_is_unusual_only_where_groups_differ() -> None:
-    groups = groups_of({}, {"reduce": "sum", "precision": "amp-bf16"}, {"input": "files"},
-                       {"learning_rate_rule": "linear"})  # fmt: skip
+    groups = groups_of(
+        {}, {"reduce": "sum", "precision": "amp-bf16"}, {"input": "files"}, {"learning_rate_rule": "linear"}
+    )
     assert sorted(group_labels(groups).values()) == [
-        "torch · mpi", "torch · mpi · amp-bf16 · sum of gradients", "torch · mpi · from files",
+        "torch · mpi",
+        "torch · mpi · amp-bf16 · sum of gradients",
+        "torch · mpi · from files",
         "torch · mpi · linear rate",
-    ]  # fmt: skip
+    ]
     (alone,) = group_labels(groups_of({"reduce": "sum"})).values()
     assert alone == "torch · mpi"
-    assert set(group_labels(groups, always=("ranks",), never=("ranks",)).values()) == set(
-        group_labels(groups).values()
-    )
+    assert set(group_labels(groups, always=("ranks",), never=("ranks",)).values()) == set(group_labels(groups).values())
 
 
 def test_the_table_has_the_axes() -> None:
@@ -171,11 +194,15 @@ def test_a_kind_has_a_noise_floor_of_its_own_and_synthetic_noise_is_asked_for() 
     def pair(wide: float, **axes: Any) -> list[Record]:
         return [run(step=1.0, **axes), run("single", 1, 1, step=1 + wide, **axes)]
 
-    floors = Floors(group_records([*pair(0.1), *pair(0.5, input="synthetic"),
-                                   *pair(0.3, precision="fp64")]))  # fmt: skip
+    floors = Floors(group_records([*pair(0.1), *pair(0.5, input="synthetic"), *pair(0.3, precision="fp64")]))
     name = "step_time"
-    for kind, wide in ((Kind(), 0.1), (SYNTHETIC, 0.5), (Kind((("precision", "fp64"),)), 0.3),
-                       (None, 0.3), (Kind((("reduce", "sum"),)), 0.3)):  # fmt: skip
+    for kind, wide in (
+        (Kind(), 0.1),
+        (SYNTHETIC, 0.5),
+        (Kind((("precision", "fp64"),)), 0.3),
+        (None, 0.3),
+        (Kind((("reduce", "sum"),)), 0.3),
+    ):
         floor = floors.get("train", "w", name, kind)
         assert floor is not None and floor.relative == pytest.approx(wide), kind
     alone = Floors(group_records(pair(0.5, input="synthetic"))).get("train", "w", name)
@@ -183,15 +210,17 @@ def test_a_kind_has_a_noise_floor_of_its_own_and_synthetic_noise_is_asked_for() 
 
 
 def test_input_costs_what_the_synthetic_twin_is_faster() -> None:
-    groups = group_records([
-        *repeats(step=1.25), *repeats(step=2.0, input="files"),
-        *repeats(step=1.0, input="synthetic"), *repeats("mpi", 2, step=1.0),
-        *repeats(step=1.0, framework="numpy"), *repeats(step=1.0, framework="numpy", input="synthetic"),
-    ])  # fmt: skip
-    found = {
-        (one.group.cell.framework, one.group.cell.input): one
-        for one in input_penalties(groups, Floors(groups))
-    }
+    groups = group_records(
+        [
+            *repeats(step=1.25),
+            *repeats(step=2.0, input="files"),
+            *repeats(step=1.0, input="synthetic"),
+            *repeats("mpi", 2, step=1.0),
+            *repeats(step=1.0, framework="numpy"),
+            *repeats(step=1.0, framework="numpy", input="synthetic"),
+        ]
+    )
+    found = {(one.group.cell.framework, one.group.cell.input): one for one in input_penalties(groups, Floors(groups))}
     assert set(found) == {("torch", "stored"), ("torch", "files"), ("numpy", "stored")}
     assert found["torch", "stored"].value == pytest.approx(0.2)
     assert found["torch", "files"].value == pytest.approx(0.5)
@@ -202,23 +231,29 @@ def test_input_costs_what_the_synthetic_twin_is_faster() -> None:
 
 
 def test_a_sum_is_paired_with_its_mean_on_several_ranks_only() -> None:
-    groups = group_records([
-        *(run("mpi", ranks, reduce=reduce) for ranks in (1, 2, 4) for reduce in ("mean", "sum")),
-        run("ddp", 4, reduce="sum"), run("mpi", 4, reduce="sum", input="synthetic"),
-    ])  # fmt: skip
+    groups = group_records(
+        [
+            *(run("mpi", ranks, reduce=reduce) for ranks in (1, 2, 4) for reduce in ("mean", "sum")),
+            run("ddp", 4, reduce="sum"),
+            run("mpi", 4, reduce="sum", input="synthetic"),
+        ]
+    )
     pairs = sum_twins(groups)
     assert [(p.summed.cell.ranks, p.summed.kind.summed, p.mean.kind.summed) for p in pairs] == [
-        (4, True, False), (2, True, False),
-    ]  # fmt: skip
+        (4, True, False),
+        (2, True, False),
+    ]
 
 
 def test_the_rate_grows_with_a_sum_and_with_the_linear_rule() -> None:
-    groups = groups_of({}, {"reduce": "sum"}, {"batch": 128, "learning_rate_rule": "linear"},
-                       {"batch": 128, "learning_rate_rule": "linear", "reduce": "sum"})  # fmt: skip
-    assert sorted(filter(None, map(rate_factor, groups))) == [1, 2, 2, 4]
-    bare = run("mpi", 2, batch=128, learning_rate_rule="linear").model_copy(
-        update={"parameters": {}}
+    groups = groups_of(
+        {},
+        {"reduce": "sum"},
+        {"batch": 128, "learning_rate_rule": "linear"},
+        {"batch": 128, "learning_rate_rule": "linear", "reduce": "sum"},
     )
+    assert sorted(filter(None, map(rate_factor, groups))) == [1, 2, 2, 4]
+    bare = run("mpi", 2, batch=128, learning_rate_rule="linear").model_copy(update={"parameters": {}})
     assert rate_factor(group_records([bare])[0]) is None
 
 
@@ -227,8 +262,10 @@ def test_only_families_that_know_two_ways_are_listed() -> None:
     assert rule_groups(group_records(one_way)) == []
     several = rule_groups(group_records([*one_way, run("mpi", 4, batch=256), run("ddp", 4)]))
     assert [(g.cell.strategy, g.cell.ranks, g.cell.batch) for g in several] == [
-        ("mpi", 1, 64), ("mpi", 4, 64), ("mpi", 4, 256),
-    ]  # fmt: skip
+        ("mpi", 1, 64),
+        ("mpi", 4, 64),
+        ("mpi", 4, 256),
+    ]
 
 
 def test_synthetic_input_is_not_drawn_below_a_roof() -> None:

@@ -8,19 +8,14 @@ import random
 import pytest
 
 from factories import bare_record, bench_cell
-from transect.analysis.groups import group_labels, group_records
-from transect.analysis.network import (
-    AlphaBeta,
-    allreduce_bound,
-    communications,
-    fit_alpha_beta,
-    fit_for,
-    network_fits,
-)
+from transect.analysis.groups import group_records
+from transect.analysis.labels import group_labels
+from transect.analysis.network import allreduce_bound, communications, fit_for, network_fits
 from transect.analysis.scaling import efficiencies
 from transect.analysis.table import records_table
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
+from transect.simulation.networks import AlphaBeta, fit_alpha_beta
 
 SIZES = [0, *(4**power for power in range(1, 12))]
 
@@ -28,28 +23,38 @@ SIZES = [0, *(4**power for power in range(1, 12))]
 def probe(network: str | None, nodes: int, alpha: float, beta: float, ranks: int = 1) -> Record:
     cell = bench_cell("network-probe", nodes=nodes, ranks_per_node=ranks, network=network)
     points = [
-        MetricValue.of(
-            "message_time", alpha + n / beta, log=LogPoint(series="pingpong_median", size=n)
-        )
-        for n in SIZES
+        MetricValue.of("message_time", alpha + n / beta, log=LogPoint(series="pingpong_median", size=n)) for n in SIZES
     ]
     return bare_record(
-        cell,
-        [
-            *points,
-            MetricValue.of("message_time", 1e-9, log=LogPoint(series="pingpong_best", size=4)),
-        ],
+        cell, [*points, MetricValue.of("message_time", 1e-9, log=LogPoint(series="pingpong_best", size=4))]
     )
 
 
-def train(network: str | None, nodes: int, communication: float, ranks: int = 1,
-          strategy: str = "mpi-allreduce", **details: object) -> Record:  # fmt: skip
-    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy=strategy, batch=64,
-                nodes=nodes, ranks_per_node=ranks, network=network)  # fmt: skip
+def train(
+    network: str | None,
+    nodes: int,
+    communication: float,
+    ranks: int = 1,
+    strategy: str = "mpi-allreduce",
+    **details: object,
+) -> Record:
+    cell = Cell.of(
+        stage="train",
+        workload="w",
+        framework="numpy",
+        strategy=strategy,
+        batch=64,
+        nodes=nodes,
+        ranks_per_node=ranks,
+        network=network,
+    )
     values = {
-        "communication_time": communication, "communication_share": 0.5, "gradient_bytes": 76_000,
-        "samples_per_second": 100.0 * nodes * ranks, "equality_ratio": 0.5,
-    }  # fmt: skip
+        "communication_time": communication,
+        "communication_share": 0.5,
+        "gradient_bytes": 76_000,
+        "samples_per_second": 100.0 * nodes * ranks,
+        "equality_ratio": 0.5,
+    }
     metrics = [MetricValue.of(name, value) for name, value in values.items()]
     return bare_record(cell, metrics, details={"global_batch": 64, **details})
 
@@ -116,10 +121,7 @@ def test_flat_times_give_a_latency_and_no_surprise() -> None:
     assert model.alpha_s == pytest.approx(1e-4, rel=0.01)
 
 
-MODEL = AlphaBeta(
-    alpha_s=50e-6, alpha_error_s=0, beta=1e8, beta_error=0, residual=0, worst=1, worst_size=0,
-    points=12,
-)  # fmt: skip
+MODEL = AlphaBeta(alpha_s=50e-6, alpha_error_s=0, beta=1e8, beta_error=0, residual=0, worst=1, worst_size=0, points=12)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +136,7 @@ MODEL = AlphaBeta(
         (1, 1_000, 0, 0, "latency"),
     ],
 )
-def test_bound_against_numbers_made_by_hand(
-    ranks: int, size: int, latency: float, bandwidth: float, kind: str
-) -> None:
+def test_bound_against_numbers_made_by_hand(ranks: int, size: int, latency: float, bandwidth: float, kind: str) -> None:
     bound = allreduce_bound(MODEL, size, ranks)
     assert bound.latency_s == pytest.approx(latency)
     assert bound.bandwidth_s == pytest.approx(bandwidth, rel=1e-4)
@@ -145,9 +145,7 @@ def test_bound_against_numbers_made_by_hand(
 
 
 def test_probes_are_fitted_by_network_and_nodes_and_failed_ones_left_out() -> None:
-    failed = probe("slow", 4, 1e-3, 1e6).model_copy(
-        update={"status": Status.FAILED, "cause": Cause.WRONG_RESULT}
-    )
+    failed = probe("slow", 4, 1e-3, 1e6).model_copy(update={"status": Status.FAILED, "cause": Cause.WRONG_RESULT})
     records = [probe("slow", 2, 50e-6, 1e8), probe("fast", 2, 5e-6, 1e9), failed]
     fits = network_fits(records)
     assert [(fit.cell.network, fit.cell.nodes) for fit in fits] == [("fast", 2), ("slow", 2)]
@@ -161,9 +159,13 @@ def cell_of(network: str | None, nodes: int, ranks: int = 1) -> Cell:
 
 def test_a_cell_meets_the_probe_of_its_own_network() -> None:
     fits = network_fits(
-        [probe("slow", 2, 50e-6, 1e8), probe("slow", 4, 60e-6, 1e8), probe(None, 2, 5e-6, 1e9),
-         probe(None, 1, 1e-6, 1e10, ranks=2)]
-    )  # fmt: skip
+        [
+            probe("slow", 2, 50e-6, 1e8),
+            probe("slow", 4, 60e-6, 1e8),
+            probe(None, 2, 5e-6, 1e9),
+            probe(None, 1, 1e-6, 1e10, ranks=2),
+        ]
+    )
 
     def met(*axes: object) -> tuple[str | None, int] | None:
         fit = fit_for(cell_of(*axes), fits)  # type: ignore[arg-type]
@@ -180,8 +182,12 @@ def test_a_cell_meets_the_probe_of_its_own_network() -> None:
 
 def test_communication_stands_against_the_bound_of_its_nodes() -> None:
     fits = network_fits([probe("slow", 2, 50e-6, 1e8), probe(None, 1, 1e-6, 1e10, ranks=2)])
-    records = [train("slow", 4, 2.28e-3, ranks=2), train("none", 2, 1e-3), train(None, 1, 0.0),
-               train(None, 1, 1e-4, ranks=4)]  # fmt: skip
+    records = [
+        train("slow", 4, 2.28e-3, ranks=2),
+        train("none", 2, 1e-3),
+        train(None, 1, 0.0),
+        train(None, 1, 1e-4, ranks=4),
+    ]
     rows = communications(group_records(records), fits)
     found = {(one.group.cell.nodes, one.group.cell.ranks_per_node): one for one in rows}
     assert set(found) == {(4, 2), (2, 1), (1, 4)}, "one rank has nothing to say"
@@ -209,9 +215,10 @@ def test_ranks_that_share_a_model_do_no_all_reduce_of_its_gradient() -> None:
 def test_networks_are_not_merged_and_labels_tell_them_apart() -> None:
     groups = group_records([train("slow", 2, 1e-3), train("fast", 2, 1e-3), train(None, 2, 1e-3)])
     assert sorted(group_labels(groups).values()) == [
-        "numpy · mpi-allreduce · default network", "numpy · mpi-allreduce · fast",
+        "numpy · mpi-allreduce · default network",
+        "numpy · mpi-allreduce · fast",
         "numpy · mpi-allreduce · slow",
-    ]  # fmt: skip
+    ]
     (alone,) = group_labels(groups[:1]).values()
     assert alone == "numpy · mpi-allreduce"
     table = records_table([train("slow", 2, 1e-3)])

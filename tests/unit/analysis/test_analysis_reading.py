@@ -20,8 +20,9 @@ def odd_record(batch: int, repeat: int) -> Record:
     return make_record(
         train_cell(batch=batch, repeat=repeat),
         [MetricValue.of("step_time", 1.0 + batch, "tab\tline\n\u2028")],
-        details={"said": "é\t\n"}, provenance={"host": "h"},
-    )  # fmt: skip
+        details={"said": "é\t\n"},
+        provenance={"host": "h"},
+    )
 
 
 @pytest.fixture
@@ -51,9 +52,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.env
-def test_processes_give_what_one_gives(
-    study: Path, keys: list[Key], request: pytest.FixtureRequest
-) -> None:
+def test_processes_give_what_one_gives(study: Path, keys: list[Key], request: pytest.FixtureRequest) -> None:
     alone = list(read_rows(study, keys))
     one = [(r.cell.id, r.value("step_time"), r.details) for r in load_records(study).records]
     request.getfixturevalue("processes")
@@ -66,9 +65,7 @@ def test_processes_give_what_one_gives(
 
 @pytest.mark.env
 @pytest.mark.usefixtures("processes")
-def test_a_process_that_is_killed_loses_nothing(
-    study: Path, keys: list[Key], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_is_killed_loses_nothing(study: Path, keys: list[Key], monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[reading._Reader] = []
     begin = reading._Reader.__init__
 

@@ -10,39 +10,26 @@ import pytest
 
 from factories import bare_record, bench_cell, train_cell
 from transect.analysis.bounds import Rates, step_bound
-from transect.analysis.groups import Floors, group_labels, group_records
+from transect.analysis.groups import Floors, group_records
 from transect.analysis.hardware import benchmark_values
+from transect.analysis.labels import group_labels
 from transect.analysis.load import load_records
 from transect.analysis.originals import Originals
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.table import COLUMNS, records_table
 from transect.domain.cell import Cell
-from transect.domain.record import (
-    Cause,
-    LogPoint,
-    MetricValue,
-    Record,
-    Samples,
-    Status,
-    write_record,
-)
+from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status, write_record
 
 
-def train(
-    ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any
-) -> Record:
+def train(ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any) -> Record:
     """Make a synthetic training record on one node."""
-    cell = train_cell(
-        "torch", repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64
-    )
+    cell = train_cell("torch", repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64)
     details = {"global_batch": 64, **details}
     return bare_record(cell, {"samples_per_second": rate, "equality_ratio": 0.5}, details=details)
 
 
 def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
-    skipped = bare_record(
-        train_cell("mxnet", batch=64), status=Status.SKIPPED, cause=Cause.UNSUPPORTED,
-    )  # fmt: skip
+    skipped = bare_record(train_cell("mxnet", batch=64), status=Status.SKIPPED, cause=Cause.UNSUPPORTED)
     table = records_table([train(2, 100.0), skipped])
     assert list(table.columns) == list(COLUMNS)
     assert len(table) == 3
@@ -50,9 +37,7 @@ def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
     assert row["cause"] == "unsupported"
     assert row[["metric", "value", "unit"]].isna().all()
     speed = table[table["metric"] == "samples_per_second"].iloc[0]
-    assert (speed["ranks"], speed["value"], speed["unit"], speed["direction"]) == (
-        2, 100.0, "1/s", "higher",
-    )  # fmt: skip
+    assert (speed["ranks"], speed["value"], speed["unit"], speed["direction"]) == (2, 100.0, "1/s", "higher")
 
 
 def test_an_empty_table_keeps_its_columns_and_types() -> None:
@@ -72,16 +57,12 @@ def test_repeats_form_one_group_and_wrong_results_are_not_usable() -> None:
 
 def test_labels_name_only_what_differs() -> None:
     groups = group_records([train(1, 1.0), train(2, 1.0)])
-    assert sorted(group_labels(groups).values()) == [
-        "torch · ddp · 1 rank",
-        "torch · ddp · 2 ranks",
-    ]
+    assert sorted(group_labels(groups).values()) == ["torch · ddp · 1 rank", "torch · ddp · 2 ranks"]
 
 
 def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
     other = train_cell("torch", workload="v", batch=64)
-    groups = group_records([train(1, 100.0), train(1, 110.0, 1),
-                            bare_record(other, {"samples_per_second": 5.0})])  # fmt: skip
+    groups = group_records([train(1, 100.0), train(1, 110.0, 1), bare_record(other, {"samples_per_second": 5.0})])
     floor = Floors(groups).get("train", "v", "samples_per_second")
     assert floor is not None
     assert floor.relative == pytest.approx(0.1)
@@ -130,14 +111,23 @@ def test_no_bound_without_a_benchmark_of_the_same_threads_or_precision() -> None
 
 def test_only_ok_runs_of_a_log_are_valid() -> None:
     runs = [
-        {"status": status, "benchmark": "hpl", "file": "a.out", "line": 3, "metrics": [
-            {"name": "gflops", "value": 2.0, "unit": "Gflop/s",
-             "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"}}]}
+        {
+            "status": status,
+            "benchmark": "hpl",
+            "file": "a.out",
+            "line": 3,
+            "metrics": [
+                {
+                    "name": "gflops",
+                    "value": 2.0,
+                    "unit": "Gflop/s",
+                    "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
+                }
+            ],
+        }
         for status in ("ok", "invalid", "truncated")
-    ]  # fmt: skip
-    found = benchmark_values(
-        [bare_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})]
-    )
+    ]
+    found = benchmark_values([bare_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})])
     assert [one.valid for one in found] == [True, False, False]
     assert (found[0].name, found[0].value, found[0].unit) == ("flops", 2e9, "FLOP/s")
     assert found[0].where == "a.out:3"

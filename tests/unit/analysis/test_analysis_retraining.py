@@ -16,24 +16,23 @@ from transect.analysis.retraining import (
     sorted_by_time,
     step_ratio,
 )
-from transect.stages.retrain.cell import RetrainCell
+from transect.domain.axes.retrain import RetrainCell
 
 BASE, ALL = ("sgd", "old", "torch-eager"), ("adamw", "new", "python")
 
 
 def design(scores) -> Design:
-    levels = {
-        "optimiser": ("sgd", "adamw"), "rate": ("old", "new"), "runtime": ("torch-eager", "python"),
-    }  # fmt: skip
-    return Design(groups=(), levels=levels, combinations=frozenset(scores), absent=(),
-                  scores={0: scores}, lacking=0)  # fmt: skip
+    levels = {"optimiser": ("sgd", "adamw"), "rate": ("old", "new"), "runtime": ("torch-eager", "python")}
+    return Design(groups=(), levels=levels, combinations=frozenset(scores), absent=(), scores={0: scores}, lacking=0)
 
 
 def every(score) -> dict:
     return {
         (o, r, t): score(o == "adamw", r == "new", t == "python")
-        for o in ("sgd", "adamw") for r in ("old", "new") for t in ("torch-eager", "python")
-    }  # fmt: skip
+        for o in ("sgd", "adamw")
+        for r in ("old", "new")
+        for t in ("torch-eager", "python")
+    }
 
 
 def parts(scores) -> dict[str, float]:
@@ -90,10 +89,7 @@ def groups(*runtimes, **axes) -> list[Group]:
 
 def test_the_point_of_most_runtimes_comes_first_and_relays_are_no_points():
     few, many = groups("c", rate="new"), groups("c", "python", "c>python")
-    assert [[g.cell.runtime for g in own] for own in points([*few, *many])] == [
-        ["c", "python"],
-        ["c"],
-    ]
+    assert [[g.cell.runtime for g in own] for own in points([*few, *many])] == [["c", "python"], ["c"]]
 
 
 def test_runtimes_alone_are_no_design():
@@ -102,14 +98,7 @@ def test_runtimes_alone_are_no_design():
 
 
 def test_the_fastest_is_so_by_the_ratio_that_is_claimed_of_it() -> None:
-    given = {
-        "workload": "digits",
-        "provider": "cpu",
-        "optimiser": "sgd",
-        "rate": "old",
-        "steps": 4,
-        "batch": 2,
-    }
+    given = {"workload": "digits", "provider": "cpu", "optimiser": "sgd", "rate": "old", "steps": 4, "batch": 2}
     runs = {"c": (1.0, 1.0, 2.0), "rust": (1.1, 1.1, 1.1)}
     groups = group_records(
         make_record(RetrainCell(runtime=name, repeat=n, **given), {STEP_TIME: time})

@@ -38,16 +38,12 @@ def inside(found: Estimate) -> bool:
 
 def inverted(found: Estimate, other: Estimate) -> bool:
     """Whether one is the other seen from the other side."""
-    ends = zip(
-        (found.value, found.low, found.high), (other.value, other.high, other.low), strict=True
-    )
+    ends = zip((found.value, found.low, found.high), (other.value, other.high, other.low), strict=True)
     return all(math.isclose(x, 1 / y, rel_tol=1e-6) for x, y in ends)
 
 
 @given(SIDES, SIDES)
-def test_a_ratio_lies_inside_its_ends_and_is_inverted_from_the_other_side(
-    a: list[float], b: list[float]
-) -> None:
+def test_a_ratio_lies_inside_its_ends_and_is_inverted_from_the_other_side(a: list[float], b: list[float]) -> None:
     found, other = ratio_of(a, b), ratio_of(b, a)
     assert found is not None and other is not None
     assert inside(found) and inverted(found, other)
@@ -55,18 +51,14 @@ def test_a_ratio_lies_inside_its_ends_and_is_inverted_from_the_other_side(
     assert math.isclose(found.value, middle(a) / middle(b), rel_tol=1e-9)
 
 
-def compared(
-    a: list[float], b: list[float], *, paired: bool, floor: NoiseFloor | None
-) -> Comparison | None:
+def compared(a: list[float], b: list[float], *, paired: bool, floor: NoiseFloor | None) -> Comparison | None:
     if paired:
         return compare_paired(dict(enumerate(a)), dict(enumerate(b)), floor=floor)
     return compare(a, b, floor=floor)
 
 
 @given(SIDES, SIDES)
-def test_what_a_ratio_comes_to_has_its_sign_and_lies_inside_its_ends(
-    a: list[float], b: list[float]
-) -> None:
+def test_what_a_ratio_comes_to_has_its_sign_and_lies_inside_its_ends(a: list[float], b: list[float]) -> None:
     found = ratio_of(a, b)
     assert found is not None
     more = found.beyond(3.0)
@@ -76,9 +68,7 @@ def test_what_a_ratio_comes_to_has_its_sign_and_lies_inside_its_ends(
 
 
 @given(SIDES, SIDES, st.booleans(), st.booleans())
-def test_verdict_claim_and_evidence_are_of_one_ratio(
-    a: list[float], b: list[float], paired: bool, noisy: bool
-) -> None:
+def test_verdict_claim_and_evidence_are_of_one_ratio(a: list[float], b: list[float], paired: bool, noisy: bool) -> None:
     quiet = [[1.0, 1.02, 0.99], [2.0, 2.1, 1.97], [3.0, 3.01, 2.95]]
     floor = noise_floor(quiet) if noisy else None
     told, other = (compared(*sides, paired=paired, floor=floor) for sides in ((a, b), (b, a)))
@@ -87,10 +77,7 @@ def test_verdict_claim_and_evidence_are_of_one_ratio(
     assert inside(told.ratio) and inverted(told.ratio, other.ratio)
     assert math.isclose(told.factor, max(told.ratio.value, 1 / told.ratio.value), rel_tol=1e-9)
     if told.decision is not None:
-        assert (
-            told.decision.ratio == told.ratio.value
-            and f"{RATIO} {told.ratio.value:.3g}" in told.reason
-        )
+        assert told.decision.ratio == told.ratio.value and f"{RATIO} {told.ratio.value:.3g}" in told.reason
         claim = factor_interval(told)
         assert claim is not None and inside(claim) and claim.value == pytest.approx(told.factor)
     # Less is better: who is better is so by this very ratio.
@@ -101,9 +88,7 @@ def test_verdict_claim_and_evidence_are_of_one_ratio(
 
 
 @given(st.lists(SIDES.filter(lambda side: len(side) > 2), min_size=2, max_size=5), st.booleans())
-def test_who_is_ranked_first_is_never_the_worse_of_two(
-    sides: list[list[float]], noisy: bool
-) -> None:
+def test_who_is_ranked_first_is_never_the_worse_of_two(sides: list[list[float]], noisy: bool) -> None:
     floor = noise_floor(sides) if noisy else None
     first, *rest = sorted(sides, key=middle)
     for other in rest:

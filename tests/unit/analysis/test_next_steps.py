@@ -40,7 +40,7 @@ def test_every_key_that_a_next_step_names_is_in_the_documentation() -> None:
     from transect.domain.paths import ROOT
 
     pages = (ROOT / "docs/studies.md").read_text() + (ROOT / "docs/plugins.md").read_text()
-    keys = {key for step in EVERY for key in re.findall(r"`([a-z]+(?:_[a-z]+)+|limits\.\w+)`", step.action)}  # fmt: skip
+    keys = {key for step in EVERY for key in re.findall(r"`([a-z]+(?:_[a-z]+)+|limits\.\w+)`", step.action)}
     assert {"memory_mb_per_node", "limits.seconds", "limits.memory_mb"} <= keys
     assert [key for key in keys if f"`{key}`" not in pages and f".{key}`" not in pages] == []
 
@@ -69,10 +69,8 @@ def test_every_key_that_a_next_step_names_is_in_the_documentation() -> None:
         (Cause.CRASH, "the runner of its job train/b1 ended before its turn", "never tried"),
         (Cause.CRASH, "ValueError: no", "with an error"),
     ],
-)  # fmt: skip
-def test_a_message_that_says_more_than_its_cause_has_a_nearer_step(
-    cause: Cause, message: str, word: str
-) -> None:
+)
+def test_a_message_that_says_more_than_its_cause_has_a_nearer_step(cause: Cause, message: str, word: str) -> None:
     assert word in next_step(cause, message).meaning
 
 
@@ -95,7 +93,7 @@ def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
     [ending] = endings(
         ended(f"died at 0x{batch:x}00 in /tmp/run{batch}/log after {batch}.5 s", Cause.CRASH, batch)
         for batch in range(1, 8)
-    )  # fmt: skip
+    )
     [said] = ending.said
     assert len(said.records) == 7
 
@@ -104,17 +102,23 @@ def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
     root = ended("exit code 1", Cause.CRASH)
     first = ended(
         f"it takes its model from {root.cell_id}, which is failed (crash: exit code 1)",
-        Cause.MISSING_DEPENDENCY, 2, status=Status.SKIPPED,
-    )  # fmt: skip
+        Cause.MISSING_DEPENDENCY,
+        2,
+        status=Status.SKIPPED,
+    )
     second = ended(
         f"it takes its step from {first.cell_id}, which is skipped (missing-dependency: {first.message})",
-        Cause.MISSING_DEPENDENCY, 3, status=Status.SKIPPED,
-    )  # fmt: skip
+        Cause.MISSING_DEPENDENCY,
+        3,
+        status=Status.SKIPPED,
+    )
     alone = ended("exit code 2", Cause.TIMEOUT, 4)
     found = endings([second, first, alone, root])
     assert [(one.cause, len(one.records), one.followers) for one in found] == [
-        (Cause.CRASH, 1, 2), (Cause.TIMEOUT, 1, 0), (Cause.MISSING_DEPENDENCY, 2, 0),
-    ]  # fmt: skip
+        (Cause.CRASH, 1, 2),
+        (Cause.TIMEOUT, 1, 0),
+        (Cause.MISSING_DEPENDENCY, 2, 0),
+    ]
 
 
 def test_a_long_hostile_message_is_read_once() -> None:

@@ -20,9 +20,8 @@ FRAMEWORKS = ("numpy", "torch", "keras", "jax")
 Run = tuple[float, bool]
 
 CELLS = st.lists(
-    st.lists(st.tuples(st.floats(1.0, 100.0), st.booleans()), max_size=5),
-    min_size=1, max_size=len(FRAMEWORKS),
-)  # fmt: skip
+    st.lists(st.tuples(st.floats(1.0, 100.0), st.booleans()), max_size=5), min_size=1, max_size=len(FRAMEWORKS)
+)
 
 
 def floor_of(cells: list[list[Run]], *, paired: bool = False) -> NoiseFloor | None:
@@ -77,9 +76,10 @@ def test_a_floor_is_what_undisturbed_runs_of_one_cell_differ_by(cells: list[list
         return
     floor = floor_of(cells)
     widest = max(
-        abs(math.log(x / y)) for runs in cells
+        abs(math.log(x / y))
+        for runs in cells
         for x, y in itertools.combinations([rate for rate, disturbed in runs if not disturbed], 2)
-    )  # fmt: skip
+    )
     assert floor is not None and floor.relative <= math.expm1(widest) * (1 + 1e-9) + 1e-12
 
 

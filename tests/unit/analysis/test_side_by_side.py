@@ -22,9 +22,12 @@ def served(runtime: str, repeat: int, hours: float | None, processor: str | None
     began = "" if hours is None else (BEGAN + timedelta(hours=hours, minutes=repeat)).isoformat()
     latency = LATENCIES[runtime] * (1 + repeat / 1000)
     return make_record(
-        infer_cell(runtime, repeat, exporter="dynamo"), {"latency": latency}, started=began, ended=began,
+        infer_cell(runtime, repeat, exporter="dynamo"),
+        {"latency": latency},
+        started=began,
+        ended=began,
         provenance={} if processor is None else {"cpu_model": processor},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,9 +43,7 @@ def served(runtime: str, repeat: int, hours: float | None, processor: str | None
         ([0, 0, 0, 0], ["X", "Y"], "different processors"),
     ],
 )
-def test_two_days_or_two_processors_are_not_firm(
-    hours: list[float], processors: list[str | None], told: str
-) -> None:
+def test_two_days_or_two_processors_are_not_firm(hours: list[float], processors: list[str | None], told: str) -> None:
     groups = group_records(
         served(runtime, n, hours[n] if runtime == "b" else 0.0, processor)
         for runtime, processor in zip("ab", processors, strict=True)
@@ -50,9 +51,7 @@ def test_two_days_or_two_processors_are_not_firm(
     )
     [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
     assert one.sureness is (Sureness.TENTATIVE if told else Sureness.FIRM)
-    assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(
-        told
-    )
+    assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(told)
 
 
 Ran = tuple[str | None, float | None]
@@ -92,9 +91,7 @@ X, Y, WEEK = "X", "Y", 168.0
         ([(X, n / 4) for n in range(8)], [(X, 0), (X, 0.3), (X, 0.6)], ""),
     ],
 )
-def test_runs_have_counterparts_by_time_and_processor(
-    a: list[Ran], b: list[Ran], told: str
-) -> None:
+def test_runs_have_counterparts_by_time_and_processor(a: list[Ran], b: list[Ran], told: str) -> None:
     for one, other in ((a, b), (b, a)):
         said = told_of(one, other)
         assert told in said and bool(said) == bool(told)
@@ -113,12 +110,8 @@ def test_another_gpu_is_another_processor_where_the_cells_run_on_it() -> None:
         assert told in said and bool(said) == bool(told)
 
 
-@pytest.mark.parametrize(
-    ("lost", "sureness"), [(0, Sureness.FIRM), (1, Sureness.FIRM), (2, Sureness.TENTATIVE)]
-)
-def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_firm(
-    lost: int, sureness: Sureness
-) -> None:
+@pytest.mark.parametrize(("lost", "sureness"), [(0, Sureness.FIRM), (1, Sureness.FIRM), (2, Sureness.TENTATIVE)])
+def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_firm(lost: int, sureness: Sureness) -> None:
     made = [served(runtime, n, 0.0, None) for runtime in "ab" for n in range(6)]
     for n in range(6 - lost, 6):
         ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}

@@ -25,16 +25,7 @@ from transect.analysis.verdicts import (
     in_reach,
     is_firm,
 )
-from verdict_studies import (
-    BASE,
-    SHAPES,
-    Tally,
-    adaptive_study,
-    fixed_study,
-    moved_study,
-    of_residuals,
-    watched_study,
-)
+from verdict_studies import BASE, SHAPES, Tally, adaptive_study, fixed_study, moved_study, of_residuals, watched_study
 
 QUIET = [[1.0, 1.002, 0.999], [2.0, 2.003, 1.999], [3.0, 2.995, 3.001], [4.0, 4.01, 4.002]]
 
@@ -104,9 +95,7 @@ _SHARES = st.floats(min_value=0, max_value=1)
 
 
 @given(st.lists(st.tuples(_SHARES, _SHARES), max_size=6))
-def test_a_correction_makes_nothing_surer_and_keeps_the_order(
-    values: list[tuple[float, float]],
-) -> None:
+def test_a_correction_makes_nothing_surer_and_keeps_the_order(values: list[tuple[float, float]]) -> None:
     decisions = [decided(*sorted(pair)) for pair in values]
     adjusted = corrected(decisions, [1.0] * len(values))
     assert all(d.p <= q + 1e-14 or q == 1 for d, q in zip(decisions, adjusted, strict=True))
@@ -133,10 +122,7 @@ def test_one_that_was_chosen_counts_for_all_that_it_was_chosen_from() -> None:
 
 
 def test_a_shift_over_seeds_is_tested_as_by_hand() -> None:
-    few, many = (
-        [0.02, 0.03, 0.01, 0.02],
-        [0.02, 0.03, 0.01, 0.02, -0.5, 0.025, 0.015, 0.02, 0.03, 0.9],
-    )
+    few, many = ([0.02, 0.03, 0.01, 0.02], [0.02, 0.03, 0.01, 0.02, -0.5, 0.025, 0.015, 0.02, 0.03, 0.9])
     told, by_hand = chance_of_shift(few, looks=2), scipy.stats.ttest_1samp(few, 0.0)
     assert told is not None and told.p == pytest.approx(2 * by_hand.pvalue) and told.other == 1.0
     # Of ten the two at either end are trimmed, by Yuen's formula.
@@ -223,7 +209,12 @@ def test_wrong_verdicts_would_be_seen() -> None:
     tally, rng = Tally(), np.random.default_rng(1)
     for _ in range(3):
         fixed_study(
-            tally, rng, lambda rng, cells, runs: np.arange(cells)[::-1, None] * np.ones((1, runs))
-            + 1e-4 * rng.standard_normal((cells, runs)), 5, paired=False,
-        )  # fmt: skip
+            tally,
+            rng,
+            lambda rng, cells, runs: (
+                np.arange(cells)[::-1, None] * np.ones((1, runs)) + 1e-4 * rng.standard_normal((cells, runs))
+            ),
+            5,
+            paired=False,
+        )
     assert tally.wrong_share > 0.5

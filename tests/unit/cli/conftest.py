@@ -32,9 +32,7 @@ def compared(transect: Any, tmp_path: Path) -> Any:
     """Return what compares the folders a and b of the test, as data."""
 
     def call(*options: str, folders: tuple[str, ...] = ("a", "b")) -> tuple[int, dict[str, Any]]:
-        code, out, err = transect(
-            "compare", *(tmp_path / name for name in folders), "--format", "json", *options
-        )
+        code, out, err = transect("compare", *(tmp_path / name for name in folders), "--format", "json", *options)
         assert out, err
         return code, json.loads(out)
 

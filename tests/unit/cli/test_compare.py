@@ -109,9 +109,7 @@ def test_unlike_settings_under_one_name_are_refused_and_named(tmp_path, compared
     told = {"learning_rate": 0.3, "epochs": 3, "only_here": 1}
     for repeat, rate in enumerate(noisy(90, 3)):
         one = train_cell("torch", repeat)
-        write_records(
-            tmp_path / "b", run_record(one, {"samples_per_second": rate}, parameters=told)
-        )
+        write_records(tmp_path / "b", run_record(one, {"samples_per_second": rate}, parameters=told))
     code, facts = compared()
     (refused,) = facts["others"][0]["refused"]
     assert refused["unlike"] == [{"setting": "learning_rate", "base": "0.1", "other": "0.3"}]
@@ -136,9 +134,15 @@ def test_another_data_set_under_the_same_workload_is_refused(tmp_path, compared)
 def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
     for name, repeats, day in (("a", 5, 0), ("b", 3, 1)):
         for repeat, rate in enumerate(noisy(100, day, repeats)):
-            write_records(tmp_path / name, run_record(
-                train_cell("torch", repeat), {"samples_per_second": rate}, parameters={"seed": 17 + repeat},
-                at=START + timedelta(days=day, minutes=repeat)))  # fmt: skip
+            write_records(
+                tmp_path / name,
+                run_record(
+                    train_cell("torch", repeat),
+                    {"samples_per_second": rate},
+                    parameters={"seed": 17 + repeat},
+                    at=START + timedelta(days=day, minutes=repeat),
+                ),
+            )
     _, facts = compared()
     assert facts["others"][0]["refused"] == [] and len(facts["others"][0]["lines"]) == 1
 
@@ -146,10 +150,7 @@ def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
 def test_qualities_of_other_seeds_are_no_gain(tmp_path, compared):
     for name, first, value in (("a", 0, 0.95), ("b", 2, 0.97)):
         for repeat in (first, first + 1):
-            told = {
-                "samples_per_second": 100.0 + repeat,
-                "accuracy": value + 0.02 * (repeat - first),
-            }
+            told = {"samples_per_second": 100.0 + repeat, "accuracy": value + 0.02 * (repeat - first)}
             write_records(tmp_path / name, run_record(train_cell("torch", repeat), told))
     _, facts = compared()
     assert lines_of(facts, "open", "accuracy") == ["torch"]
@@ -157,9 +158,7 @@ def test_qualities_of_other_seeds_are_no_gain(tmp_path, compared):
 
 def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
-    write_run(
-        tmp_path / "b", {k: v for k, v in rates(2).items() if k not in ("jax", "keras")}, day=1
-    )
+    write_run(tmp_path / "b", {k: v for k, v in rates(2).items() if k not in ("jax", "keras")}, day=1)
     renamed = train_cell("keras", workload="iris-mlp-ce")
     write_records(tmp_path / "b", run_record(renamed, {"samples_per_second": 300.0}))
     code, facts = compared()
@@ -170,23 +169,21 @@ def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tm
     assert [one["cell"] for one in facts["others"][0]["only_other"]] == [renamed.id]
 
 
-def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparable(
-    tmp_path, compared
-):
+def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparable(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2), day=1)
     for name, status, cause in (
-        ("torch", Status.FAILED, Cause.CRASH), ("keras", Status.SKIPPED, Cause.MISSING_DEPENDENCY),
-    ):  # fmt: skip
+        ("torch", Status.FAILED, Cause.CRASH),
+        ("keras", Status.SKIPPED, Cause.MISSING_DEPENDENCY),
+    ):
         for repeat in range(5):
-            write_records(
-                tmp_path / "b", run_record(train_cell(name, repeat), {}, status=status, cause=cause)
-            )
+            write_records(tmp_path / "b", run_record(train_cell(name, repeat), {}, status=status, cause=cause))
     code, facts = compared()
     told = {
         one["cell"].split(".")[1]: (one["outcome"], one["reason"])
-        for one in facts["others"][0]["lines"] if one["role"] == "outcome"
-    }  # fmt: skip
+        for one in facts["others"][0]["lines"]
+        if one["role"] == "outcome"
+    }
     assert code == 4
     assert told["torch"][0] == "worse" and told["torch"][1].startswith("the other: 5 of 5 ")
     assert "(5 crash)" in told["torch"][1]
@@ -197,8 +194,7 @@ def test_one_wrong_result_makes_a_cell_worse_and_its_speed_no_gain(tmp_path, com
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2, torch=3), day=1)
     write_records(
-        tmp_path / "b",
-        run_record(train_cell("torch", 1), {"samples_per_second": 9e9, "equality_ratio": 40.0}),
+        tmp_path / "b", run_record(train_cell("torch", 1), {"samples_per_second": 9e9, "equality_ratio": 40.0})
     )
     code, facts = compared()
     assert code == 4 and lines_of(facts, "better") == []
@@ -223,10 +219,7 @@ def test_tentatively_worse_counts_when_asked_for(tmp_path, compared):
 def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
     for name, rate in (("a", 100.0), ("b", 300.0)):
         told = {"samples_per_second": rate, "top1_agreement": 1.0}
-        write_records(
-            tmp_path / name,
-            run_record(train_cell("torch", 0), told, at=START + timedelta(days=rate)),
-        )
+        write_records(tmp_path / name, run_record(train_cell("torch", 0), told, at=START + timedelta(days=rate)))
     code, facts = compared()
     assert (code, facts["outcome"]) == (5, "open")
     assert lines_of(facts, "same", "top1_agreement") == ["torch"]
@@ -243,25 +236,18 @@ def test_a_metric_can_be_chosen(tmp_path, compared):
 LIMITS = {"warmup": 20, "min_runs": 30, "max_seconds": 2.0}
 
 
-def write_latencies(
-    folder: Path, seed: int, told: dict[str, Any] | None, *, slower: float = 1.0
-) -> None:
+def write_latencies(folder: Path, seed: int, told: dict[str, Any] | None, *, slower: float = 1.0) -> None:
     """Write five repeats of a call; `told`: what its payload was told, which an older record lacks."""
     details = {"session_options": {"intra_op_num_threads": 1}}
     details |= {} if told is None else {"told": told}
     for repeat, latency in enumerate(noisy(1e-3 * slower, seed)):
-        cell, at = (
-            infer_cell("c", repeat, exporter="dynamo"),
-            START + timedelta(days=seed, minutes=repeat),
-        )
+        cell, at = (infer_cell("c", repeat, exporter="dynamo"), START + timedelta(days=seed, minutes=repeat))
         record = run_record(cell, {"latency": latency}, parameters={}, details=details, at=at)
         write_records(folder, record)
 
 
 @pytest.mark.parametrize(("key", "value"), [("warmup", 2), ("min_runs", 5), ("max_seconds", 0.2)])
-def test_what_a_payload_was_told_besides_its_parameters_is_a_setting(
-    tmp_path, compared, key, value
-):
+def test_what_a_payload_was_told_besides_its_parameters_is_a_setting(tmp_path, compared, key, value):
     write_latencies(tmp_path / "a", 1, {"limits": LIMITS})
     write_latencies(tmp_path / "b", 2, {"limits": LIMITS | {key: value}}, slower=1.24)
     code, facts = compared()

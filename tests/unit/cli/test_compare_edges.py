@@ -30,31 +30,29 @@ def fail(folder: Path, name: str, repeats: int, day: int) -> None:
     """Let the first repeats of a cell have failed."""
     for repeat in range(repeats):
         at = START + timedelta(days=day, minutes=repeat)
-        one = run_record(
-            train_cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH
-        )
+        one = run_record(train_cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH)
         write_records(folder, one)
 
 
 @pytest.mark.parametrize(
     ("base", "other", "outcome", "sureness"),
     [
-        (1, 5, "worse", "tentative"), (1, 3, "worse", "tentative"), (5, 2, "better", "tentative"),
-        (0, 5, "worse", "firm"), (0, 1, "worse", "tentative"), (2, 2, None, None),
+        (1, 5, "worse", "tentative"),
+        (1, 3, "worse", "tentative"),
+        (5, 2, "better", "tentative"),
+        (0, 5, "worse", "firm"),
+        (0, 1, "worse", "tentative"),
+        (2, 2, None, None),
     ],
-)  # fmt: skip
-def test_that_more_repeats_fail_is_told_whatever_failed_before(
-    tmp_path, compared, base, other, outcome, sureness
-):
+)
+def test_that_more_repeats_fail_is_told_whatever_failed_before(tmp_path, compared, base, other, outcome, sureness):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
     fail(tmp_path / "a", "torch", base, 0)
     fail(tmp_path / "b", "torch", other, 1)
     _, facts = facts_of(compared)
     told = [one for one in facts["others"][0]["lines"] if one["role"] == "outcome"]
-    assert [(one["outcome"], one["sureness"]) for one in told] == (
-        [(outcome, sureness)] if outcome else []
-    )
+    assert [(one["outcome"], one["sureness"]) for one in told] == ([(outcome, sureness)] if outcome else [])
     if outcome:
         assert f"{max(base, other)} of 5 repeats failed" in told[0]["reason"]
 
@@ -130,15 +128,10 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
             at = START + timedelta(days=day, minutes=repeat)
             one = run_record(train_cell("torch", repeat), told, at=at)
             write_records(tmp_path / name, one)
-            other = run_record(
-                train_cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at
-            )
+            other = run_record(train_cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at)
             write_records(tmp_path / name, other)
     _, facts = facts_of(compared)
-    (told,) = (
-        one for one in facts["others"][0]["lines"]
-        if one["metric"] == "log_loss" and ".torch." in one["cell"]
-    )  # fmt: skip
+    (told,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "log_loss" and ".torch." in one["cell"])
     assert (told["outcome"], told["sureness"]) == ("worse", "tentative")
 
 
@@ -180,9 +173,7 @@ def test_of_many_problems_the_first_are_printed_and_all_are_counted(tmp_path, co
 
 
 @pytest.mark.parametrize("label", [None, "1024"])
-def test_one_disturbed_run_of_five_is_no_noise_of_a_metric_whatever_its_label(
-    tmp_path, compared, label
-):
+def test_one_disturbed_run_of_five_is_no_noise_of_a_metric_whatever_its_label(tmp_path, compared, label):
     for name, factor in (("a", 1.0), ("b", 1.5)):
         for repeat, time in enumerate((1.0, 1.01, 0.99, 1.005, 5.0)):
             cell = Cell.of(stage="bench", benchmark="network-probe", repeat=repeat)

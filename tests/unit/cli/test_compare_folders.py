@@ -25,18 +25,19 @@ def test_a_copy_is_no_second_measurement(tmp_path, compared):
     assert len(facts["others"][0]["same_measurement"]) == 6
 
 
-@pytest.mark.parametrize(("folders", "told"), [
-    (("a",), "one folder alone"),
-    (("a", "a"), "is the same folder as"),
-    (("a", "link"), "is the same folder as"),
-    (("a", "nowhere"), "no such folder"),
-    (("a", "file"), "is no folder"),
-    (("a", "empty"), "no records there"),
-    (("a", "many"), "holds the results of other, quick: expected one of these"),
-])  # fmt: skip
-def test_folders_that_cannot_be_used_are_refused_with_one_message(
-    tmp_path, transect, folders, told
-):
+@pytest.mark.parametrize(
+    ("folders", "told"),
+    [
+        (("a",), "one folder alone"),
+        (("a", "a"), "is the same folder as"),
+        (("a", "link"), "is the same folder as"),
+        (("a", "nowhere"), "no such folder"),
+        (("a", "file"), "is no folder"),
+        (("a", "empty"), "no records there"),
+        (("a", "many"), "holds the results of other, quick: expected one of these"),
+    ],
+)
+def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, transect, folders, told):
     write_run(tmp_path / "a", rates(1))
     (tmp_path / "link").symlink_to(tmp_path / "a")
     (tmp_path / "file").write_text("x")
@@ -48,13 +49,16 @@ def test_folders_that_cannot_be_used_are_refused_with_one_message(
     assert told in err and err.count("\n") == 1 and err.startswith("transect: ")
 
 
-@pytest.mark.parametrize(("options", "told"), [
-    (("--margin", "5"), "written as 5%"),
-    (("--margin", "0%"), "more than 0"),
-    (("--quality-margin", "120%"), "--quality-margin"),
-    (("--format", "xml"), "expected table, json or markdown"),
-    (("--metric", "sample_per_second"), "did you mean 'samples_per_second'?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--margin", "5"), "written as 5%"),
+        (("--margin", "0%"), "more than 0"),
+        (("--quality-margin", "120%"), "--quality-margin"),
+        (("--format", "xml"), "expected table, json or markdown"),
+        (("--metric", "sample_per_second"), "did you mean 'samples_per_second'?"),
+    ],
+)
 def test_options_that_mean_nothing_are_refused(tmp_path, transect, options, told):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2), day=1)
@@ -84,16 +88,12 @@ def test_half_a_run_is_compared_as_far_as_it_is_there_and_says_so(tmp_path, tran
 def test_cells_that_are_planned_no_more_do_not_count(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2, torch=0.5), day=1)
-    write_planned(
-        tmp_path / "b", [train_cell(n, r) for n in FRAMEWORKS if n != "torch" for r in range(5)]
-    )
+    write_planned(tmp_path / "b", [train_cell(n, r) for n in FRAMEWORKS if n != "torch" for r in range(5)])
     code, facts = compared()
     (alone,) = facts["others"][0]["only_base"]
     assert code == 0 and alone["state"] == "no longer planned"
     # Records of an earlier plan of the same cells do not count either.
-    write_planned(
-        tmp_path / "b", [train_cell(n, r) for n in FRAMEWORKS for r in range(5)], fingerprint="new"
-    )
+    write_planned(tmp_path / "b", [train_cell(n, r) for n in FRAMEWORKS for r in range(5)], fingerprint="new")
     code, facts = compared()
     assert code == 5 and len(facts["others"][0]["without_record"]) == 30
 
@@ -132,9 +132,7 @@ def test_an_environment_of_one_side_alone_is_no_difference_of_versions():
 def test_a_unit_that_changed_is_not_compared(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     for repeat in range(3):
-        one = run_record(
-            train_cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1)
-        )
+        one = run_record(train_cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
         raw = one.metrics[0].model_copy(update={"unit": "kHz"})
         write_records(tmp_path / "b", one.model_copy(update={"metrics": [raw]}))
     code, facts = compared()
@@ -151,8 +149,15 @@ def test_hostile_names_are_escaped_everywhere(tmp_path, transect):
         folder = tmp_path / f"{name}<img src=x>`@everyone`"
         for repeat, rate in enumerate(noisy(100.0 / seed, seed)):
             evil = train_cell(EVIL, repeat)
-            write_records(folder, run_record(evil, {"samples_per_second": rate}, host=EVIL + name,
-                               at=START + timedelta(days=seed, minutes=repeat)))  # fmt: skip
+            write_records(
+                folder,
+                run_record(
+                    evil,
+                    {"samples_per_second": rate},
+                    host=EVIL + name,
+                    at=START + timedelta(days=seed, minutes=repeat),
+                ),
+            )
             odd = train_cell(EVIL + name, repeat)
             write_records(folder, run_record(odd, {"samples_per_second": rate}))
     a, b = sorted(tmp_path.iterdir())
@@ -186,9 +191,7 @@ def test_a_badge_is_an_svg_that_says_what_it_shows(outcome):
     drawn = badge(f"<b>&\"'\x00\ud800\ufffe {outcome}", outcome, label="</title><script>")
     root = ElementTree.fromstring(drawn.encode("utf-8", "replace"))
     name = "{http://www.w3.org/2000/svg}"
-    assert {one.tag.removeprefix(name) for one in root.iter()} == {
-        "svg", "title", "rect", "path", "g", "text"
-    }  # fmt: skip
+    assert {one.tag.removeprefix(name) for one in root.iter()} == {"svg", "title", "rect", "path", "g", "text"}
     assert outcome in root.attrib["aria-label"] == root.find(f"{name}title").text
     assert int(root.attrib["width"]) > 6 * len(str(outcome))
 

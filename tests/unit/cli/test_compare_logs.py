@@ -13,9 +13,7 @@ from result_runs import noisy, run_record, stream_run, write_logs
 from transect.domain.cell import Cell
 
 
-def month(
-    folder: Path, source: str, *, seed: int, read: int = 0, runs: int = 4, **rates: float
-) -> Path:
+def month(folder: Path, source: str, *, seed: int, read: int = 0, runs: int = 4, **rates: float) -> Path:
     """Write a month's logs: each system's runs of STREAM about a rate."""
     told = {
         f"{system}/stream-{number:02}.out": stream_run(rate)
@@ -26,10 +24,7 @@ def month(
 
 
 def lines_of(facts: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {
-        one["cell"].partition("~")[0]: (one["outcome"], one["sureness"])
-        for one in facts["others"][0]["lines"]
-    }
+    return {one["cell"].partition("~")[0]: (one["outcome"], one["sureness"]) for one in facts["others"][0]["lines"]}
 
 
 def test_months_of_logs_pair_by_system_and_settings_however_they_were_named(tmp_path, compared):
@@ -37,10 +32,7 @@ def test_months_of_logs_pair_by_system_and_settings_however_they_were_named(tmp_
     month(tmp_path / "b", "2026-10", seed=2, alpha=900, beta=800)
     code, facts = compared()
     assert code == 4
-    assert lines_of(facts) == {
-        "alpha.stream.mccalpin": ("worse", "firm"),
-        "beta.stream.mccalpin": ("same", "firm"),
-    }
+    assert lines_of(facts) == {"alpha.stream.mccalpin": ("worse", "firm"), "beta.stream.mccalpin": ("same", "firm")}
 
 
 def test_two_clusters_of_one_folder_each_are_compared_as_the_folders_are(tmp_path, compared):
@@ -84,9 +76,7 @@ def test_of_an_archive_that_grew_only_what_is_new_is_held_beside_the_base(tmp_pa
     write_logs(tmp_path / "b", "logs", old | new, read=1)
     code, facts = compared()
     (line,) = facts["others"][0]["lines"]
-    assert (
-        code == 4 and line["other"]["runs"] == 4 and line["ratio"] == pytest.approx(0.8, rel=0.03)
-    )
+    assert code == 4 and line["other"]["runs"] == 4 and line["ratio"] == pytest.approx(0.8, rel=0.03)
 
 
 def test_refused_runs_are_failures_of_their_cell_and_no_numbers(tmp_path, compared):
@@ -144,9 +134,7 @@ def test_a_command_that_differs_in_where_it_ran_is_no_other_setting(tmp_path, co
     assert compared()[1]["others"][0]["pairs"] == 1
 
 
-@pytest.mark.parametrize(
-    "benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500", "dl-training"]
-)
+@pytest.mark.parametrize("benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500", "dl-training"])
 def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_firm(tmp_path, compared, benchmark):
     for place, name in enumerate("ab"):
         runs = {
@@ -165,31 +153,25 @@ def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("benchmark", "sureness"), [("stream", "firm"), ("osu", "tentative")])
-def test_a_history_has_a_run_for_each_day_that_an_archive_tells(
-    tmp_path, transect, benchmark, sureness
-):
+def test_a_history_has_a_run_for_each_day_that_an_archive_tells(tmp_path, transect, benchmark, sureness):
     rates = [*noisy(1000, 1, 7), *noisy(800, 2, 7)]
     runs = {
-        f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(rate, benchmark=benchmark)
+        f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(
+            rate, benchmark=benchmark
+        )
         for day, rate in enumerate(rates)
-    }  # fmt: skip
+    }
     code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
     assert code == 0 and len(facts["runs"]) == 14
     (change,) = facts["changes"]
     assert (change["run"], change["outcome"], change["sureness"]) == (7, "worse", sureness)
 
 
-def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_order(
-    tmp_path, transect
-):
+def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_order(tmp_path, transect):
     for read, name in enumerate(("2026-10", "2026-08", "2026-09")):
         month(tmp_path / name, name, seed=read, read=read, alpha=1000)
     code, facts = followed(transect, tmp_path)
-    assert code == 0 and [one["at"][:7] for one in facts["runs"]] == [
-        "2026-08",
-        "2026-09",
-        "2026-10",
-    ]
+    assert code == 0 and [one["at"][:7] for one in facts["runs"]] == ["2026-08", "2026-09", "2026-10"]
     assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
 
 
@@ -204,17 +186,12 @@ def test_folders_of_a_path_by_any_name_tell_days_and_systems(tmp_path, transect,
     record = run_record(Cell.of(stage="ingest", source=source), {}, details={"runs": told})
     code, facts = followed(transect, write_records(tmp_path / "all", record))
     assert code == 0 and len(facts["runs"]) == 3
-    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {
-        "alpha",
-        "beta",
-    }
+    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {"alpha", "beta"}
 
 
 @pytest.mark.parametrize("other", ["2026-08", "2026-10"])
 def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
-    days = {"alpha": "2026-08", "beta": other} | (
-        {"alpha.2": "2026-09"} if other > "2026-09" else {}
-    )
+    days = {"alpha": "2026-08", "beta": other} | ({"alpha.2": "2026-09"} if other > "2026-09" else {})
     for place, (name, date) in enumerate(days.items()):
         runs = {
             f"{date}-{1 + 3 * n:02}/{name.partition('.')[0]}/{n}.out": stream_run(r)
@@ -223,10 +200,7 @@ def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
         write_logs(tmp_path / "all" / name, "archive", runs)
     code, facts = followed(transect, tmp_path / "all")
     assert code == 0 and not facts["changes"]
-    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {
-        "alpha",
-        "beta",
-    }
+    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {"alpha", "beta"}
 
 
 def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
@@ -251,9 +225,7 @@ def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect
     ids=["versions", "jobs", "six digits"],
 )
 def test_versions_and_numbers_of_jobs_are_no_days(tmp_path, transect, names):
-    runs = {
-        f"alpha/{name}": stream_run(r) for name, r in zip(names, noisy(1000, 1, 3), strict=True)
-    }
+    runs = {f"alpha/{name}": stream_run(r) for name, r in zip(names, noisy(1000, 1, 3), strict=True)}
     code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
     assert code == 5 and len(facts["runs"]) == 1
 

@@ -52,9 +52,7 @@ def stamp(plan, name: str, /, **facts: str) -> Path:
     return path
 
 
-def test_retry_deletes_the_failed_record_and_the_failed_environments_of_its_plan_alone(
-    planned, capsys
-):
+def test_retry_deletes_the_failed_record_and_the_failed_environments_of_its_plan_alone(planned, capsys):
     record = failed(planned)
     (own,) = planned.stage("train").values()
     mine = stamp(planned, "base", name="base", lock_hash=own.spec["lock"], status="failed")
@@ -106,9 +104,7 @@ def test_retry_without_a_plan_leaves_what_no_record_names(planned):
     assert other.exists()
 
 
-def test_clean_removes_cells_of_the_study_and_leaves_whatever_looks_like_one(
-    planned, capsys, tmp_path
-):
+def test_clean_removes_cells_of_the_study_and_leaves_whatever_looks_like_one(planned, capsys, tmp_path):
     folder = planned.paths.folder
     kept = failed(planned)
     old = train_cell(batch=8)

@@ -27,11 +27,7 @@ def slurm_row(monkeypatch: pytest.MonkeyPatch, folder: Path, **programs: str) ->
 
 @pytest.mark.parametrize(
     "programs",
-    [
-        {"sbatch": BROKEN, "scontrol": BROKEN},
-        {"sbatch": VERSION, "scontrol": BROKEN},
-        {"sbatch": VERSION},
-    ],
+    [{"sbatch": BROKEN, "scontrol": BROKEN}, {"sbatch": VERSION, "scontrol": BROKEN}, {"sbatch": VERSION}],
     ids=["no configuration", "no controller", "half an installation"],
 )
 def test_commands_without_a_cluster_are_told_in_one_line(monkeypatch, tmp_path, programs):

@@ -32,8 +32,10 @@ esac""",
 echo "$@" >> {folder}/sruns
 while [ "${{1#-}}" != "$1" ]; do shift; done
 exec "$@" """,
-    "sbatch": "", "squeue": "", "scancel": "",
-}  # fmt: skip
+    "sbatch": "",
+    "squeue": "",
+    "scancel": "",
+}
 SYSTEM = """
 name: mine
 scheduler: slurm
@@ -106,9 +108,14 @@ def test_problems_of_all_groups_are_told_in_one_round(rows, tmp_path):
         "networks: {ib: {interface: ib0}}\nmodules: [site/1]\n"
     )
     assert wrong(found) == {
-        "partition", "account chemistry", "qos short", "mpi_type pmi9", "scratch", "network ib",
+        "partition",
+        "account chemistry",
+        "qos short",
+        "mpi_type pmi9",
+        "scratch",
+        "network ib",
         "modules",
-    }  # fmt: skip
+    }
     # What Slurm refuses was left out of the job.
     asked = (tmp_path / "sruns").read_text()
     assert not any(word in asked for word in ("nowhere ", "chemistry", "--qos"))
@@ -136,9 +143,7 @@ def test_states_and_what_is_not_there_are_read_as_slurm_means_them(rows):
 
 
 def test_accounts_that_nobody_tells_are_not_called_wrong(rows, tmp_path):
-    (tmp_path / "programs" / "sacctmgr").write_text(
-        "#!/bin/sh\necho Connection refused >&2; exit 1\n"
-    )
+    (tmp_path / "programs" / "sacctmgr").write_text("#!/bin/sh\necho Connection refused >&2; exit 1\n")
     found = rows("account: physics\n")
     assert wrong(found) == set()
     assert found["accounting"][0] == "note" and "slurmdbd" in found["accounting"][1]

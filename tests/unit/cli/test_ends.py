@@ -21,9 +21,7 @@ train: {grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single
 
 # By rich, by typer, and by ourselves.
 @pytest.mark.env
-@pytest.mark.parametrize(
-    "arguments", [["check", "s.yaml"], ["check", "s.yaml", "--json"], ["--version"]]
-)
+@pytest.mark.parametrize("arguments", [["check", "s.yaml"], ["check", "s.yaml", "--json"], ["--version"]])
 def test_a_command_whose_output_nobody_reads_ends_in_silence(tmp_path: Path, arguments) -> None:
     (tmp_path / "s.yaml").write_text(STUDY)
     reads, writes = os.pipe()
@@ -31,8 +29,11 @@ def test_a_command_whose_output_nobody_reads_ends_in_silence(tmp_path: Path, arg
     try:
         done = subprocess.run(
             [sys.executable, "-m", "transect", *arguments],
-            cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            stdout=writes,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
     finally:
         os.close(writes)
     # As a shell tells of a process that SIGPIPE ended.

@@ -43,8 +43,7 @@ def changes_of(facts: dict[str, Any]) -> list[tuple[str, int, str]]:
     """Return of each change the framework (or nothing, for a stage), its run and what it is."""
     series = facts["series"]
     return [
-        ((series[one["series"]]["cell"] or ".").split(".")[1], one["run"], one["outcome"])
-        for one in facts["changes"]
+        ((series[one["series"]]["cell"] or ".").split(".")[1], one["run"], one["outcome"]) for one in facts["changes"]
     ]
 
 
@@ -133,9 +132,7 @@ def test_runs_stand_in_the_order_of_their_records_and_not_of_their_names(tmp_pat
     assert [Path(one["folder"]).name for one in facts["runs"]] == ["z", "m", "a"]
 
 
-def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_named(
-    tmp_path, transect
-):
+def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_named(tmp_path, transect):
     write_runs(tmp_path, 3)
     shutil.copytree(tmp_path / "day-01", tmp_path / "copy")
     (tmp_path / "planned" / "quick").mkdir(parents=True)
@@ -174,9 +171,7 @@ def test_runs_with_other_settings_are_left_out_of_the_series(tmp_path, transect)
 def test_clocks_that_are_wrong_are_told(tmp_path, transect):
     write_run(tmp_path / "a", {"torch": noisy(100, 1)}, day=0)
     write_run(tmp_path / "b", {"torch": noisy(100, 2)}, day=40_000)
-    one = run_record(
-        train_cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1)
-    )
+    one = run_record(train_cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
     back = one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"})
     write_records(tmp_path / "c", back)
     undated = one.model_copy(update={"started": "yesterday", "ended": ""})
@@ -204,8 +199,9 @@ def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
         write_record(last / one.cell_id / "record.json", one)
     _, facts = told(transect, tmp_path)
     assert {one["cell"].split(".")[1]: one["why"] for one in facts["lost"]} == {
-        "numpy": "no later run has it", "torch": "failed: timeout",
-    }  # fmt: skip
+        "numpy": "no later run has it",
+        "torch": "failed: timeout",
+    }
 
 
 def test_faster_at_worse_quality_is_no_better_change(tmp_path, transect):
@@ -264,9 +260,7 @@ def test_one_outlier_is_no_change():
     assert change_points({"a": values}) == []
 
 
-@pytest.mark.parametrize(
-    "values", [[], [1.0] * 30, [1.0] * 15 + [float("nan")] * 15, list(range(8))]
-)
+@pytest.mark.parametrize("values", [[], [1.0] * 30, [1.0] * 15 + [float("nan")] * 15, list(range(8))])
 def test_series_that_tell_nothing_have_no_change(values):
     assert change_points({"a": values}) == []
 
@@ -282,9 +276,7 @@ def test_equal_series_give_equal_answers_whatever_stands_beside_them():
 
 def test_false_alarms_over_many_series_stay_below_the_level():
     """Six series a study, of one run each: 60 studies, of which about three may alarm at 5 %."""
-    alarms = sum(
-        bool(change_points(dict(enumerate(noise(1000 + n, (6, 12)))), draws=999)) for n in range(60)
-    )
+    alarms = sum(bool(change_points(dict(enumerate(noise(1000 + n, (6, 12)))), draws=999)) for n in range(60))
     assert alarms <= 8
 
 

@@ -50,18 +50,52 @@ def test_a_constraint_is_read_as_slurm_reads_it(constraint, nodes):
 
 @pytest.mark.parametrize(
     "state",
-    ["idle", "IDLE", "mixed-", "mix-", "allocated+", "alloc", "planned", "plnd", "idle~", "mix#", "completing",
-     "reserved", "resv", "powering_up", "pow_dn", "idle%", "idle!", "mixed@"],
-)  # fmt: skip
+    [
+        "idle",
+        "IDLE",
+        "mixed-",
+        "mix-",
+        "allocated+",
+        "alloc",
+        "planned",
+        "plnd",
+        "idle~",
+        "mix#",
+        "completing",
+        "reserved",
+        "resv",
+        "powering_up",
+        "pow_dn",
+        "idle%",
+        "idle!",
+        "mixed@",
+    ],
+)
 def test_a_node_that_serves_jobs_is_usable(state):
     assert usable(state)
 
 
 @pytest.mark.parametrize(
     "state",
-    ["down", "down*", "idle*", "drained", "drng", "maint", "idle$", "idle^", "fail", "unknown", "future", "inval",
-     "boot", "reboot^", "no_respond", "n/a"],
-)  # fmt: skip
+    [
+        "down",
+        "down*",
+        "idle*",
+        "drained",
+        "drng",
+        "maint",
+        "idle$",
+        "idle^",
+        "fail",
+        "unknown",
+        "future",
+        "inval",
+        "boot",
+        "reboot^",
+        "no_respond",
+        "n/a",
+    ],
+)
 def test_a_node_that_serves_none_is_not(state):
     assert not usable(state)
 
@@ -74,13 +108,7 @@ def test_what_is_not_there_counts_for_nothing():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [
-        ("1-02:30:00", 1590),
-        ("30:00", 30),
-        ("02:00:30", 120.5),
-        ("UNLIMITED", float("inf")),
-        ("(null)", float("inf")),
-    ],
+    [("1-02:30:00", 1590), ("30:00", 30), ("02:00:30", 120.5), ("UNLIMITED", float("inf")), ("(null)", float("inf"))],
 )
 def test_limits_in_minutes(text, value):
     assert minutes(text) == value

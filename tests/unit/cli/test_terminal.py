@@ -23,9 +23,7 @@ SRC = Path(__file__).resolve().parents[3] / "src"
 # Clears the screen, forges a line, turns text around, and is no UTF-8.
 EVIL = b"a\x1b[2J\ntransect: all is well\xe2\x80\xae\xff"
 # As a program outside of a cluster starts.
-QUIET = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {
-    "PYTHONPATH": str(SRC)
-}
+QUIET = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(SRC)}
 
 
 def obeyed(output: bytes) -> list[bytes]:
@@ -70,14 +68,17 @@ def test_say_writes_whatever_the_terminal_can_show():
     assert stream.buffer.getvalue() == b"\\xb7 \\x1b\n"
 
 
-@pytest.mark.parametrize(("error", "code", "told"), [
-    (BadInput("no"), 2, "transect: no\n"),
-    (PermissionError(13, "Permission denied", "a\nb"), 2, "transect: a\\nb: Permission denied\n"),
-    (OSError(28, "No space left on device"), 75, "transect: there: No space left on device\n"),
-    (OSError(27, "File too large"), 75, "transect: there: File too large\n"),
-    (SystemExit(0), 2, "sys.exit(0) was called"),
-    (RuntimeError("\x1b[2J"), 1, "RuntimeError: \\x1b[2J"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (BadInput("no"), 2, "transect: no\n"),
+        (PermissionError(13, "Permission denied", "a\nb"), 2, "transect: a\\nb: Permission denied\n"),
+        (OSError(28, "No space left on device"), 75, "transect: there: No space left on device\n"),
+        (OSError(27, "File too large"), 75, "transect: there: File too large\n"),
+        (SystemExit(0), 2, "sys.exit(0) was called"),
+        (RuntimeError("\x1b[2J"), 1, "RuntimeError: \\x1b[2J"),
+    ],
+)
 def test_what_ends_a_process_is_told_and_has_its_exit_code(capsys, error, code, told):
     assert say_fault(error, "there") == code
     printed = capsys.readouterr().err
@@ -103,9 +104,12 @@ def prints(path: Path) -> list[str]:
 def test_only_one_module_prints():
     files = [
         *(SRC / "snakemake_executor_plugin_transect").glob("*.py"),
-        *(path for folder in ("cli", "engine", "planning", "report", "analysis")
-          for path in (SRC / "transect" / folder).rglob("*.py")),
-    ]  # fmt: skip
+        *(
+            path
+            for folder in ("cli", "engine", "planning", "report", "analysis")
+            for path in (SRC / "transect" / folder).rglob("*.py")
+        ),
+    ]
     assert len(files) > 100
     assert [one for path in files for one in prints(path)] == []
     # It finds what it looks for.
@@ -126,9 +130,7 @@ def transect(monkeypatch, capfdbinary):
 
 
 def as_a_program(*arguments: str | bytes) -> tuple[int, bytes, bytes]:
-    done = subprocess.run(
-        [sys.executable, "-m", "transect", *arguments], env=QUIET, capture_output=True
-    )
+    done = subprocess.run([sys.executable, "-m", "transect", *arguments], env=QUIET, capture_output=True)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -149,21 +151,30 @@ def check_error(arguments: list[str | bytes], code: int, out: bytes, err: bytes)
     assert obeyed(out + err) == [], arguments
 
 
-@pytest.mark.parametrize("arguments", [
-    ["check", EVIL + b".yaml"], ["status", EVIL], ["ingest", EVIL], ["why", "quick", EVIL],
-    ["report", EVIL + b".yaml"], ["check", "quick", "--system", EVIL + b".yaml"],
-    ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"], [EVIL], [b"--" + EVIL],
-    ["check", b"--" + EVIL],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", EVIL + b".yaml"],
+        ["status", EVIL],
+        ["ingest", EVIL],
+        ["why", "quick", EVIL],
+        ["report", EVIL + b".yaml"],
+        ["check", "quick", "--system", EVIL + b".yaml"],
+        ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"],
+        [EVIL],
+        [b"--" + EVIL],
+        ["check", b"--" + EVIL],
+    ],
+)
 def test_names_in_errors_are_shown_and_not_obeyed(tmp_path, monkeypatch, transect, arguments):
     monkeypatch.chdir(tmp_path)
     check_error(arguments, *transect(*arguments))
 
 
 @pytest.mark.env
-@pytest.mark.parametrize("arguments", [
-    ["launch", "--framework", "torch", "--strategy", "ddp", "--", EVIL], [b"--" + EVIL],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments", [["launch", "--framework", "torch", "--strategy", "ddp", "--", EVIL], [b"--" + EVIL]]
+)
 def test_a_program_shows_names_in_errors_and_does_not_obey_them(tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     check_error(arguments, *as_a_program(*arguments))
@@ -175,7 +186,6 @@ def test_a_dry_run_is_a_script_of_the_same_words_without_orders():
     lines = script([(words, {"A": "\x07"})])
     assert obeyed(lines.encode("utf-8", "surrogateescape")) == []
     shown = subprocess.run(
-        ["bash", "-c", lines.replace("echo", "printf '%s|'", 1) + '; printf %s "$A"'],
-        capture_output=True,
+        ["bash", "-c", lines.replace("echo", "printf '%s|'", 1) + '; printf %s "$A"'], capture_output=True
     )
     assert shown.stdout == b"a\x1b[2Jb|it's\n\\x41|plain\nlines|\xff|\x07", lines

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from train_axes import TRAIN
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, axes_of, class_of
 from transect.planning.stage import STAGES
-from transect.stages.train.cell import TrainCell
 
 NAMES = st.text(min_size=1, max_size=20)
 
@@ -47,8 +47,7 @@ def test_a_new_axis_with_a_default_keeps_old_ids():
 
 
 def test_a_long_name_still_names_a_folder(tmp_path):
-    ids = {TrainCell(workload="w" * length, framework="f", strategy="s", batch=1).id
-           for length in (300, 301)}  # fmt: skip
+    ids = {TrainCell(workload="w" * length, framework="f", strategy="s", batch=1).id for length in (300, 301)}
     assert len(ids) == 2
     for cell_id in ids:
         (tmp_path / cell_id).mkdir()
@@ -62,37 +61,72 @@ def test_cells_that_differ_have_different_ids():
 # Ids from before cells were typed by stage: records that lie in results keep theirs.
 OLD_IDS = {
     "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c": {
-        "stage": "train", "workload": "iris-mlp", "framework": "numpy", "strategy": "single",
+        "stage": "train",
+        "workload": "iris-mlp",
+        "framework": "numpy",
+        "strategy": "single",
         "batch": 16,
     },
     "digits-cnn.torch.ddp-gloo.n2x3.t2.b64.fp64.sum.linear.synthetic.ib.r2~7d73fc8c": {
-        "stage": "train", "workload": "digits-cnn", "framework": "torch", "strategy": "ddp-gloo",
-        "batch": 64, "nodes": 2, "ranks_per_node": 3, "threads": 2, "precision": "fp64",
-        "network": "ib", "reduce": "sum", "learning_rate_rule": "linear", "input": "synthetic",
-        "device": "cuda", "repeat": 2,
+        "stage": "train",
+        "workload": "digits-cnn",
+        "framework": "torch",
+        "strategy": "ddp-gloo",
+        "batch": 64,
+        "nodes": 2,
+        "ranks_per_node": 3,
+        "threads": 2,
+        "precision": "fp64",
+        "network": "ib",
+        "reduce": "sum",
+        "learning_rate_rule": "linear",
+        "input": "synthetic",
+        "device": "cuda",
+        "repeat": 2,
     },
     "iris-mlp.numpy.single.n1x1.b16.fp64.s2.sum.r1~ac25b612": {
-        "stage": "reference", "workload": "iris-mlp", "framework": "numpy", "strategy": "single",
-        "batch": 16, "precision": "fp64", "shards": 2, "reduce": "sum", "repeat": 1,
+        "stage": "reference",
+        "workload": "iris-mlp",
+        "framework": "numpy",
+        "strategy": "single",
+        "batch": 16,
+        "precision": "fp64",
+        "shards": 2,
+        "reduce": "sum",
+        "repeat": 1,
     },
     "iris-mlp.torch.dynamo.fp32~96cc80f2": {
-        "stage": "export", "workload": "iris-mlp", "framework": "torch", "exporter": "dynamo",
+        "stage": "export",
+        "workload": "iris-mlp",
+        "framework": "torch",
+        "exporter": "dynamo",
     },
     "iris-mlp.torch-eager.cpu.t1.b1.fp32~922e3a9e": {
-        "stage": "infer", "workload": "iris-mlp", "runtime": "torch-eager", "provider": "cpu",
+        "stage": "infer",
+        "workload": "iris-mlp",
+        "runtime": "torch-eager",
+        "provider": "cpu",
         "batch": 1,
     },
     "iris-mlp.dynamo.python.cuda.t2.b8.fp32.r1~bda56f1d": {
-        "stage": "infer", "workload": "iris-mlp", "runtime": "python", "provider": "cuda",
-        "exporter": "dynamo", "batch": 8, "threads": 2, "repeat": 1,
+        "stage": "infer",
+        "workload": "iris-mlp",
+        "runtime": "python",
+        "provider": "cuda",
+        "exporter": "dynamo",
+        "batch": 8,
+        "threads": 2,
+        "repeat": 1,
     },
     "hpl.n1x2.t1.N100.NB8~eab4ea8d": {
-        "stage": "bench", "benchmark": "hpl", "options": [["N", 100], ["NB", 8]],
+        "stage": "bench",
+        "benchmark": "hpl",
+        "options": [["N", 100], ["NB", 8]],
         "ranks_per_node": 2,
     },
     "logs~cc2435f5": {"stage": "ingest", "source": "logs"},
     "iris-mlp~e67a4233": {"stage": "data", "workload": "iris-mlp"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("expected", OLD_IDS)

@@ -14,9 +14,7 @@ from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic, write_if_changed
 from transect.domain.metrics import METRICS, Direction, Mean, register_metric
-from transect.domain.record import (
-    MetricValue,
-)
+from transect.domain.record import MetricValue
 from transect.domain.study import Section
 
 
@@ -74,10 +72,7 @@ def test_study_survives_json():
 def test_domain_imports_in_a_bare_framework_environment(base_python):
     code = "import transect.domain.cell, transect.stages.train.worker, transect.measure.provenance"
     run = subprocess.run(
-        [base_python, "-c", code],
-        env={"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
+        [base_python, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
 

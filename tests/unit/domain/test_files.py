@@ -17,9 +17,10 @@ def mode(path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(("umask", "file", "folder"), [
-    (0o022, 0o644, 0o755), (0o077, 0o600, 0o700), (0o002, 0o664, 0o775), (0o027, 0o640, 0o750),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("umask", "file", "folder"),
+    [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700), (0o002, 0o664, 0o775), (0o027, 0o640, 0o750)],
+)
 def test_the_umask_holds_for_what_is_written(tmp_path, umask, file, folder):
     before = os.umask(umask)
     try:
@@ -29,12 +30,7 @@ def test_the_umask_holds_for_what_is_written(tmp_path, umask, file, folder):
         claim.take()
         paths = StudyPaths(results=tmp_path, study="two")
         start_progress(paths, {})
-        written = [
-            "one/record.json",
-            "plan.json",
-            "results/.transect/study.json",
-            "two/progress.jsonl",
-        ]
+        written = ["one/record.json", "plan.json", "results/.transect/study.json", "two/progress.jsonl"]
         assert [mode(tmp_path / name) for name in written] == [file] * 4
         assert mode(tmp_path / "one") == folder
         claim.give_back()

@@ -26,7 +26,7 @@ CUT = Knob(default="a", choices=("a", "b"), pattern=r"[0-9]+-[0-9]+", example="3
         (SIZE, ["1k"], ["1", "k", "", 1], "a text in quotes such as '16k'"),
         (CUT, ["b", "3-7"], ["c", "3", "3-7-", 3], "one of a, b, or a text in quotes such as '3-7'"),
     ],
-)  # fmt: skip
+)
 def test_values(knob, taken, refused, expected):
     assert [knob.takes(one) for one in taken] == [True] * len(taken)
     assert [knob.takes(one) for one in refused] == [False] * len(refused)

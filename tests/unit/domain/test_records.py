@@ -17,23 +17,14 @@ from train_axes import TRAIN
 from factories import bare_record
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.record import (
-    Cause,
-    MetricValue,
-    Samples,
-    Status,
-    raw_record,
-    read_record,
-    write_record,
-)
+from transect.domain.record import Cause, MetricValue, Samples, Status, raw_record, read_record, write_record
 
 train_record = functools.partial(bare_record, Cell.of(**TRAIN))
 
 
 def test_record_survives_a_round_trip(tmp_path):
     one = train_record(
-        metrics=[MetricValue.of("step_time", 0.5)],
-        samples={"loss": Samples(unit="1", values=[1.0, 0.5], count=2)},
+        metrics=[MetricValue.of("step_time", 0.5)], samples={"loss": Samples(unit="1", values=[1.0, 0.5], count=2)}
     )
     write_record(tmp_path / "record.json", one)
     read = read_record(tmp_path / "record.json")

@@ -20,12 +20,30 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 PLAIN = {
-    "1e-3": 0.001, "-1.5E+3": -1500.0, ".5": 0.5, "1.": 1.0, "+12": 12, "0": 0, "0x1F": 31,
-    "true": True, "False": False, "~": None, "": None, ".inf": float("inf"),
+    "1e-3": 0.001,
+    "-1.5E+3": -1500.0,
+    ".5": 0.5,
+    "1.": 1.0,
+    "+12": 12,
+    "0": 0,
+    "0x1F": 31,
+    "true": True,
+    "False": False,
+    "~": None,
+    "": None,
+    ".inf": float("inf"),
     # What YAML 1.1 reads as 8, 90, 1000, 1.5, true, false, and a date.
-    "010": "010", "1:30": "1:30", "1_000": "1_000", "01.5": "01.5", "yes": "yes", "Off": "Off",
-    "2026-11-20": "2026-11-20", "0o17": "0o17", "n": "n", "'5'": "5",
-}  # fmt: skip
+    "010": "010",
+    "1:30": "1:30",
+    "1_000": "1_000",
+    "01.5": "01.5",
+    "yes": "yes",
+    "Off": "Off",
+    "2026-11-20": "2026-11-20",
+    "0o17": "0o17",
+    "n": "n",
+    "'5'": "5",
+}
 
 
 @pytest.mark.parametrize("text", PLAIN)
@@ -62,7 +80,7 @@ UNREADABLE = {
     "two documents": ("a: 1\n---\na: 2\n", "file.yaml:2", "another document"),
     "merging a number": ("a: {<<: 5}", "file.yaml:1", "mapping"),
     "merging twice": ("a: &a {x: 1}\nb: {<<: *a, <<: *a}", "file.yaml:2", "twice"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
@@ -127,11 +145,18 @@ def test_no_value_of_a_system_becomes_one_of_another_type(tmp_path, line):
 STUDY = "name: s\nlimits: {seconds: %s}\ntrain:\n  repeats: %s\n"
 
 
-@pytest.mark.parametrize(("seconds", "repeats", "told"), [
-    ("1:30", "1", "limits.seconds"), ("'30'", "1", "limits.seconds"), ("true", "1", "limits.seconds"),
-    (".nan", "1", "limits.seconds"), ("30", "'2'", "train.repeats"), ("30", "2.0", "train.repeats"),
-    ("30", "true", "train.repeats"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seconds", "repeats", "told"),
+    [
+        ("1:30", "1", "limits.seconds"),
+        ("'30'", "1", "limits.seconds"),
+        ("true", "1", "limits.seconds"),
+        (".nan", "1", "limits.seconds"),
+        ("30", "'2'", "train.repeats"),
+        ("30", "2.0", "train.repeats"),
+        ("30", "true", "train.repeats"),
+    ],
+)
 def test_no_value_of_a_study_becomes_one_of_another_type(tmp_path, seconds, repeats, told):
     with pytest.raises(BadInput) as raised:
         load_study(written(tmp_path, STUDY % (seconds, repeats)))
@@ -144,12 +169,19 @@ def test_a_whole_number_and_an_exponent_are_numbers(tmp_path):
     assert load_study(written(tmp_path, STUDY % ("1e2", "2"))).limits.seconds == 100.0
 
 
-@pytest.mark.parametrize(("key", "value", "told"), [
-    ("batch", True, "found true"), ("epochs", "010", "write 10"),
-    ("learning_rate", "0.5", "write 0.5 without quotes"), ("learning_rate", True, "found true"),
-    ("epochs", 2.0, "write 2"), ("momentum", float("nan"), "finite"), ("optimiser", 5, "in quotes"),
-    ("batch", 0, "greater than 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("batch", True, "found true"),
+        ("epochs", "010", "write 10"),
+        ("learning_rate", "0.5", "write 0.5 without quotes"),
+        ("learning_rate", True, "found true"),
+        ("epochs", 2.0, "write 2"),
+        ("momentum", float("nan"), "finite"),
+        ("optimiser", 5, "in quotes"),
+        ("batch", 0, "greater than 0"),
+    ],
+)
 def test_no_hyper_parameter_becomes_one_of_another_type(tmp_path, key, value, told):
     with pytest.raises(BadInput) as raised:
         resolve("iris-mlp", {key: value}, tmp_path / "s.yaml")

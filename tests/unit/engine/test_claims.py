@@ -24,9 +24,7 @@ from transect.engine.lease import Busy, leased, runs_elsewhere
 from transect.engine.locks import SILENT_S, Held, process_start, still_lives
 from transect.engine.workflow import MainFlow
 
-ELSEWHERE = {
-    "user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs",
-}  # fmt: skip
+ELSEWHERE = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs"}
 
 
 def held_by(path: Path, silent_s: float = 0.0, **facts: object) -> Path:
@@ -180,9 +178,7 @@ def test_a_dead_holder_is_removed_by_one_at_a_time(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_another_one_has_just_made_is_not_removed_for_the_one_before(
-    tmp_path, monkeypatch
-):
+def test_a_file_that_another_one_has_just_made_is_not_removed_for_the_one_before(tmp_path, monkeypatch):
     """That one was given back between two looks; of the new one nothing is written yet."""
     path = tmp_path / "x.json"
     held = Held(path, pytest.fail)
@@ -276,10 +272,7 @@ def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, mon
     held_by(paths.lease("train", "n1"), slurm_job="17")
     monkeypatch.setattr(lease, "_PATIENCE_S", 0.01)
     monkeypatch.setattr(lease, "_POLL_S", 0.02)
-    with (
-        pytest.raises(Busy, match=r"train\.n1.*job 17 .*`scancel 17`"),
-        leased(paths, [("train", "n1")]),
-    ):
+    with pytest.raises(Busy, match=r"train\.n1.*job 17 .*`scancel 17`"), leased(paths, [("train", "n1")]):
         pytest.fail("two jobs run the same cells")
     assert "train.n1 waits: " in capsys.readouterr().err
     # Its own machine was given back.
@@ -312,9 +305,14 @@ def test_in_a_job_the_machine_is_the_schedulers_to_give(paths, monkeypatch):
 def test_an_environment_that_another_clone_has_exchanged_is_not_used(paths):
     spec = {"environment": "base", "lock": "a", "other_environments": {"torch": "b"}}
     job = Job(
-        spec=spec, cell=Cell.of(stage="data", workload="w"), paths=paths, python="", bin=None,
-        environment={"lock_hash": "a"}, others={"torch": {"lock_hash": "b"}},
-    )  # fmt: skip
+        spec=spec,
+        cell=Cell.of(stage="data", workload="w"),
+        paths=paths,
+        python="",
+        bin=None,
+        environment={"lock_hash": "a"},
+        others={"torch": {"lock_hash": "b"}},
+    )
     check_locks(job)
     for change in ({"environment": {"lock_hash": "c"}}, {"others": {"torch": {"lock_hash": "c"}}}):
         with pytest.raises(BadInput, match=r"lock c, .* planned with [ab]: .*results=FOLDER"):
@@ -337,15 +335,12 @@ def test_an_environment_that_another_study_runs_with_is_not_exchanged(paths):
 def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_cannot_see(paths):
     file = paths.results / "s.yaml"
     file.write_text(
-        "name: s\n"
-        "train: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}\n"
+        "name: s\ntrain: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}\n"
     )
     flow = MainFlow(str(file), "laptop", str(paths.results), strict=False)
     locks = flow._facts.environments
     (name,) = locks
-    stamp = held_by(
-        paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python"
-    )
+    stamp = held_by(paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python")
     flow.targets(SimpleNamespace(dryrun=True))
     other = replace(paths, study="other")
     other.specs.mkdir(parents=True)
@@ -374,9 +369,7 @@ class Queue:
         return "" if self.ours else None
 
 
-def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(
-    paths, slurm, monkeypatch, capsys
-):
+def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(paths, slurm, monkeypatch, capsys):
     queue = Queue("17\n18\n")
     monkeypatch.setattr(slurm_run, "ask", queue)
     slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b", "job.s.1a2b"])
@@ -394,9 +387,7 @@ def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(
         (lambda *_, patience_s=0: None, r"Slurm does not answer"),
     ],
 )
-def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(
-    paths, slurm, monkeypatch, queue, told
-):
+def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(paths, slurm, monkeypatch, queue, told):
     monkeypatch.setattr(slurm_run, "ask", queue)
     slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
     with pytest.raises(BadInput, match=told):

@@ -41,13 +41,7 @@ def boxes_plan(folder: Path, study: str = STUDY, system: str = "name: here\n") -
 
 
 def test_without_a_container_an_id_is_what_it_was():
-    axes = {
-        "stage": "train",
-        "workload": "iris-mlp",
-        "framework": "numpy",
-        "strategy": "single",
-        "batch": 16,
-    }
+    axes = {"stage": "train", "workload": "iris-mlp", "framework": "numpy", "strategy": "single", "batch": 16}
     assert Cell.of(**axes).id == "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c"
     assert Cell.of(**axes, container=None) == Cell.of(**axes)
     assert ".podman~" in Cell.of(**axes, container="podman").id
@@ -66,18 +60,13 @@ def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
 
 
 def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choose(tmp_path):
-    made = boxes_plan(
-        tmp_path,
-        system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n",
-    )
+    made = boxes_plan(tmp_path, system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n")
     assert {parts_of(p.environment) for p in made.stage("data").values()} == {("base", "enroot")}
     train = {p.cell.container: p.environment for p in made.stage("train").values()}
     assert train == {None: "base@enroot", "charliecloud": "base@charliecloud"}
     torch = STUDY.replace("[numpy]", "[torch]")
     made = boxes_plan(
-        tmp_path,
-        torch,
-        system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n",
+        tmp_path, torch, system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n"
     )
     assert {p.environment for p in made.stage("train").values()} == {"torch"}
 
@@ -124,8 +113,16 @@ def job(folder: Path, facts: dict[str, object]) -> Job:
     (planned,) = (p for p in made.stage("train").values() if p.cell.container)
     stamp = made.paths.environment("base@charliecloud")
     stamp.parent.mkdir(parents=True, exist_ok=True)
-    usual = {"name": "base@charliecloud", "lock_hash": "0", "python": "/env/bin/python", "bin": "/env/bin",
-             "wrap": True, "wrapper": "charliecloud", "status": "ok", "message": ""}  # fmt: skip
+    usual = {
+        "name": "base@charliecloud",
+        "lock_hash": "0",
+        "python": "/env/bin/python",
+        "bin": "/env/bin",
+        "wrap": True,
+        "wrapper": "charliecloud",
+        "status": "ok",
+        "message": "",
+    }
     stamp.write_text(json.dumps(usual | facts))
     return load_job(planned.spec, made.paths)
 
@@ -146,40 +143,25 @@ def test_the_rank_is_told_its_image_its_folders_and_its_working_folder(tmp_path)
 
 def test_an_image_that_has_gone_fails_its_cell_with_one_sentence(tmp_path):
     result = refuse(job(tmp_path, {"image": f"{tmp_path}/gone"}))
-    assert result is not None and (result.status, result.cause) == (
-        Status.FAILED,
-        Cause.MISSING_DEPENDENCY,
-    )
+    assert result is not None and (result.status, result.cause) == (Status.FAILED, Cause.MISSING_DEPENDENCY)
     assert result.message.startswith(f"environment 'base@charliecloud': image {tmp_path}/gone ")
 
 
 def test_a_program_that_is_not_here_skips_the_cell(tmp_path):
-    told = {
-        "image": f"{tmp_path}/gone",
-        "status": "failed",
-        "message": "ch-run is not on PATH here",
-        "skips": True,
-    }
+    told = {"image": f"{tmp_path}/gone", "status": "failed", "message": "ch-run is not on PATH here", "skips": True}
     result = refuse(job(tmp_path, told))
-    assert result is not None and (result.status, result.cause) == (
-        Status.SKIPPED,
-        Cause.MISSING_DEPENDENCY,
-    )
+    assert result is not None and (result.status, result.cause) == (Status.SKIPPED, Cause.MISSING_DEPENDENCY)
     assert result.message == f"environment 'base@charliecloud': {told['message']}"
 
 
 def test_a_systems_image_says_who_runs_it(tmp_path):
     (tmp_path / "folder").mkdir()
-    text = (
-        f"name: here\nenvironments: {{base: {{image: {tmp_path}/folder, wrapper: charliecloud}}}}\n"
-    )
+    text = f"name: here\nenvironments: {{base: {{image: {tmp_path}/folder, wrapper: charliecloud}}}}\n"
     (tmp_path / "system.yaml").write_text(text)
     choice = load_model(tmp_path / "system.yaml", System).environments["base"]
     facts = chosen("base", choice)
     assert (facts["wrapper"], facts["status"]) == ("charliecloud", "ok")
-    (tmp_path / "system.yaml").write_text(
-        "name: here\nenvironments: {base: {modules: [a], wrapper: podman}}\n"
-    )
+    (tmp_path / "system.yaml").write_text("name: here\nenvironments: {base: {modules: [a], wrapper: podman}}\n")
     with pytest.raises(BadInput, match=r"`wrapper` .* `image`"):
         load_model(tmp_path / "system.yaml", System)
 
@@ -198,9 +180,7 @@ def test_a_folder_as_image_counts_by_its_files_and_not_by_what_is_bound_in_it(tm
     assert lock_hash("base", choice) != before
 
 
-def test_a_stamp_is_made_again_when_its_image_has_gone_or_its_program_has_come(
-    tmp_path, monkeypatch
-):
+def test_a_stamp_is_made_again_when_its_image_has_gone_or_its_program_has_come(tmp_path, monkeypatch):
     ok = {"status": "ok", "image": f"{tmp_path}/gone"}
     assert image_changed("base@podman", ok)
     (tmp_path / "gone").mkdir()

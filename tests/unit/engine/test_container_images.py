@@ -55,12 +55,8 @@ def wrapper(request, images, tmp_path_factory) -> str:
     return request.param
 
 
-def start(
-    images: Images, wrapper: str, folder: Path, *command: str
-) -> tuple[list[str], dict[str, str]]:
-    wrap, variables = wrapped(
-        str(images.image), wrapper=wrapper, binds=[str(folder)], workdir=str(folder)
-    )
+def start(images: Images, wrapper: str, folder: Path, *command: str) -> tuple[list[str], dict[str, str]]:
+    wrap, variables = wrapped(str(images.image), wrapper=wrapper, binds=[str(folder)], workdir=str(folder))
     return [*wrap, *command], variables
 
 
@@ -101,12 +97,7 @@ def test_a_command_runs_inside_with_its_folders_and_variables(images, wrapper, t
     )
     argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program, "two words")
     done = subprocess.run(
-        argv,
-        env=os.environ | variables | {"RANK": "3"},
-        input="asked",
-        capture_output=True,
-        text=True,
-        timeout=600,
+        argv, env=os.environ | variables | {"RANK": "3"}, input="asked", capture_output=True, text=True, timeout=600
     )
     assert done.stdout == f"{tmp_path} ['two words'] asked\n"
     assert (tmp_path / "made").read_text() == "inside3"
@@ -132,9 +123,7 @@ def test_the_end_of_time_ends_what_runs_inside(images, wrapper, tmp_path):
 def test_memory_that_is_held_inside_counts(images, wrapper, tmp_path):
     program = "import time; held = bytearray(b'1') * (400 << 20); time.sleep(600)"
     argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program)
-    outcome = run(
-        [(argv, variables)], log=tmp_path / "log", cwd=tmp_path, seconds=300, memory_bytes=300 << 20
-    )
+    outcome = run([(argv, variables)], log=tmp_path / "log", cwd=tmp_path, seconds=300, memory_bytes=300 << 20)
     assert outcome.end == "out-of-memory" and outcome.peak_bytes > 300 << 20
 
 
@@ -149,25 +138,23 @@ class Payload:
     def prepare(self, job: Job) -> tuple[str, Request]:
         wrap, variables = job.wrap()
         command = [job.python, "-c", self.program]
-        return "plain", Request(
-            command=command, wrap=wrap, variables=variables | {"CONTAINER_TEST": self.word}
-        )
+        return "plain", Request(command=command, wrap=wrap, variables=variables | {"CONTAINER_TEST": self.word})
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
-        return (
-            Result()
-            if outcome.code == 0
-            else Result.failed(Cause.CRASH, f"exit code {outcome.code}")
-        )
+        return Result() if outcome.code == 0 else Result.failed(Cause.CRASH, f"exit code {outcome.code}")
 
 
 def job_in(image: Path, images: Images, wrapper: str, folder: Path) -> Job:
     facts = images.facts | {"name": f"tiny@{wrapper}", "wrapper": wrapper, "image": str(image)}
     limits = {"seconds": 120, "memory_mb": None}
     one = Job(
-        spec={"system": {}, "cell_limits": limits, "study": "s"}, cell=Cell.of(stage="data", workload="iris-mlp"),
-        paths=StudyPaths(results=folder, study="s"), python=images.python, bin=None, environment=facts,
-    )  # fmt: skip
+        spec={"system": {}, "cell_limits": limits, "study": "s"},
+        cell=Cell.of(stage="data", workload="iris-mlp"),
+        paths=StudyPaths(results=folder, study="s"),
+        python=images.python,
+        bin=None,
+        environment=facts,
+    )
     one.folder.mkdir(parents=True)
     return one
 
@@ -177,9 +164,7 @@ def test_a_library_that_is_missing_is_the_records_cause(images, wrapper, tmp_pat
     shutil.copytree(images.image, image, symlinks=True, copy_function=os.link)
     (library,) = {path.resolve() for path in (image / "root").rglob("libz.so.1")}
     library.unlink()
-    result, _, _ = execute(
-        job_in(image, images, wrapper, tmp_path), Payload("import zlib", "lacks")
-    )
+    result, _, _ = execute(job_in(image, images, wrapper, tmp_path), Payload("import zlib", "lacks"))
     assert (result.status, result.cause) == (Status.FAILED, Cause.MISSING_DEPENDENCY)
     assert result.message == f"image {image} lacks the library libz.so.1"
 
@@ -188,12 +173,8 @@ def test_a_payload_that_is_killed_inside_is_a_record_and_leaves_nobody(images, w
     word = f"killed-{wrapper}-{os.getpid()}"
     # It ends itself as the kernel's memory killer would, and leaves a child.
     program = "import os, signal, time; os.fork() or time.sleep(600); os.kill(os.getpid(), signal.SIGKILL)"
-    result, outcome, _ = execute(
-        job_in(images.image, images, wrapper, tmp_path), Payload(program, word)
-    )
-    assert outcome is not None and (result.status, result.cause) == (Status.FAILED, Cause.KILLED), (
-        result.message
-    )
+    result, outcome, _ = execute(job_in(images.image, images, wrapper, tmp_path), Payload(program, word))
+    assert outcome is not None and (result.status, result.cause) == (Status.FAILED, Cause.KILLED), result.message
     assert [process.cmdline() for process in alive(word)] == []
 
 
@@ -211,9 +192,7 @@ def test_a_builder_that_was_killed_leaves_nothing_that_is_used(images, tmp_path)
     builder = images.build("tiny@charliecloud", tmp_path / "first.json")
     assert builder.stdout is not None and "making the image" in builder.stdout.readline()
     until = time.monotonic() + 120
-    while time.monotonic() < until and not list(
-        images.image.parent.glob(f".{images.image.name}.*/root/usr")
-    ):
+    while time.monotonic() < until and not list(images.image.parent.glob(f".{images.image.name}.*/root/usr")):
         time.sleep(0.01)
     builder.send_signal(signal.SIGKILL)
     builder.wait()
@@ -234,9 +213,7 @@ def test_another_definition_is_another_image(images, tmp_path):
         definition.write_text(text)
     assert facts["status"] == "ok" and facts["image"] != str(images.image)
     assert facts["python"] == images.python, "the environment itself stays"
-    assert (
-        list(Path(facts["image"], "root").rglob("bin/ls")) and complaint(str(images.image)) is None
-    )
+    assert list(Path(facts["image"], "root").rglob("bin/ls")) and complaint(str(images.image)) is None
 
 
 def test_a_base_from_elsewhere_must_be_the_one_that_was_meant(images, tmp_path):
@@ -262,11 +239,7 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
             with tarfile.open(archive, "w") as made:
                 # A base without Python, as one from a registry would be.
                 for name in ("usr/bin", "usr/lib", "usr/lib64", "lib64", "lib", "bin"):
-                    made.add(
-                        root / name,
-                        name,
-                        filter=lambda one, w=without: None if w and w in one.name else one,
-                    )
+                    made.add(root / name, name, filter=lambda one, w=without: None if w and w in one.name else one)
             sha = hashlib.sha256(archive.read_bytes()).hexdigest()
             definition.write_text(f"base: archive\narchive: {archive}\nsha256: {sha}\n")
             stamps.append(images.built("tiny@charliecloud", tmp_path / "stamp.json"))
@@ -301,11 +274,7 @@ def test_an_archive_writes_nothing_outside_of_its_root(tmp_path, kinds, said):
         for name, kind in kinds:
             member = tarfile.TarInfo(name)
             what, _, link = kind.partition(" ")
-            member.type = {
-                "file": tarfile.REGTYPE,
-                "link": tarfile.SYMTYPE,
-                "hard": tarfile.LNKTYPE,
-            }[what]
+            member.type = {"file": tarfile.REGTYPE, "link": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE}[what]
             member.linkname = link.format(outside=outside) or str(outside if name == "etc" else own)
             member.mode = 0o755
             made.addfile(member)
@@ -340,31 +309,33 @@ def test_a_program_that_is_not_here_skips_its_cells(images, tmp_path):
 
 def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_path):
     command = [
-        sys.executable, "-m", "transect", "launch", "--framework", "torch", "--strategy", "ddp", "--launcher", "plain",
-    ]  # fmt: skip
-    program = "import os, sys; print(os.environ['RANK'], os.path.exists('/etc/debian_version'), sys.prefix)"
-    done = subprocess.run(
-        [*command, "--ranks-per-node", "2", "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
-        env=os.environ | images.variables, cwd=tmp_path, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    prefix = Path(images.python).parents[1]
-    assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], (
-        done.stderr
-    )
-
-
-def test_nothing_stays_behind_when_launch_itself_is_killed(images, wrapper, tmp_path):
-    word = f"launch-{wrapper}-{os.getpid()}"
-    command = [
         sys.executable,
         "-m",
         "transect",
         "launch",
         "--framework",
-        "numpy",
+        "torch",
         "--strategy",
-        "single",
+        "ddp",
+        "--launcher",
+        "plain",
     ]
+    program = "import os, sys; print(os.environ['RANK'], os.path.exists('/etc/debian_version'), sys.prefix)"
+    done = subprocess.run(
+        [*command, "--ranks-per-node", "2", "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
+        env=os.environ | images.variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    prefix = Path(images.python).parents[1]
+    assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], done.stderr
+
+
+def test_nothing_stays_behind_when_launch_itself_is_killed(images, wrapper, tmp_path):
+    word = f"launch-{wrapper}-{os.getpid()}"
+    command = [sys.executable, "-m", "transect", "launch", "--framework", "numpy", "--strategy", "single"]
     program = "import time; print('up', flush=True); time.sleep(6000)"
     launch = subprocess.Popen(
         [*command, "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
@@ -382,20 +353,21 @@ def test_nothing_stays_behind_when_launch_itself_is_killed(images, wrapper, tmp_
 
 
 def test_launch_says_which_image_is_not_made(images, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "transect",
-        "launch",
-        "--framework",
-        "numpy",
-        "--strategy",
-        "single",
-    ]
+    command = [sys.executable, "-m", "transect", "launch", "--framework", "numpy", "--strategy", "single"]
     empty = images.variables | {"TRANSECT_ENVS": str(tmp_path / "none")}
-    done = subprocess.run([*command, "--container", "tiny", "--", "true"], env=os.environ | empty,
-                          capture_output=True, text=True, timeout=600)  # fmt: skip
+    done = subprocess.run(
+        [*command, "--container", "tiny", "--", "true"],
+        env=os.environ | empty,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 3 and "`transect image tiny`" in done.stderr
-    done = subprocess.run([*command, "--container", "podman:/no/image", "--", "true"], env=os.environ | empty,
-                          capture_output=True, text=True, timeout=600)  # fmt: skip
+    done = subprocess.run(
+        [*command, "--container", "podman:/no/image", "--", "true"],
+        env=os.environ | empty,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 3 and "image /no/image " in done.stderr

@@ -25,13 +25,9 @@ from transect.report.crate import METADATA
 HOSTILE = "</script><img src=x onerror=1> \x1b[31m ../../etc"
 
 
-def write_cell(
-    folder: Path, workload: str, status: Status = Status.OK, inputs: tuple[str, ...] = ()
-) -> Path:
+def write_cell(folder: Path, workload: str, status: Status = Status.OK, inputs: tuple[str, ...] = ()) -> Path:
     why = {} if status is Status.OK else {"cause": Cause.CRASH, "message": HOSTILE}
-    made = bare_record(
-        train_cell(workload=workload), status=status, study=folder.name, inputs=list(inputs), **why
-    )
+    made = bare_record(train_cell(workload=workload), status=status, study=folder.name, inputs=list(inputs), **why)
     place = write_records(folder, made) / "train" / made.cell_id
     (place / "output.log").write_text("log\n")
     (place / "spec.json").write_text("{}")
@@ -73,15 +69,8 @@ def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
     write_crate(study)
     entities = graph(study)
     files = {uri: one for uri, one in entities.items() if "File" in one["@type"]}
-    there = {
-        path.relative_to(study.folder).as_posix(): path
-        for path in study.folder.rglob("*") if path.is_file()
-    }  # fmt: skip
-    assert set(there) - {name_of(uri) for uri in files} == {
-        METADATA,
-        ".checksums.json",
-        ".exports.lock",
-    }
+    there = {path.relative_to(study.folder).as_posix(): path for path in study.folder.rglob("*") if path.is_file()}
+    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json", ".exports.lock"}
     for uri, one in files.items():
         path = there[name_of(uri)]
         assert one["sha256"] == sha256_file(path) and one["contentSize"] == str(path.stat().st_size)
@@ -93,17 +82,9 @@ def test_cells_that_ran_are_actions_with_what_they_took_and_made(study: StudyPat
     write_crate(study)
     entities = graph(study)
     for one in entities.values():
-        for value in (
-            v for key, v in one.items() if key not in ("about", "conformsTo", "identifier", "url")
-        ):
-            for uri in (
-                refs(value)
-                if isinstance(value, (dict, list)) and value and "@id" in str(value)
-                else ()
-            ):
-                assert uri in entities or uri.startswith("https://spdx.org"), (
-                    f"{one['@id']}: {uri} is nowhere"
-                )
+        for value in (v for key, v in one.items() if key not in ("about", "conformsTo", "identifier", "url")):
+            for uri in refs(value) if isinstance(value, (dict, list)) and value and "@id" in str(value) else ():
+                assert uri in entities or uri.startswith("https://spdx.org"), f"{one['@id']}: {uri} is nowhere"
     actions = {uri: one for uri, one in entities.items() if one["@type"] == "CreateAction"}
     assert len(actions) == 3, "the run and two cells; one was skipped"
     ok = next(one for uri, one in actions.items() if "iris-mlp." in uri)
@@ -111,15 +92,9 @@ def test_cells_that_ran_are_actions_with_what_they_took_and_made(study: StudyPat
     assert ok["actionStatus"].endswith("CompletedActionStatus") and "error" not in ok
     assert failed["actionStatus"].endswith("FailedActionStatus")
     assert failed["error"].startswith("crash: ") and "\x1b" not in failed["error"]
-    assert any(uri.endswith("/data.npz") for uri in refs(ok["object"])), (
-        "the file that its record names by checksum"
-    )
+    assert any(uri.endswith("/data.npz") for uri in refs(ok["object"])), "the file that its record names by checksum"
     assert any(uri.endswith("/record.json") for uri in refs(ok["result"]))
-    assert (
-        refs(actions["#run"]["instrument"])
-        == ["workflow/Snakefile"]
-        == refs(entities["./"]["mainEntity"])
-    )
+    assert refs(actions["#run"]["instrument"]) == ["workflow/Snakefile"] == refs(entities["./"]["mainEntity"])
 
 
 def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
@@ -140,9 +115,7 @@ def test_a_cache_that_is_written_anew_changes_nothing(study: StudyPaths) -> None
     assert check_crate(study.folder).holds
 
 
-@pytest.mark.parametrize(
-    "name", ["a b", "caf\u00e9", "a:b", "#x", "a%20b", "new\nline", "\udcff", "<b>", "a?b", "\\"]
-)
+@pytest.mark.parametrize("name", ["a b", "caf\u00e9", "a:b", "#x", "a%20b", "new\nline", "\udcff", "<b>", "a?b", "\\"])
 def test_files_of_any_name_are_found_again(study: StudyPaths, name: str) -> None:
     place = study.folder / "train" / "strange"
     place.mkdir()
@@ -190,12 +163,7 @@ def test_missing_changed_and_added_files_are_each_named(study: StudyPaths) -> No
     code, told = verify(study)
     assert code == 1
     lines = {" ".join(line.split()) for line in told.splitlines()}
-    assert {
-        "report.html changed",
-        "workflow/Snakefile missing",
-        ".hidden added",
-        "train/new/[red]file added",
-    } <= lines
+    assert {"report.html changed", "workflow/Snakefile missing", ".hidden added", "train/new/[red]file added"} <= lines
     assert any(line.endswith("1 missing, 1 changed, 2 added") for line in lines)
     told = json.loads(CliRunner().invoke(app, ["verify", str(study.folder), "--json"]).stdout)
     assert told["crate"]["added"] == [".hidden", "train/new/[red]file"]
@@ -248,9 +216,7 @@ def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
         '{"@graph": [{"@id": 3, "@type": "File"}]}',
     ],
 )
-def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(
-    study: StudyPaths, text: str
-) -> None:
+def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(study: StudyPaths, text: str) -> None:
     (study.folder / METADATA).write_text(text)
     code, _ = verify(study)
     assert code != 0
@@ -260,9 +226,7 @@ def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(
 
 
 def test_metadata_of_somebody_else_are_not_overwritten(study: StudyPaths) -> None:
-    theirs = json.dumps(
-        {"@graph": [{"@id": "./", "@type": "Dataset", "description": "My pictures"}]}
-    )
+    theirs = json.dumps({"@graph": [{"@id": "./", "@type": "Dataset", "description": "My pictures"}]})
     (study.folder / METADATA).write_text(theirs)
     with pytest.raises(BadInput, match="somebody else"):
         write_crate(study)
@@ -357,18 +321,14 @@ def test_the_python_in_its_page_finds_a_change(
     assert capsys.readouterr().out == "changed: report.html\n"
 
 
-def test_a_copy_without_environments_is_held_to_its_files(
-    study: StudyPaths, tmp_path: Path
-) -> None:
+def test_a_copy_without_environments_is_held_to_its_files(study: StudyPaths, tmp_path: Path) -> None:
     write_crate(study)
     shutil.copytree(study.folder, tmp_path / "elsewhere/small")
     code, told = verify(StudyPaths(results=tmp_path / "elsewhere", study="small"))
     assert code == 0, told
 
 
-def test_a_file_that_changes_while_it_is_read_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transect.domain import inventory
 
     (tmp_path / "a").write_text("1")

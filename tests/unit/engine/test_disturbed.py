@@ -62,8 +62,14 @@ def job(tmp_path: Path, **limits: float) -> Job:
     cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
     every = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 2, "repeat_seconds": 60}
     paths = StudyPaths(results=tmp_path, study="s")
-    made = Job(spec={"cell_limits": every | limits, "system": {}}, cell=cell,
-               paths=paths, python=sys.executable, bin=None, environment={})  # fmt: skip
+    made = Job(
+        spec={"cell_limits": every | limits, "system": {}},
+        cell=cell,
+        paths=paths,
+        python=sys.executable,
+        bin=None,
+        environment={},
+    )
     made.folder.mkdir(parents=True)
     return made
 
@@ -90,10 +96,7 @@ def test_repeats_stay_within_the_budget(tmp_path, noisy, limits, runs, disturbed
 
 def test_a_computation_or_a_failure_is_not_repeated(tmp_path):
     made = job(tmp_path)
-    for stage in (
-        Counts(tmp_path / "computes", measures=False),
-        Counts(tmp_path / "fails", code=3),
-    ):
+    for stage in (Counts(tmp_path / "computes", measures=False), Counts(tmp_path / "fails", code=3)):
         result, _, _ = _measure(made, stage, Attempt(made.folder), "f", Noisy(9))
         assert stage.runs() == 1
         assert result.details["disturbed"] is True

@@ -52,13 +52,20 @@ class Place:
 
     def builder(self, *more: str) -> subprocess.Popen[bytes]:
         variables = {
-            "TRANSECT_ENVS": str(self.cache), "TRANSECT_PLUGINS": str(self.folder / "plugins"),
+            "TRANSECT_ENVS": str(self.cache),
+            "TRANSECT_PLUGINS": str(self.folder / "plugins"),
             "PYTHONPATH": str(ROOT / "src"),
-        }  # fmt: skip
+        }
         command = [
-            sys.executable, "-m", "transect.engine.build_environment",
-            "--name", NAME, "--out", str(self.folder / "stamp.json"), *more,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "transect.engine.build_environment",
+            "--name",
+            NAME,
+            "--out",
+            str(self.folder / "stamp.json"),
+            *more,
+        ]
         return subprocess.Popen(command, env=os.environ | variables)
 
     @property
@@ -126,9 +133,10 @@ def test_a_command_that_is_ended_leaves_no_builder_behind(place):
     place.wait_in_script()
     code = f"from transect.cli.elsewhere import _python; _python({NAME!r})"
     variables = {
-        "TRANSECT_ENVS": str(place.cache), "TRANSECT_PLUGINS": str(place.folder / "plugins"),
+        "TRANSECT_ENVS": str(place.cache),
+        "TRANSECT_PLUGINS": str(place.folder / "plugins"),
         "PYTHONPATH": str(ROOT / "src"),
-    }  # fmt: skip
+    }
     command = subprocess.Popen([sys.executable, "-c", code], env=os.environ | variables)
     place.begun.read_text()
     [writers] = place.cache.glob(f"{NAME}-*/writers")
@@ -285,9 +293,7 @@ def test_who_waits_is_told_how_far_the_build_is(tmp_path):
     os.utime(log, (time.time() - 90,) * 2)
     facts = {"user": "ann", "pid": 7, "host": "login1", "log": str(log)}
     said = builder(facts)
-    assert re.search(
-        r"ann builds \(pid 7 on login1\).* 9\d s old .*: Building wheel for horovod$", said
-    )
+    assert re.search(r"ann builds \(pid 7 on login1\).* 9\d s old .*: Building wheel for horovod$", said)
     log.unlink()
     assert "ann builds" in builder(facts)
     assert "(pid ? on ?)" in builder({})

@@ -74,9 +74,7 @@ def test_what_cannot_be_built_is_the_cause_of_both(build: Build, envs: Path) -> 
     assert "no such thing" in facts["message"]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"), [("upper", "in a circle: upper -> upper"), ("lowre", "'lowre'")]
-)
+@pytest.mark.parametrize(("line", "words"), [("upper", "in a circle: upper -> upper"), ("lowre", "'lowre'")])
 def test_a_need_that_cannot_be_is_named(envs: Path, line: str, words: str) -> None:
     (envs / "upper" / "needs.txt").write_text(f"{line}\n")
     with pytest.raises(BadInput, match=words):

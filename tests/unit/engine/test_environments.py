@@ -129,10 +129,12 @@ def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
     write(
         tmp_path / "envs",
         {
-            "c/requirements.txt": "", "c/build.sh": build, "d/requirements.txt": "",
+            "c/requirements.txt": "",
+            "c/build.sh": build,
+            "d/requirements.txt": "",
             "d/build.sh": "true  # go over there",
         },
-    )  # fmt: skip
+    )
 
     def compiler(version: str) -> None:
         write(tools, {"cc": f"#!/bin/sh\necho cc {version}\necho more\n"})
@@ -165,11 +167,13 @@ def test_an_edited_source_of_a_plug_in_is_compiled_anew(lock_hash, tmp_path, mon
     write(
         plugins,
         {
-            "envs/answer/requirements.txt": "", "envs/answer/build.sh": build,
-            "envs/answer/sources.txt": "src\n", "src/main.c": PROGRAM,
+            "envs/answer/requirements.txt": "",
+            "envs/answer/build.sh": build,
+            "envs/answer/sources.txt": "src\n",
+            "src/main.c": PROGRAM,
             "src/answer.h": "#define ANSWER 41\n",
         },
-    )  # fmt: skip
+    )
     monkeypatch.setattr("transect.domain.registry.plugin_folders", lambda: [plugins])
 
     def answer() -> tuple[str, str]:
@@ -353,11 +357,7 @@ def test_nccl_is_used_where_all_of_it_is_there(fake, tmp_path, monkeypatch):
     with monkeypatch.context() as failing:
         failing.setenv("NO_KERNELS", "1")
         facts = fake.again()
-        assert (facts["wheel"], facts["wheel_from"], facts["nccl"]) == (
-            fake.facts["wheel"],
-            "cache",
-            False,
-        )
+        assert (facts["wheel"], facts["wheel_from"], facts["nccl"]) == (fake.facts["wheel"], "cache", False)
     facts = fake.again()
     assert (facts["wheel_from"], facts["nccl"]) == ("compiler", True)
     assert facts["wheel"] != fake.facts["wheel"]

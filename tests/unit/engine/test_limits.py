@@ -13,9 +13,11 @@ MIB = 2**20
 
 def facts(cause: str | None = None, nodes: int = 1, **details: Any) -> dict[str, Any]:
     return {
-        "cause": cause, "cell": {"nodes": nodes}, "details": details,
+        "cause": cause,
+        "cell": {"nodes": nodes},
+        "details": details,
         "limits": {"seconds": 100.0, "memory_mb": 500},
-    }  # fmt: skip
+    }
 
 
 RAN = {"payload_s": 40.0, "payload_peak_bytes": 200 * MIB}
@@ -50,7 +52,7 @@ CASES = [
     (facts("scheduler"), (1, 16), None),
     # What a plug-in may leave there.
     (facts(rank_peak_memory_bytes="many"), (100, 16), None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("record", "limits", "words"), CASES)

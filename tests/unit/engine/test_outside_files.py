@@ -19,8 +19,7 @@ from transect.planning.study import find_system
 
 STUDIES = {
     "ingest": "name: s\ningest: {{paths: [{path}]}}\n",
-    "docking-probe": "name: s\nbench: {{grids: [{{benchmarks: [docking-probe], "
-    "options: [{{deck: {path}}}]}}]}}\n",
+    "docking-probe": "name: s\nbench: {{grids: [{{benchmarks: [docking-probe], options: [{{deck: {path}}}]}}]}}\n",
     "minibude": "name: s\nbench: {{grids: [{{benchmarks: [minibude], options: [{{deck: {path}}}]}}]}}\n",
 }
 

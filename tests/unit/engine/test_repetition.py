@@ -27,10 +27,19 @@ from transect.engine.repetition import TIME, Repetition, deadline_of
 from transect.planning.stage import STAGES
 
 UNTIL = {
-    "interval": None, "margin": 0.05, "decide": True, "floor": 3, "cap": 8, "budget_s": None,
-    "pool": "infer", "share_s": None, "by_node": False, "looks": 3, "ways": 0.0,
+    "interval": None,
+    "margin": 0.05,
+    "decide": True,
+    "floor": 3,
+    "cap": 8,
+    "budget_s": None,
+    "pool": "infer",
+    "share_s": None,
+    "by_node": False,
+    "looks": 3,
+    "ways": 0.0,
     "contest": STAGES.get("infer").contest.stored(),
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -49,8 +58,9 @@ class Bench:
         until = UNTIL | changes
         cells = [
             infer_cell(runtime, repeat, exporter="dynamo", nodes=self.nodes)
-            for repeat in range(until["cap"]) for runtime in self.times
-        ]  # fmt: skip
+            for repeat in range(until["cap"])
+            for runtime in self.times
+        ]
         return [self._job(cell, until) for cell in cells]
 
     def _job(self, cell: Cell, until: dict[str, Any]) -> Job:
@@ -70,9 +80,12 @@ class Bench:
         begin = datetime(2026, 1, 1, tzinfo=UTC)
         end = begin + timedelta(seconds=self.seconds)
         record = bare_record(
-            cell, {"latency": latency}, started=begin.isoformat(), ended=end.isoformat(),
+            cell,
+            {"latency": latency},
+            started=begin.isoformat(),
+            ended=end.isoformat(),
             details={"disturbed": runtime == self.disturbed and cell.repeat == 0},
-        )  # fmt: skip
+        )
         job.folder.mkdir(parents=True)
         write_record(job.folder / "record.json", record)
         self.ran.append((runtime, cell.repeat))
@@ -126,9 +139,7 @@ def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> 
 
 
 # Looks at 3, 5 and 8: two cells, of which each takes a second (on each node).
-@pytest.mark.parametrize(
-    ("budget", "most"), [(0.0, 0), (3.9, 0), (4.0, 4), (9.9, 4), (10.0, 10), (100.0, 10)]
-)
+@pytest.mark.parametrize(("budget", "most"), [(0.0, 0), (3.9, 0), (4.0, 4), (9.9, 4), (10.0, 10), (100.0, 10)])
 def test_a_look_that_takes_longer_than_is_left_of_the_budget_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, most: int
 ) -> None:
@@ -184,25 +195,20 @@ def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> N
 
     def record(runtime: str, threads: int, batch: int, repeat: int) -> Record:
         cell = infer_cell(runtime, repeat, exporter="dynamo", batch=batch, threads=threads)
-        time = (
-            {"a": 1.0, "b": 2.0}[runtime]
-            * (1.5 if threads == 2 else 1.0)
-            * (1 + batch / 10 + repeat / 1e3)
-        )
+        time = {"a": 1.0, "b": 2.0}[runtime] * (1.5 if threads == 2 else 1.0) * (1 + batch / 10 + repeat / 1e3)
         return bare_record(cell, {"latency": time, "throughput": batch / time})
 
     groups = group_records(
         record(runtime, threads, batch, n)
-        for runtime in "ab" for threads in (1, 2) for batch in (1, 8) for n in range(3)
-    )  # fmt: skip
+        for runtime in "ab"
+        for threads in (1, 2)
+        for batch in (1, 8)
+        for n in range(3)
+    )
     told = contests(groups, contest, Floors(groups))
-    pairs = [
-        tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in told
-    ]
+    pairs = [tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in told]
     # First at each batch, and most at any.
-    assert sorted(pairs) == [
-        (("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8)),
-    ]  # fmt: skip
+    assert sorted(pairs) == [(("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8))]
     stand = standings(groups, contest, Floors(groups), interval=None, decide=True, looks=1).of
     assert {c.threads for c, why in stand.items() if "nothing to compare" in why} == {2}
 
@@ -217,28 +223,35 @@ def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path:
 
 def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed() -> None:
     def record(runtime: str, rate: str, repeat: int) -> Record:
-        cell = Cell.of(stage="retrain", workload="w", runtime=runtime, provider="cpu", threads=1, steps=10,
-                       batch=4, optimiser="sgd", rate=rate, repeat=repeat)  # fmt: skip
+        cell = Cell.of(
+            stage="retrain",
+            workload="w",
+            runtime=runtime,
+            provider="cpu",
+            threads=1,
+            steps=10,
+            batch=4,
+            optimiser="sgd",
+            rate=rate,
+            repeat=repeat,
+        )
         # A seed moves the quality of all; each runtime computes the same.
         quality = (0.5, 0.9, 0.7, 0.6)[repeat] * (1.2 if rate == "new" else 1.0)
         step = {"python": 1.0, "rust": 1.5}[runtime] * (1 + 0.001 * repeat)
         return bare_record(cell, {"step_time": step, "accuracy": quality})
 
-    records = [
-        record(runtime, rate, n) for runtime in ("python", "rust") for rate in ("old", "new") for n in range(4)
-    ]  # fmt: skip
+    records = [record(runtime, rate, n) for runtime in ("python", "rust") for rate in ("old", "new") for n in range(4)]
     groups = group_records(records)
     contest = STAGES.get("retrain").contest
     assert Contest.of(contest.stored()) == contest
     made = contests(groups, contest, Floors(groups))
-    told = {
-        (best.cell.runtime, best.cell.rate, other.cell.runtime, other.cell.rate): one
-        for best, other, one in made
-    }
+    told = {(best.cell.runtime, best.cell.rate, other.cell.runtime, other.cell.rate): one for best, other, one in made}
     assert told.keys() == {
-        ("python", "new", "rust", "new"), ("python", "old", "rust", "old"),
-        ("python", "new", "python", "old"), ("rust", "new", "rust", "old"),
-    }  # fmt: skip
+        ("python", "new", "rust", "new"),
+        ("python", "old", "rust", "old"),
+        ("python", "new", "python", "old"),
+        ("rust", "new", "rust", "old"),
+    }
     assert all(one.verdict is Verdict.BETTER for one in told.values())
     quality = told["python", "new", "python", "old"]
     # Not seed by seed the two would overlap.

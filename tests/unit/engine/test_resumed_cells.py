@@ -57,17 +57,20 @@ def stage(monkeypatch):
 def job(tmp_path: Path) -> Job:
     cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
     limits = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 0, "repeat_seconds": 60}
-    spec = {"study": "s", "cell_limits": limits, "fingerprint": "f" * 16, "inputs": {},
-            "cell": cell.axes()}  # fmt: skip
-    made = Job(spec=spec, cell=cell, paths=StudyPaths(results=tmp_path, study="s"),
-               python=sys.executable, bin=None, environment={})  # fmt: skip
+    spec = {"study": "s", "cell_limits": limits, "fingerprint": "f" * 16, "inputs": {}, "cell": cell.axes()}
+    made = Job(
+        spec=spec,
+        cell=cell,
+        paths=StudyPaths(results=tmp_path, study="s"),
+        python=sys.executable,
+        bin=None,
+        environment={},
+    )
     made.folder.mkdir(parents=True)
     return made
 
 
-def leave(
-    made: Job, stage: Keeps, *, kept: str = "", work: str | None = None, state: str = "half"
-) -> None:
+def leave(made: Job, stage: Keeps, *, kept: str = "", work: str | None = None, state: str = "half") -> None:
     """Leave what a killed attempt leaves: its note, a checkpoint, and other files."""
     fingerprint = work or fingerprint_of(made, stage)[0]
     Attempt(made.folder).begin(fingerprint, kept)

@@ -28,16 +28,24 @@ from transect.measure.speed_variables import speed_variables
 
 # Each is searched for in everything that is written: none is part of another, or of any word.
 VARIABLES = {
-    "TF_VAR_db_password": "planted-01-tf-var", "TF_TOKEN_app_terraform_io": "planted-02-tf-token",
-    "CUDA_API_KEY": "planted-03-cuda", "NCCL_SECRET": "planted-04-nccl", "MKL_LICENSE_KEY": "planted-05-mkl",
-    "HOROVOD_SECRET_KEY": "planted-06-horovod", "TORCH_HUB_TOKEN": "planted-07-hub",
-    "XLA_SERVICE_PASSWORD": "planted-08-xla", "ORT_ACCESS_TOKEN": "planted-09-ort",
-    "UCX_SECRET": "planted-10-ucx", "OMPI_MCA_sec_basic_key": "planted-11-mca",
-    "PGPASSWORD": "planted-12-pg", "SLURM_JWT": "planted-13-jwt", "GITHUB_TOKEN": "planted-14-hub",
+    "TF_VAR_db_password": "planted-01-tf-var",
+    "TF_TOKEN_app_terraform_io": "planted-02-tf-token",
+    "CUDA_API_KEY": "planted-03-cuda",
+    "NCCL_SECRET": "planted-04-nccl",
+    "MKL_LICENSE_KEY": "planted-05-mkl",
+    "HOROVOD_SECRET_KEY": "planted-06-horovod",
+    "TORCH_HUB_TOKEN": "planted-07-hub",
+    "XLA_SERVICE_PASSWORD": "planted-08-xla",
+    "ORT_ACCESS_TOKEN": "planted-09-ort",
+    "UCX_SECRET": "planted-10-ucx",
+    "OMPI_MCA_sec_basic_key": "planted-11-mca",
+    "PGPASSWORD": "planted-12-pg",
+    "SLURM_JWT": "planted-13-jwt",
+    "GITHUB_TOKEN": "planted-14-hub",
     "PIP_INDEX_URL": "https://me:planted-15-pip@pypi.example.org/simple",
     "HTTPS_PROXY": "http://me:planted-16-proxy@proxy.example.org:3128",
     "SSH_PRIVATE_KEY": "-----BEGIN KEY-----\nMIIEplanted-20-line\n-----END KEY-----\n",
-}  # fmt: skip
+}
 REMOTE = "https://planted-17-git@git.example.org/me/model.git"
 QUERY = "https://data.example.org/set.tar?X-Amz-Security-Token=planted-18-query&part=1"
 HEADER = "Authorization: Bearer planted-19-header"
@@ -55,14 +63,31 @@ def planted(monkeypatch):
 
 
 KEPT = {
-    "OMP_NUM_THREADS": "4", "CUDA_VISIBLE_DEVICES": "0", "NCCL_SOCKET_IFNAME": "ib0", "NCCL_ALGO": "Ring",
-    "TF_NUM_INTRAOP_THREADS": "2", "XLA_FLAGS": "--x", "UCX_NET_DEVICES": "mlx5_0:1", "MKL_NUM_THREADS": "1",
-    "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1",
-    "HOROVOD_GLOO_IFACE": "lo", "GLOO_SOCKET_IFNAME": "lo", "FI_TCP_IFACE": "lo",
-    "LD_PRELOAD": "libjemalloc.so", "GLIBC_TUNABLES": "glibc.malloc.arena_max=1", "GOMAXPROCS": "2",
-    "JAVA_TOOL_OPTIONS": "-Xmx1g", "_JAVA_OPTIONS": "-Xint", "NODE_OPTIONS": "--jitless", "UV_THREADPOOL_SIZE": "1",
-    "ATEN_CPU_CAPABILITY": "avx2", "NUMBA_NUM_THREADS": "1", "OMPI_MCA_op": "^avx",
-}  # fmt: skip
+    "OMP_NUM_THREADS": "4",
+    "CUDA_VISIBLE_DEVICES": "0",
+    "NCCL_SOCKET_IFNAME": "ib0",
+    "NCCL_ALGO": "Ring",
+    "TF_NUM_INTRAOP_THREADS": "2",
+    "XLA_FLAGS": "--x",
+    "UCX_NET_DEVICES": "mlx5_0:1",
+    "MKL_NUM_THREADS": "1",
+    "OMPI_MCA_btl_tcp_if_include": "eth0",
+    "OMPI_MCA_osc": "^ucx",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "HOROVOD_GLOO_IFACE": "lo",
+    "GLOO_SOCKET_IFNAME": "lo",
+    "FI_TCP_IFACE": "lo",
+    "LD_PRELOAD": "libjemalloc.so",
+    "GLIBC_TUNABLES": "glibc.malloc.arena_max=1",
+    "GOMAXPROCS": "2",
+    "JAVA_TOOL_OPTIONS": "-Xmx1g",
+    "_JAVA_OPTIONS": "-Xint",
+    "NODE_OPTIONS": "--jitless",
+    "UV_THREADPOOL_SIZE": "1",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "NUMBA_NUM_THREADS": "1",
+    "OMPI_MCA_op": "^avx",
+}
 
 
 def test_variables_that_change_speed_are_a_closed_list() -> None:
@@ -87,10 +112,20 @@ HIDDEN = {
     "a line of a key": ("MIIEplanted-20-line", "***"),
 }
 SHOWN = (
-    "https://host/a@b", "me@example.org", "num_tokens=4096, token: 7", "tcp://10.0.0.1:1234", "the key: value",
-    "docker://ubuntu@sha256:0123", "abfss://data@account.dfs.example.org/x", "ssh://me@host/x", "http://h?mail=a@b",
-    "--max-tokens=4096", "OMP_NUM_THREADS=4", "?design=4", "authorization: denied by the host",
-)  # fmt: skip
+    "https://host/a@b",
+    "me@example.org",
+    "num_tokens=4096, token: 7",
+    "tcp://10.0.0.1:1234",
+    "the key: value",
+    "docker://ubuntu@sha256:0123",
+    "abfss://data@account.dfs.example.org/x",
+    "ssh://me@host/x",
+    "http://h?mail=a@b",
+    "--max-tokens=4096",
+    "OMP_NUM_THREADS=4",
+    "?design=4",
+    "authorization: denied by the host",
+)
 
 
 @pytest.mark.parametrize("name", HIDDEN)
@@ -103,7 +138,7 @@ def test_a_secret_is_hidden_and_what_stands_around_it_stays(name) -> None:
 def test_what_is_no_secret_stays(text) -> None:
     folder = {"PWD": "/home/me/models", "OLDPWD": "/home/me", "SSH_KEY_FILE": "/keys/mine"}
     assert without_secrets(text, {"TOKEN": "7", **folder}) == text
-    assert without_secrets("in /home/me/models: /keys/mine", folder) == "in /home/me/models: /keys/mine"  # fmt: skip
+    assert without_secrets("in /home/me/models: /keys/mine", folder) == "in /home/me/models: /keys/mine"
 
 
 def test_messages_hide_them(planted, capsys) -> None:
@@ -119,11 +154,7 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
     with pytest.raises(BadInput) as refused:
         load_yaml(file)
     assert "study.yaml:2" in str(refused.value) and value not in str(refused.value)
-    for told in (
-        "ssh://git@example.org/x",
-        "ssh://me@example.org/x",
-        "docker://ubuntu@sha256:0123",
-    ):
+    for told in ("ssh://git@example.org/x", "ssh://me@example.org/x", "docker://ubuntu@sha256:0123"):
         file.write_text(f"image: {told}\n")
         assert load_yaml(file) == {"image": told}
 
@@ -159,10 +190,16 @@ def test_records_report_crate_and_output_have_none(tmp_path, planted, monkeypatc
     monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks()})
     cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
     limits = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 0, "repeat_seconds": 60}
-    spec = {"study": "s", "cell_limits": limits, "fingerprint": "f" * 16, "inputs": {}, "cell": cell.axes()}  # fmt: skip
+    spec = {"study": "s", "cell_limits": limits, "fingerprint": "f" * 16, "inputs": {}, "cell": cell.axes()}
     paths = StudyPaths(results=tmp_path, study="s")
-    job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=None,
-              environment={"name": "x", "status": "ok", "image": VARIABLES["PIP_INDEX_URL"]})  # fmt: skip
+    job = Job(
+        spec=spec,
+        cell=cell,
+        paths=paths,
+        python=sys.executable,
+        bin=None,
+        environment={"name": "x", "status": "ok", "image": VARIABLES["PIP_INDEX_URL"]},
+    )
     job.folder.mkdir(parents=True)
     Progress(paths).note(run_job(job, 1, Calm()))
     record = json.loads((job.folder / "record.json").read_text())

@@ -41,15 +41,9 @@ STEPS = {
         "LIMIT ***\nsrun: error: n1: task 0: Terminated\n",
         Cause.TIMEOUT,
     ),
-    "cancelled": (
-        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n",
-        Cause.KILLED,
-    ),
+    "cancelled": ("slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n", Cause.KILLED),
     # One crashed, srun ended the other: the first line counts.
-    "crash": (
-        "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: n2: task 1: Killed\n",
-        None,
-    ),
+    "crash": ("srun: error: n1: task 0: Exited with exit code 1\nsrun: error: n2: task 1: Killed\n", None),
 }
 
 
@@ -104,9 +98,7 @@ def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(tmp_path, monkeypat
 
 @pytest.mark.env
 def test_a_job_that_never_ends_to_clean_up_is_called_what_slurm_calls_it(tmp_path, monkeypatch):
-    fake_scontrol(
-        tmp_path, monkeypatch, "JobState=COMPLETING Reason=None Dependency=(null) NodeList=n1"
-    )
+    fake_scontrol(tmp_path, monkeypatch, "JobState=COMPLETING Reason=None Dependency=(null) NodeList=n1")
     monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
     told = fate("7", tmp_path)
     assert told.cause is Cause.KILLED and "COMPLETING" in told.message
@@ -114,9 +106,7 @@ def test_a_job_that_never_ends_to_clean_up_is_called_what_slurm_calls_it(tmp_pat
 
 @pytest.mark.env
 def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
-    fake_scontrol(
-        tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1"
-    )
+    fake_scontrol(tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1")
     (tmp_path / "rule_x").mkdir()
     (tmp_path / "rule_x" / "7.log").write_text("slurmstepd: error: JobId=7 exceeded memory limit\n")
     assert fate("7", tmp_path).cause is Cause.OUT_OF_MEMORY
@@ -125,10 +115,18 @@ def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
 
 def calm(host: str = "n1", **change: object) -> dict[str, object]:
     return {
-        "host": host, "load": [0.0, 0.0, 0.0], "foreign": [], "unseen_cores": 0.0, "memory_available_bytes": 8 << 30,
-        "memory_total_bytes": 16 << 30, "swapped_bytes": 0, "disk": None, "clock_mhz": None,
-        "throttle_count": 3, "gpus": [],
-    } | change  # fmt: skip
+        "host": host,
+        "load": [0.0, 0.0, 0.0],
+        "foreign": [],
+        "unseen_cores": 0.0,
+        "memory_available_bytes": 8 << 30,
+        "memory_total_bytes": 16 << 30,
+        "swapped_bytes": 0,
+        "disk": None,
+        "clock_mhz": None,
+        "throttle_count": 3,
+        "gpus": [],
+    } | change
 
 
 GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
@@ -137,10 +135,7 @@ GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            {"foreign": [{"pid": 5, "name": "make", "cores": 0.8}]},
-            r"make \(pid 5\) .*0\.8 cores",
-        ),
+        ({"foreign": [{"pid": 5, "name": "make", "cores": 0.8}]}, r"make \(pid 5\) .*0\.8 cores"),
         ({"unseen_cores": 1.0}, "1 cores of n1"),
         ({"memory_available_bytes": 1 << 20}, "memory .*n1"),
         ({"swapped_bytes": 4096}, "n1 swapped"),

@@ -28,9 +28,7 @@ def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
     executor._status_query_calls, executor._next_seconds_between_status_checks = 0, 1
     executor.workflow = SimpleNamespace(executor_settings=SimpleNamespace(slowest_poll=1))
     named = [SimpleNamespace(name="train", wildcards=SimpleNamespace()) for _ in range(3)]
-    ended, runs, young = (
-        SimpleNamespace(job=job, external_jobid=str(number)) for number, job in enumerate(named)
-    )
+    ended, runs, young = (SimpleNamespace(job=job, external_jobid=str(number)) for number, job in enumerate(named))
     cancelled = []
 
     async def interrupted(self, jobs):
@@ -47,7 +45,7 @@ def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
     async def ask():
         return [job async for job in executor.check_active_jobs([ended, runs])]
 
-    monkeypatch.setattr("transect.engine.slurm_run.known", lambda job: True)
+    monkeypatch.setattr("transect.engine.scheduler.known", lambda job: True)
     # In a thread of its own: a browser that this worker began keeps a loop in this one.
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(asyncio.run, ask()).result() == [runs]

@@ -56,26 +56,24 @@ CASES = {
     "a busy controller": (ALLOCATION, True, ""),
     "a busy node": ("begun\n" + LAUNCH, True, "8.0"),
     "a busy node of Slurm 20": (LAUNCH.replace("StepId=8.0", "8.0"), True, "8.0"),
-    "nodes that clean up": (
-        "srun: error: Unable to create step for job 3: Requested nodes are busy\n", True, "",
-    ),
+    "nodes that clean up": ("srun: error: Unable to create step for job 3: Requested nodes are busy\n", True, ""),
     "a job that ends": (
         "srun: error: Unable to create step for job 3: Job/step already completing or completed\n",
-        True, "",
+        True,
+        "",
     ),
-    "too much": (
-        "srun: error: Unable to create step for job 3: More processors requested than permitted\n",
-        False, "",
-    ),
+    "too much": ("srun: error: Unable to create step for job 3: More processors requested than permitted\n", False, ""),
     "no such device": (
-        "srun: error: Unable to create step for job 3: Invalid generic resource (gres) "
-        "specification\n", False, "",
+        "srun: error: Unable to create step for job 3: Invalid generic resource (gres) specification\n",
+        False,
+        "",
     ),
     "a plug-in that the node lacks": (
         "srun: error: Task launch for StepId=8.0 failed on node n1: Plugin initialization failed\n",
-        False, "8.0",
+        False,
+        "8.0",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -186,16 +184,12 @@ class Stage:
 
 
 def run_step(
-    folder: Path, program: Path, attempt: Path | None = None, guard: Guard | None = None,
-    launcher: str = "plain",
-) -> Result:  # fmt: skip
+    folder: Path, program: Path, attempt: Path | None = None, guard: Guard | None = None, launcher: str = "plain"
+) -> Result:
     folder.mkdir()
     if attempt is not None:
         attempt.replace(Attempt(folder).path)
-    spec = {
-        "cell_limits": {"seconds": 600, "memory_mb": None},
-        "system": {"launcher": "srun", "mpi_launcher": "srun"},
-    }
+    spec = {"cell_limits": {"seconds": 600, "memory_mb": None}, "system": {"launcher": "srun", "mpi_launcher": "srun"}}
     job = SimpleNamespace(folder=folder, log=folder / "output.log", spec=spec)
     return execute(job, Stage(program, launcher), guard)[0]  # type: ignore[arg-type]
 
@@ -244,9 +238,7 @@ LIVES = "echo 'JobId=8 JobState=RUNNING Reason=None Dependency=(null) NodeList=n
         (None, True),
     ],
 )
-def test_no_cell_is_blamed_when_the_runner_outlives_its_job(
-    programs, tmp_path, scontrol, log, began
-):
+def test_no_cell_is_blamed_when_the_runner_outlives_its_job(programs, tmp_path, scontrol, log, began):
     script(programs, "scontrol", scontrol)
     program = script(programs, "step", said(log) if log else "exit 0")
     folder = tmp_path / "cell"
@@ -263,22 +255,14 @@ def test_no_cell_is_blamed_when_the_runner_outlives_its_job(
 @pytest.mark.env
 def test_a_cell_that_fails_in_a_living_job_is_told_as_ever(programs, tmp_path):
     script(programs, "scontrol", LIVES)
-    result = run_step(
-        tmp_path / "cell", script(programs, "step", said("srun: error: n3: task 0: Killed\n"))
-    )
+    result = run_step(tmp_path / "cell", script(programs, "step", said("srun: error: n3: task 0: Killed\n")))
     assert result.cause is Cause.KILLED
 
 
 @pytest.mark.env
 @pytest.mark.parametrize(
     ("state", "over"),
-    [
-        ("RUNNING", False),
-        ("COMPLETING", False),
-        ("SUSPENDED", False),
-        ("NODE_FAIL", True),
-        ("TIMEOUT", True),
-    ],
+    [("RUNNING", False), ("COMPLETING", False), ("SUSPENDED", False), ("NODE_FAIL", True), ("TIMEOUT", True)],
 )
 def test_no_further_cell_begins_in_a_job_that_is_over(programs, state, over):
     script(programs, "scontrol", LIVES.replace("RUNNING", state))
@@ -322,8 +306,7 @@ def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
     script(programs, "squeue", "printf '8.0\\n8.3\\n8.batch\\n8.extern\\n'")
     script(programs, "scontrol", f'[ "$2" = 8.3 ] || exit 0; {KILLED_DAEMON}')
     orphan, other = (
-        subprocess.Popen(["sleep", "6000"], env={"SLURM_JOB_ID": "8", "SLURM_STEP_ID": step})
-        for step in ("3", "2")
+        subprocess.Popen(["sleep", "6000"], env={"SLURM_JOB_ID": "8", "SLURM_STEP_ID": step}) for step in ("3", "2")
     )
     nodes = "n1, n2" if isinstance(guard, AllocationGuard) else socket.gethostname()
     assert lost_daemon(guard) == f"slurmstepd of step 8.3 has died on {nodes}"
@@ -340,9 +323,7 @@ def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
 
 
 @pytest.mark.env
-def test_a_cell_whose_step_has_lost_its_daemon_does_not_wait_out_its_limit(
-    programs, tmp_path, monkeypatch
-):
+def test_a_cell_whose_step_has_lost_its_daemon_does_not_wait_out_its_limit(programs, tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "_FIRST_QUESTION_S", 0.0)
     script(programs, "squeue", "echo 8.3")
     script(programs, "scontrol", f'[ "$1" = listpids ] || {{ {LIVES}; exit; }}; {KILLED_DAEMON}')

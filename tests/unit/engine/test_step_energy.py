@@ -55,13 +55,9 @@ def noted(**details: Any) -> Result:
     return result
 
 
-def test_the_steps_energy_is_told_once_its_nodes_have_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_steps_energy_is_told_once_its_nodes_have_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = "7|sbatch|RUNNING|\n7.batch|batch|RUNNING|99\n" + row("0", "44", name="else")
-    asked = fake_sacct(
-        tmp_path, monkeypatch, others, others + row("1", "", "RUNNING"), others + row("1", "1234"),
-    )  # fmt: skip
+    asked = fake_sacct(tmp_path, monkeypatch, others, others + row("1", "", "RUNNING"), others + row("1", "1234"))
     result = noted()
     [energy] = result.metrics
     assert (energy.name, energy.value, energy.label, energy.unit) == ("energy", 1234, COUNTER, "J")
@@ -69,9 +65,7 @@ def test_the_steps_energy_is_told_once_its_nodes_have_reported(
     assert len(asked.read_text().splitlines()) == 3 and "-j 7 -n -P" in asked.read_text()
 
 
-def test_of_a_step_that_began_twice_the_last_one_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_step_that_began_twice_the_last_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_sacct(tmp_path, monkeypatch, row("1", "70") + row("2", "80"))
     assert noted().metrics[0].value == 80
 
@@ -96,9 +90,7 @@ def test_what_sacct_does_not_tell_is_named_and_nothing_is_made_up(
     assert isinstance(told, str) and why in told
 
 
-def test_without_sacct_or_outside_of_slurm_nothing_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_sacct_or_outside_of_slurm_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     result = noted(kept=1)

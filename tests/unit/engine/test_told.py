@@ -14,15 +14,21 @@ from transect.engine.job import Job, Result
 from transect.engine.run_cell import make_record
 
 RUNNER = {
-    "study": "s", "system": {"launcher": "srun", "scratch": "/scratch/me"}, "environment": "base", "lock": "1",
-    "sources": "2", "inputs": {}, "fingerprint": "3", "about": {}, "taken": False, "optional": True,
+    "study": "s",
+    "system": {"launcher": "srun", "scratch": "/scratch/me"},
+    "environment": "base",
+    "lock": "1",
+    "sources": "2",
+    "inputs": {},
+    "fingerprint": "3",
+    "about": {},
+    "taken": False,
+    "optional": True,
     "cell_limits": {"seconds": 60, "memory_mb": None},
-}  # fmt: skip
+}
 
 
-def recorded(
-    folder: Path, cell: Cell, inputs: Sequence[str] = (), made: Any = None, **spec: Any
-) -> Any:
+def recorded(folder: Path, cell: Cell, inputs: Sequence[str] = (), made: Any = None, **spec: Any) -> Any:
     told = RUNNER | {"cell": cell.axes(), "cell_id": cell.id} | spec
     paths = StudyPaths(results=folder, study="s")
     job = Job(spec=told, cell=cell, paths=paths, python=sys.executable, bin=None, environment={})
@@ -39,9 +45,7 @@ def test_a_payload_that_was_told_its_parameters_alone_says_so(tmp_path: Path) ->
     assert recorded(tmp_path, infer_cell("c")).details["told"] == {}
 
 
-def test_where_files_lie_is_not_in_the_record_but_what_options_name_holds_is(
-    tmp_path: Path,
-) -> None:
+def test_where_files_lie_is_not_in_the_record_but_what_options_name_holds_is(tmp_path: Path) -> None:
     rule = {"format": "jsonl", "path": "/home/somebody/tickets"}
     told = {"rule": rule, "files": ["/a"], "path": "/b", "named": ["/home/somebody/table 1.csv"]}
     inputs = ["train/x 0f", "table 1.csv 1a"]

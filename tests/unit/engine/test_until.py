@@ -81,10 +81,7 @@ def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -
 
 
 def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
-    one, two = (
-        until_plan(tmp_path, f"until: {{or_equal_within: {margin}, cap: 5}}")
-        for margin in ("4 %", "3 %")
-    )
+    one, two = (until_plan(tmp_path, f"until: {{or_equal_within: {margin}, cap: 5}}") for margin in ("4 %", "3 %"))
     assert [p.fingerprint for p in one] == [p.fingerprint for p in two]
     before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (one, two))
     changed = {name for name in before if before[name] != after[name]}
@@ -107,9 +104,7 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     assert spared_by(tmp_path / "no-such-stamp") == {}
 
 
-def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(
-    tmp_path: Path,
-) -> None:
+def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(tmp_path: Path) -> None:
     made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
     optional = [p for p in made.stage("train").values() if p.optional]
     gone, spared, begun, unknown = optional
@@ -130,9 +125,7 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
     told = reasons(held={key[gone.id]: state}, spared={key[spared.id]: state})
     assert told == {gone.id: ["missing"], spared.id: [], begun.id: ["missing"], unknown.id: []}
     # Who ran the block again without it did not need it.
-    told = reasons(
-        held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state}
-    )
+    told = reasons(held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state})
     assert told == {gone.id: [], spared.id: ["until"], begun.id: [], unknown.id: []}
     # Nobody spared it, but its cell's repeats ended: the cap was a lower one.
     told = reasons(ends={unknown.cell.without_repeat().id: "cap"})
@@ -178,10 +171,8 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
         ("bench: {until: {interval: 3 %}}", "", "unknown key 'bench.until'"),
         ("infer: {until: {interval: 3 %}}", "", "infer.until: no cell of this study goes on by it"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_meant_is_one_message(
-    tmp_path: Path, until: str, own: str, told: str
-) -> None:
+)
+def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, own: str, told: str) -> None:
     with pytest.raises(BadInput, match=r"study\.yaml") as raised:
         until_plan(tmp_path, until, own)
     assert told in str(raised.value)

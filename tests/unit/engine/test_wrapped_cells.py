@@ -76,11 +76,23 @@ def test_a_container_on_gpus(tmp_path, allocation):
     argv, variables = command_of(make_job(tmp_path, f"{{image: {image}, python: python3}}"))
     step = argv[: next(i for i, word in enumerate(argv) if not word.startswith("-") and i)]
     assert step == [
-        "srun", "--nodes=2", "--mem=900", "--overlap", "--export=ALL", "--input=none",
-        "--quit-on-interrupt", "--ntasks=8", "--ntasks-per-node=4",
-        "--distribution=block", "--cpus-per-task=1", "--kill-on-bad-exit=1", "--wait=0", "--mpi=pmix", "--immediate=5",
+        "srun",
+        "--nodes=2",
+        "--mem=900",
+        "--overlap",
+        "--export=ALL",
+        "--input=none",
+        "--quit-on-interrupt",
+        "--ntasks=8",
+        "--ntasks-per-node=4",
+        "--distribution=block",
+        "--cpus-per-task=1",
+        "--kill-on-bad-exit=1",
+        "--wait=0",
+        "--mpi=pmix",
+        "--immediate=5",
         "--gres=gpu:4",
-    ]  # fmt: skip
+    ]
     inside = argv[argv.index("bash") :]
     assert inside[:2] == ["bash", "-lc"] and inside[3] == "transect"
     assert re.match(r'module load \$TRANSECT_MODULES \|\| .*; exec "\$@"; .*', inside[2])
@@ -128,23 +140,20 @@ SITES = {
     "no modules here": ("", ["true"], "module: command not found"),
     "unknown module": (
         "module() { echo 'Lmod: these module(s) are unknown: \"gcc/99\"' >&2; return 1; }",
-        ["true"], 'unknown: "gcc/99"',
+        ["true"],
+        'unknown: "gcc/99"',
     ),
     "no interpreter": ("module() { :; }", ["python9"], "python9: cannot be run"),
     "an interpreter that is gone": ("module() { :; }", ["/no/python"], "/no/python: cannot be run"),
     "a payload that fails": ("module() { :; }", ["sh", "-c", "echo 'x: not found'; exit 127"], None),
-    "noise, and a payload that fails": (
-        "module() { nothing-there; :; }", ["sh", "-c", "exit 3"], None,
-    ),
-}  # fmt: skip
+    "noise, and a payload that fails": ("module() { nothing-there; :; }", ["sh", "-c", "exit 3"], None),
+}
 
 
 @pytest.mark.env
 @pytest.mark.parametrize("name", SITES)
 @pytest.mark.parametrize("launcher", ["plain", "srun"])
-def test_modules_that_cannot_be_loaded_are_a_missing_dependency(
-    tmp_path, monkeypatch, name, launcher
-):
+def test_modules_that_cannot_be_loaded_are_a_missing_dependency(tmp_path, monkeypatch, name, launcher):
     profile, command, words = SITES[name]
     (tmp_path / ".bash_profile").write_text(profile + "\n")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -152,16 +161,18 @@ def test_modules_that_cannot_be_loaded_are_a_missing_dependency(
     wrap = [*wrap, *command]
     if launcher == "srun":
         # As srun does, which tells of the rank's end beside what the rank printed.
-        ends = (
-            'code=$?; echo "srun: error: n1: task 0: Exited with exit code $code" >&2; exit $code'
-        )
+        ends = 'code=$?; echo "srun: error: n1: task 0: Exited with exit code $code" >&2; exit $code'
         wrap = ["sh", "-c", f'"$@"; {ends}', "srun", *wrap]
     folder = tmp_path / "cell"
     folder.mkdir()
     job = SimpleNamespace(
-        folder=folder, log=folder / "output.log", environment={}, others={}, image_of=lambda _: None,
+        folder=folder,
+        log=folder / "output.log",
+        environment={},
+        others={},
+        image_of=lambda _: None,
         spec={"cell_limits": {"seconds": 600, "memory_mb": None}},
-    )  # fmt: skip
+    )
     stage = SimpleNamespace(
         prepare=lambda _: ("plain", Request(command=wrap, variables=variables)),
         collect=lambda _, outcome: Result.failed(Cause.CRASH, f"exit code {outcome.code}"),

@@ -62,10 +62,13 @@ Total size: 96.0 MB
 """ + "".join(
     f"{k} :\n   Min (sec): {s}\n   Max (sec): 0.009\n   Avg (sec): 0.008\n   Bandwidth (GB/s): {r}\n"
     for k, s, r in (
-        ("Copy", 0.004, 16.0), ("Mul", 0.004, 16.0), ("Add", 0.006, 16.0), ("Triad", 0.005, 19.2),
+        ("Copy", 0.004, 16.0),
+        ("Mul", 0.004, 16.0),
+        ("Add", 0.006, 16.0),
+        ("Triad", 0.005, 19.2),
         ("Dot", 0.002, 32.0),
     )
-)  # fmt: skip
+)
 
 
 BABEL_TRIAD = """\
@@ -227,17 +230,19 @@ def bar(what: str, done: int, total: int, tail: str) -> str:
     return f"{what}: {100 * done // total:3d}%|{'█' * 9}| {done}/{total} [00:04<00:00, {tail}]"
 
 
-D500 = "\n".join([
-    bar("Testing", 20, 20, "40.00it/s, accuracy=9.5, test_loss=2.31"),
-    "\r".join(bar("Training (epoch 1/2)", n, 100, "25.00it/s, batch_acc=80, loss_avg=0.5") for n in (1, 50, 100)),
-    bar("Testing", 20, 20, "40.00it/s, accuracy=91.2, test_loss=0.3"),
-    bar("Training (epoch 2/2)", 100, 100, "24.50it/s, batch_acc=90, loss_avg=0.2"),
-    bar("Testing", 20, 20, "40.00it/s, accuracy=95.1, test_loss=0.2"),
-    "TrainingAccuracy: 94.25",
-    "TestAccuracy: 95.0625",
-    "[94.25, 95.0625]",
-    "",
-])  # fmt: skip
+D500 = "\n".join(
+    [
+        bar("Testing", 20, 20, "40.00it/s, accuracy=9.5, test_loss=2.31"),
+        "\r".join(bar("Training (epoch 1/2)", n, 100, "25.00it/s, batch_acc=80, loss_avg=0.5") for n in (1, 50, 100)),
+        bar("Testing", 20, 20, "40.00it/s, accuracy=91.2, test_loss=0.3"),
+        bar("Training (epoch 2/2)", 100, 100, "24.50it/s, batch_acc=90, loss_avg=0.2"),
+        bar("Testing", 20, 20, "40.00it/s, accuracy=95.1, test_loss=0.2"),
+        "TrainingAccuracy: 94.25",
+        "TestAccuracy: 95.0625",
+        "[94.25, 95.0625]",
+        "",
+    ]
+)
 
 
 CHIEF = {"babelstream": "triad", "deep500": "TestAccuracy"}

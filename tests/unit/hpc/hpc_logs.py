@@ -42,10 +42,4 @@ Solution Validates: avg error less than 1.000000e-13 on all three arrays
 """
 
 
-LOGS = {
-    "hpl": HPL,
-    "stream": STREAM,
-    "hpcc": HPCC,
-    "memory-bandwidth-probe": MEMORY,
-    "matrix-multiply-probe": MATRIX,
-}
+LOGS = {"hpl": HPL, "stream": STREAM, "hpcc": HPCC, "memory-bandwidth-probe": MEMORY, "matrix-multiply-probe": MATRIX}

@@ -8,10 +8,15 @@ BW = {"ior-easy-write": 4.0, "ior-hard-write": 0.5, "ior-easy-read": 8.0, "ior-h
 
 
 MD = {
-    "mdtest-easy-write": 20.0, "mdtest-hard-write": 5.0, "find": 640.0, "mdtest-easy-stat": 80.0,
-    "mdtest-hard-stat": 40.0, "mdtest-easy-delete": 10.0, "mdtest-hard-read": 16.0,
+    "mdtest-easy-write": 20.0,
+    "mdtest-hard-write": 5.0,
+    "find": 640.0,
+    "mdtest-easy-stat": 80.0,
+    "mdtest-hard-stat": 40.0,
+    "mdtest-easy-delete": 10.0,
+    "mdtest-hard-read": 16.0,
     "mdtest-hard-delete": 8.0,
-}  # fmt: skip
+}
 
 
 EXTRA = {"ior-rnd4K-write": 0.25, "find-easy": 320.0}
@@ -49,11 +54,7 @@ def summary(extended: bool = False, version: str = "io500-sc23_v1") -> str:
 
 def ini() -> str:
     out = ["[run]", "procs           = 96", "version         = io500-isc24_v1"]
-    out += [
-        "config-hash     = 1A2B3C4D",
-        "result-dir      = ./results/x",
-        "mode            = standard",
-    ]
+    out += ["config-hash     = 1A2B3C4D", "result-dir      = ./results/x", "mode            = standard"]
     out += ["; START 2024-01-01 00:00:00", ""]
     for name, value in {**BW, **MD}.items():
         out += ["", f"[{name}]", "t_start         = 2024-01-01 00:00:01"]
@@ -62,11 +63,7 @@ def ini() -> str:
     out += ["", "[timestamp]", "t_delta         = 0.0010"]
     bw, md, total = scores(BW, MD)
     out += ["", "[SCORE]", f"MD              = {md:f}", f"BW              = {bw:f}"]
-    out += [
-        f"SCORE           = {total:f}",
-        "hash            = 5E6F7A8B",
-        "; END 2024-01-01 02:00:00",
-    ]
+    out += [f"SCORE           = {total:f}", "hash            = 5E6F7A8B", "; END 2024-01-01 02:00:00"]
     return "\n".join(out) + "\n"
 
 

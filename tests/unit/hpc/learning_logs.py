@@ -30,17 +30,22 @@ def normalised(run: Run) -> dict[str, float]:
 def mllog(key: str, ms: int, value: object = None, **metadata: object) -> str:
     kind = "INTERVAL_START" if key.endswith("start") else "POINT_IN_TIME"
     record = {
-        "namespace": "", "time_ms": ms, "event_type": kind, "key": key, "value": value,
+        "namespace": "",
+        "time_ms": ms,
+        "event_type": kind,
+        "key": key,
+        "value": value,
         "metadata": {"file": "train.py", "lineno": 7, **metadata},
-    }  # fmt: skip
+    }
     return ":::MLLOG " + json.dumps(record) + "\n"
 
 
 T0 = 1_700_000_000_000
 
 
-def mlperf(name: str = "resnet", key: str = "eval_accuracy", values=(0.5, 0.7601), status="success",
-           start: int = T0) -> str:  # fmt: skip
+def mlperf(
+    name: str = "resnet", key: str = "eval_accuracy", values=(0.5, 0.7601), status="success", start: int = T0
+) -> str:
     text = mllog("cache_clear", start - 9000, True) + mllog("init_start", start - 8000)
     text += mllog("submission_benchmark", start - 7000, name) + mllog("seed", start - 6900, 42)
     text += mllog("global_batch_size", start - 6800, 256)
@@ -61,36 +66,40 @@ OLD = "".join(
     f":::MLPv0.5.0 transformer 15416327{at}.5 (train.py:{i}) {tag}\n"
     for i, (at, tag) in enumerate(
         [
-            (60, "run_clear_caches"), (71, "run_start"), (72, 'opt_name: "adam"'),
-            (72, "run_set_random_seed: 11"), (72, "opt_learning_rate: [0.0006]"),
-            (80, 'eval_accuracy: {"epoch": 0, "value": 21.5}'), (80, "eval_target: 25.0"),
-            (90, 'eval_accuracy: {"epoch": 1, "value": 25.25}'), (91, "run_stop"), (92, "run_final"),
+            (60, "run_clear_caches"),
+            (71, "run_start"),
+            (72, 'opt_name: "adam"'),
+            (72, "run_set_random_seed: 11"),
+            (72, "opt_learning_rate: [0.0006]"),
+            (80, 'eval_accuracy: {"epoch": 0, "value": 21.5}'),
+            (80, "eval_target: 25.0"),
+            (90, 'eval_accuracy: {"epoch": 1, "value": 25.25}'),
+            (91, "run_stop"),
+            (92, "run_final"),
         ]
     )
-)  # fmt: skip
+)
 
 
-def mll(
-    name: str = "mask", values: tuple[object, ...] = (0.31, 0.38), start: float = 1_558_000_000.0
-) -> str:
+def mll(name: str = "mask", values: tuple[object, ...] = (0.31, 0.38), start: float = 1_558_000_000.0) -> str:
     """Version 0.6 without a number in its tag; the submission stands without a time before all else."""
     events: list[tuple[float, str, object, dict[str, object]]] = [
-        (0.0, "submission_benchmark", name, {}), (0.0, "submission_org", "nobody", {}),
-        (start - 90, "cache_clear", None, {}), (start - 80, "init_start", None, {}),
-        (start - 70, "global_batch_size", 128, {}), (start - 1, "init_stop", None, {}),
+        (0.0, "submission_benchmark", name, {}),
+        (0.0, "submission_org", "nobody", {}),
+        (start - 90, "cache_clear", None, {}),
+        (start - 80, "init_start", None, {}),
+        (start - 70, "global_batch_size", 128, {}),
+        (start - 1, "init_stop", None, {}),
         (start, "run_start", None, {}),
-    ]  # fmt: skip
+    ]
     for i, value in enumerate(values):
         at = start + 100.25 * (i + 1)
-        events += [
-            (at - 9, "eval_start", None, {"epoch_num": i}),
-            (at, "eval_accuracy", value, {"epoch_num": i}),
-        ]
+        events += [(at - 9, "eval_start", None, {"epoch_num": i}), (at, "eval_accuracy", value, {"epoch_num": i})]
     events.append((at + 0.125, "run_stop", None, {"status": "success"}))
     return "".join(
-        f':::MLL {at:.3f} {key}: {json.dumps({"value": value, "metadata": {**more, "lineno": 7, "file": "train.py"}})}\n'
+        f":::MLL {at:.3f} {key}: {json.dumps({'value': value, 'metadata': {**more, 'lineno': 7, 'file': 'train.py'}})}\n"
         for at, key, value, more in events
-    )  # fmt: skip
+    )
 
 
 # ---- tf_cnn_benchmarks ------------------------------------------------------------------------
@@ -197,8 +206,7 @@ DLLL = "".join(
 
 
 NEURON = "".join(
-    f"LOG Mon Nov 14 21:27:4{i} 2022 - (0, {i}) step_loss : 4.{i} learning_rate : 1e-07"
-    f" throughput : {i}.5\n"
+    f"LOG Mon Nov 14 21:27:4{i} 2022 - (0, {i}) step_loss : 4.{i} learning_rate : 1e-07 throughput : {i}.5\n"
     for i in range(1, 5)
 )
 
@@ -211,7 +219,7 @@ SPEED = "".join(
     + ("" if b < 40 else f"INFO:root:Epoch[{e}] Train-accuracy=0.1{e}\nINFO:root:Epoch[{e}] Time cost=47.5\n")
     for e in range(2)
     for b in (20, 40)
-)  # fmt: skip
+)
 
 
 GLUON = """\
@@ -230,25 +238,33 @@ ESTIMATOR = "".join(
     for i, line in enumerate(
         [
             "Training for 300 steps (1.00 epochs in total). Current step 0.",
-            "loss = 6.5, step = 100", "global_step/sec: 3.5", "examples/sec: 3584",
-            "loss = 5.5, step = 300 (57 sec)", "global_step/sec: 3.6", "examples/sec: 3686.4",
-            "Loss for final step: 5.25.", "Finished training up to step 300. Elapsed seconds 142.",
+            "loss = 6.5, step = 100",
+            "global_step/sec: 3.5",
+            "examples/sec: 3584",
+            "loss = 5.5, step = 300 (57 sec)",
+            "global_step/sec: 3.6",
+            "examples/sec: 3686.4",
+            "Loss for final step: 5.25.",
+            "Finished training up to step 300. Elapsed seconds 142.",
             "Saving dict for global step 300: global_step = 300, loss = 3.5, top_1_accuracy = 0.25",
         ]
     )
-)  # fmt: skip
+)
 
 
 BERT = "".join(
     f"INFO:tensorflow:{line}\n{GLOG.format(1)}{line}\n"
     for line in (
-        "loss = 5.9, step = 0", "global_step/sec: 1.11684", "loss = 5.8, step = 100 (89.5 sec)",
-        "Loss for final step: 5.75.", "Total Training Time = 1000.00 for Sentences = 60000",
+        "loss = 5.9, step = 0",
+        "global_step/sec: 1.11684",
+        "loss = 5.8, step = 100 (89.5 sec)",
+        "Loss for final step: 5.75.",
+        "Total Training Time = 1000.00 for Sentences = 60000",
         "Total Training Time W/O Overhead = 900.00 for Sentences = 58500",
         "Throughput Average (sentences/sec) with overhead = 60.00",
         "Throughput Average (sentences/sec) = 65.00",
     )
-)  # fmt: skip
+)
 
 
 FAIRSEQ = """\
@@ -276,9 +292,7 @@ def megatron(last: int = 4, prefix: str = " ") -> str:
         " throughput per GPU (TFLOP/s/GPU): 80.{} | learning rate: 6.9E-08 | global batch size:   128 |"
         " lm loss: {:.6E} | loss scale: 1.0 | grad norm: 26.2 | number of nan iterations:   0 |\n"
     )
-    return "".join(
-        row.format(prefix, i, 4, i * 128, 500 + i, i, 10.5 - i) for i in range(1, last + 1)
-    )
+    return "".join(row.format(prefix, i, 4, i * 128, 500 + i, i, 10.5 - i) for i in range(1, last + 1))
 
 
 DEEPSPEED = "".join(
@@ -306,13 +320,21 @@ HF = """\
   train_loss               =        2.0
   train_runtime            = 0:00:50.00
   train_samples_per_second =       20.0
-"""  # fmt: skip
+"""
 
 
 TRAININGS = {
-    "dllogger": DLL, "dllogger units": DLL_UNITS, "dllogger json": DLLL,
+    "dllogger": DLL,
+    "dllogger units": DLL_UNITS,
+    "dllogger json": DLLL,
     "neuron": NEURON_HEAD.format(4) + NEURON,
-    "mxnet": SPEED, "mxnet gluon": GLUON, "tensorflow": ESTIMATOR, "nvidia-bert-tensorflow": BERT,
-    "fairseq": FAIRSEQ, "fairseq json": FAIRSEQ_JSON, "megatron": megatron(),
-    "deepspeed": DEEPSPEED, "hf-trainer": HF,
-}  # fmt: skip
+    "mxnet": SPEED,
+    "mxnet gluon": GLUON,
+    "tensorflow": ESTIMATOR,
+    "nvidia-bert-tensorflow": BERT,
+    "fairseq": FAIRSEQ,
+    "fairseq json": FAIRSEQ_JSON,
+    "megatron": megatron(),
+    "deepspeed": DEEPSPEED,
+    "hf-trainer": HF,
+}

@@ -27,17 +27,12 @@ from corpus import CORPORA
 from transect.hpc.scan import Scanner
 from transect.hpc.table import to_json
 
-__all__ = ["DECORATIONS", "SEED", "own_logs", "sources", "variants"]
-
 SEED = 18
 # Of each source: cuts, decorations; of all: mixtures.
 _CUTS, _DAMAGES, _MIXTURES = 12, 8, 3000
 # A source is a window of a log: what is longer costs time and tells no more.
 _WINDOW = 24_000
-_MODULES = (
-    "compute_logs", "hpc_logs", "io500_logs", "learning_logs", "network_logs", "solver_logs",
-    "storage_logs",
-)  # fmt: skip
+_MODULES = ("compute_logs", "hpc_logs", "io500_logs", "learning_logs", "network_logs", "solver_logs", "storage_logs")
 _NOISE = (
     "Loading module gcc/13.2.0",
     "The following have been reloaded with a version change:",
@@ -74,9 +69,7 @@ def _lines(text: str) -> list[str]:
     return text.split("\n")
 
 
-def _each_line(
-    change: Callable[[random.Random, int, str], str],
-) -> Callable[[random.Random, str], str]:
+def _each_line(change: Callable[[random.Random, int, str], str]) -> Callable[[random.Random, str], str]:
     def changed(rng: random.Random, text: str) -> str:
         lines = _lines(text)
         last = lines.pop() if lines[-1] == "" else None
@@ -140,9 +133,7 @@ DECORATIONS: dict[str, Callable[[random.Random, str], str]] = {
 def _damaged(rng: random.Random, text: str) -> str:
     """Change a few numbers or words of success, so that what agreed contradicts itself."""
     places = [match.span() for match in _NUMBER.finditer(text)]
-    for start, end in sorted(
-        rng.sample(places, min(len(places), rng.choice((1, 1, 3)))), reverse=True
-    ):
+    for start, end in sorted(rng.sample(places, min(len(places), rng.choice((1, 1, 3)))), reverse=True):
         change = rng.choice(("nan", "0", "-1", "inf", "0.000", "9" + text[start:end], "7"))
         text = text[:start] + change + text[end:]
     if rng.random() < 0.3:
@@ -194,9 +185,7 @@ def _mixed(rng: random.Random, one: str, other: str) -> str:
     return "\n".join(found)
 
 
-def variants(
-    logs: dict[str, str], seed: int = SEED, *, mixtures: int = _MIXTURES
-) -> Iterator[tuple[str, bytes]]:
+def variants(logs: dict[str, str], seed: int = SEED, *, mixtures: int = _MIXTURES) -> Iterator[tuple[str, bytes]]:
     """Yield every log whole, cut, decorated and mixed with others, each with a name of its own."""
     names = sorted(logs)
     for name in names:

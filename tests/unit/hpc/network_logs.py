@@ -11,10 +11,7 @@ from transect.hpc.base import Run
 
 def table(header: str, rows: list[tuple[object, ...]], first: int = 10, width: int = 18) -> str:
     """Lay rows out as the programs do: fixed width, to the right."""
-    body = "".join(
-        f"{row[0]!s:<{first}}" + "".join(f"{cell!s:>{width}}" for cell in row[1:]) + "\n"
-        for row in rows
-    )
+    body = "".join(f"{row[0]!s:<{first}}" + "".join(f"{cell!s:>{width}}" for cell in row[1:]) + "\n" for row in rows)
     return header + "\n" + body
 
 
@@ -26,18 +23,14 @@ OSU_LATENCY = "# OSU MPI Latency Test v5.9\n" + table(
 )
 
 
-OSU_BW = (
-    "# OSU MPI-CUDA Bandwidth Test v5.9\n# Send Buffer on DEVICE (D) and Receive Buffer on HOST (H)\n"
-    + table("# Size      Bandwidth (MB/s)", [(s, f"{9000 * s / (s + 5000):.2f}") for s in SIZES])
+OSU_BW = "# OSU MPI-CUDA Bandwidth Test v5.9\n# Send Buffer on DEVICE (D) and Receive Buffer on HOST (H)\n" + table(
+    "# Size      Bandwidth (MB/s)", [(s, f"{9000 * s / (s + 5000):.2f}") for s in SIZES]
 )
 
 
 OSU_ALLREDUCE = "\n# OSU MPI Allreduce Latency Test v7.3\n# Datatype: MPI_INT.\n" + table(
     "# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations",
-    [
-        (s, f"{3 + s / 500:.2f}", f"{2 + s / 500:.2f}", f"{4 + s / 500:.2f}", "1000")
-        for s in SIZES[2:21]
-    ],
+    [(s, f"{3 + s / 500:.2f}", f"{2 + s / 500:.2f}", f"{4 + s / 500:.2f}", "1000") for s in SIZES[2:21]],
 ).replace("        1000\n", "  1000\n")
 
 
@@ -51,12 +44,8 @@ OSU_IALLREDUCE = (
 )
 
 
-OSU_MBW_MR = (
-    "# OSU MPI Multiple Bandwidth / Message Rate Test v5.6\n# [ pairs: 4 ] [ window size: 64 ]\n"
-    + table(
-        "# Size                  MB/s        Messages/s",
-        [(s, f"{7.25 * s:.2f}", "7250000.00") for s in SIZES],
-    )
+OSU_MBW_MR = "# OSU MPI Multiple Bandwidth / Message Rate Test v5.6\n# [ pairs: 4 ] [ window size: 64 ]\n" + table(
+    "# Size                  MB/s        Messages/s", [(s, f"{7.25 * s:.2f}", "7250000.00") for s in SIZES]
 )
 
 
@@ -93,10 +82,7 @@ IMB_PINGPONG = (
     "       #bytes #repetitions      t[usec]   Mbytes/sec\n"
     + imb_rows(
         [(0, 1000, "1.50", "0.00")]
-        + [
-            (s, 1000, f"{1.5 + s / 5000:.2f}", f"{s / float(f'{1.5 + s / 5000:.2f}'):.2f}")
-            for s in SIZES[:17]
-        ]
+        + [(s, 1000, f"{1.5 + s / 5000:.2f}", f"{s / float(f'{1.5 + s / 5000:.2f}'):.2f}") for s in SIZES[:17]]
     )
     + "\n"
 )
@@ -106,10 +92,7 @@ IMB_ALLREDUCE = (
     "#----------------------------------------------------------------\n# Benchmarking Allreduce \n"
     "# #processes = 4 \n#----------------------------------------------------------------\n"
     "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
-    + imb_rows(
-        [(0, 1000, "0.05", "0.06", "0.05")]
-        + [(s, 640, "4.00", "4.20", "4.10") for s in SIZES[2:17]]
-    )
+    + imb_rows([(0, 1000, "0.05", "0.06", "0.05")] + [(s, 640, "4.00", "4.20", "4.10") for s in SIZES[2:17]])
     + "\n"
 )
 
@@ -117,9 +100,7 @@ IMB_ALLREDUCE = (
 def imb_p2p(rows: list[tuple[int, float]], processes: int = 4, slowest: float = 1.004) -> str:
     """PingPong of IMB-P2P: sizes and mean times in microseconds, and the rates of all pairs by the slowest process."""
     text = f"#-----\n# Benchmarking PingPong\n# #processes = {processes}\n#-----\n"
-    text += (
-        f" {'#bytes':>12} {'#repetitions':>12} {'t[usec]':>12} {'Mbytes/sec':>12} {'Msg/sec':>12}\n"
-    )
+    text += f" {'#bytes':>12} {'#repetitions':>12} {'t[usec]':>12} {'Mbytes/sec':>12} {'Msg/sec':>12}\n"
     for size, time in rows:
         rate = processes / 2 / (time * slowest * 1e-6)
         text += f" {size:>12} {1000:>12} {time:>12.2f} {size * rate / 1e6:>12.2f} {rate:>12.0f}\n"
@@ -171,20 +152,39 @@ NCCL_PIECES = NCCL_ROW.sub(rf"\1{NCCL_INFO}\2{NCCL_INFO * 2}\4", NCCL)
 GRAPH500 = "".join(
     f"{key + ':':<32}{value}\n"
     for key, value in {
-        "SCALE": "20", "edgefactor": "16", "NBFS": "64", "graph_generation": "1.25",
-        "num_mpi_processes": "8", "construction_time": "0.5",
-        "bfs  min_time": "0.02", "bfs  firstquartile_time": "0.022", "bfs  median_time": "0.025",
-        "bfs  thirdquartile_time": "0.03", "bfs  max_time": "0.04", "bfs  mean_time": "0.0256",
-        "bfs  stddev_time": "0.003", "min_nedge": "16000000", "firstquartile_nedge": "16000000",
-        "median_nedge": "16000000", "thirdquartile_nedge": "16000000", "max_nedge": "16000000",
-        "mean_nedge": "16000000", "stddev_nedge": "0", "bfs  min_TEPS": "4e+08",
-        "bfs  firstquartile_TEPS": "5.33333e+08", "bfs  median_TEPS": "6.4e+08",
-        "bfs  thirdquartile_TEPS": "7.27273e+08", "bfs  max_TEPS": "8e+08",
-        "bfs  harmonic_mean_TEPS": "!  6.25e+08", "bfs  harmonic_stddev_TEPS": "1e+07",
-        "bfs  min_validate": "0.1", "bfs  max_validate": "0.3", "bfs  mean_validate": "0.2",
+        "SCALE": "20",
+        "edgefactor": "16",
+        "NBFS": "64",
+        "graph_generation": "1.25",
+        "num_mpi_processes": "8",
+        "construction_time": "0.5",
+        "bfs  min_time": "0.02",
+        "bfs  firstquartile_time": "0.022",
+        "bfs  median_time": "0.025",
+        "bfs  thirdquartile_time": "0.03",
+        "bfs  max_time": "0.04",
+        "bfs  mean_time": "0.0256",
+        "bfs  stddev_time": "0.003",
+        "min_nedge": "16000000",
+        "firstquartile_nedge": "16000000",
+        "median_nedge": "16000000",
+        "thirdquartile_nedge": "16000000",
+        "max_nedge": "16000000",
+        "mean_nedge": "16000000",
+        "stddev_nedge": "0",
+        "bfs  min_TEPS": "4e+08",
+        "bfs  firstquartile_TEPS": "5.33333e+08",
+        "bfs  median_TEPS": "6.4e+08",
+        "bfs  thirdquartile_TEPS": "7.27273e+08",
+        "bfs  max_TEPS": "8e+08",
+        "bfs  harmonic_mean_TEPS": "!  6.25e+08",
+        "bfs  harmonic_stddev_TEPS": "1e+07",
+        "bfs  min_validate": "0.1",
+        "bfs  max_validate": "0.3",
+        "bfs  mean_validate": "0.2",
         "bfs  stddev_validate": "0.05",
     }.items()
-)  # fmt: skip
+)
 
 
 NPB = """\
@@ -226,8 +226,7 @@ OSU = OSU_LATENCY + OSU_BW + OSU_ALLREDUCE + OSU_IALLREDUCE + OSU_MBW_MR + OSU_B
 IMB_BARRIER = (
     "#---------------------------------------------------\n# Benchmarking Barrier \n"
     "# #processes = 4 \n#---------------------------------------------------\n"
-    " #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
-    + imb_rows([(1000, "3.10", "3.30", "3.20")])
+    " #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n" + imb_rows([(1000, "3.10", "3.30", "3.20")])
 )
 
 

@@ -7,14 +7,11 @@ import re
 
 from io500_logs import bash, ini, pretty, summary
 
-OLD_COLUMNS = (
-    "access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter"
-)
+OLD_COLUMNS = "access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter"
 
 
 NEW_COLUMNS = (
-    "access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   "
-    "close(s)   total(s)   iter"
+    "access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter"
 )
 
 
@@ -93,14 +90,7 @@ def text_ior(version: str) -> str:
         options = "Summary:\n"
         for line in OPTIONS.splitlines():
             key, value = (part.strip() for part in line.split(":"))
-            if key in (
-                "api",
-                "access",
-                "repetitions",
-                "xfersize",
-                "blocksize",
-                "aggregate filesize",
-            ):
+            if key in ("api", "access", "repetitions", "xfersize", "blocksize", "aggregate filesize"):
                 options += f"\t{key:<18} = {value}\n"
         options += "\tpattern            = strided (2 segments)\n"
         options += "\tclients            = 4 (2 per node)\n"
@@ -121,12 +111,8 @@ def text_ior(version: str) -> str:
 
 def old_ior() -> str:
     """IOR 2.10: a summary per test, no repetitions, `EXCEL` at the end of rows."""
-    out = (
-        "IOR-2.10.3: MPI Coordinated Test of Parallel I/O\n\nRun began: Mon Jan  1 10:00:00 2011\n"
-    )
-    out += (
-        "Command line used: IOR -i 3\nMachine: Linux n1\n\nSummary:\n\tapi                = POSIX\n"
-    )
+    out = "IOR-2.10.3: MPI Coordinated Test of Parallel I/O\n\nRun began: Mon Jan  1 10:00:00 2011\n"
+    out += "Command line used: IOR -i 3\nMachine: Linux n1\n\nSummary:\n\tapi                = POSIX\n"
     out += "\taccess             = single-shared-file\n\tclients            = 4 (2 per node)\n"
     out += "\trepetitions        = 3\n\txfersize           = 1 MiB\n\tblocksize          = 64 MiB\n"
     out += "\taggregate filesize = 512 MiB\n\n"
@@ -143,10 +129,7 @@ def old_ior() -> str:
 def json_ior() -> str:
     out = ["{", '  "Version": "3.3.0", ', '  "Began": "Mon Jan  1 10:00:00 2018", ']
     out += ['  "Command line": "ior -i 3", ', '  "Machine": "Linux n1", ', '  "tests": [', "    {"]
-    out += [
-        '    "TestID": 0, ',
-        '    "StartTime": "Mon Jan  1 10:00:00 2018"    , "Path": "/fs","Capacity": "1 GiB"',
-    ]
+    out += ['    "TestID": 0, ', '    "StartTime": "Mon Jan  1 10:00:00 2018"    , "Path": "/fs","Capacity": "1 GiB"']
     out += [", ", '    "Options": {']
     for line in OPTIONS.splitlines():
         key, value = (part.strip() for part in line.split(":"))
@@ -155,11 +138,7 @@ def json_ior() -> str:
     for turn in range(3):
         for operation, times in TIMES.items():
             rate = 512 / times[turn]
-            out += [
-                "      {",
-                f'        "access": "{operation}", ',
-                f'        "bwMiB": {rate:.4f}, ',
-            ]
+            out += ["      {", f'        "access": "{operation}", ', f'        "bwMiB": {rate:.4f}, ']
             out += ['        "blockKiB": 65536.0000, ', f'        "iops": {rate:.4f}, ']
             out += [f'        "totalTime": {times[turn]:.4f}', "      }", ", "]
         out += ["      {", '        "access": "remove", ', '        "totalTime": 0.0012', "      }"]
@@ -189,10 +168,16 @@ def csv_ior() -> str:
 
 
 OPERATIONS = {
-    "Directory creation": 2000.0, "Directory stat": 80000.0, "Directory removal": 4000.0,
-    "File creation": 2500.0, "File stat": 100000.0, "File read": 0.0, "File removal": 5000.0,
-    "Tree creation": 400.0, "Tree removal": 50.0,
-}  # fmt: skip
+    "Directory creation": 2000.0,
+    "Directory stat": 80000.0,
+    "Directory removal": 4000.0,
+    "File creation": 2500.0,
+    "File stat": 100000.0,
+    "File read": 0.0,
+    "File removal": 5000.0,
+    "Tree creation": 400.0,
+    "Tree removal": 50.0,
+}
 
 
 def table(form: str, cells: dict[str, tuple[float, float, float, float]]) -> str:
@@ -208,9 +193,11 @@ def table(form: str, cells: dict[str, tuple[float, float, float, float]]) -> str
 
 def md(form: str, times: bool = False) -> str:
     label = {
-        "1.9.3": "SUMMARY:", "3.3.0": "SUMMARY rate:", "4.0.0": "SUMMARY rate:",
+        "1.9.3": "SUMMARY:",
+        "3.3.0": "SUMMARY rate:",
+        "4.0.0": "SUMMARY rate:",
         "4.1.0": "SUMMARY rate (in ops/sec):",
-    }[form]  # fmt: skip
+    }[form]
     out = "-- started at 01/15/2024 12:02:07 --\n\n"
     out += f"mdtest-{form} was launched with 4 total task(s) on 2 node(s)\n"
     out += f"Command line used: mdtest '-n' '100'{' -P' if times else ''} '-d' '/fs/md'\n"
@@ -219,13 +206,7 @@ def md(form: str, times: bool = False) -> str:
     count = 1 if times else 3
     width = 0.0 if times else 0.1
     out += f"{label} (of {count} iterations)\n"
-    out += table(
-        form,
-        {
-            op: (r * (1 + width), r * (1 - width), r, r * width * 0.8)
-            for op, r in OPERATIONS.items()
-        },
-    )
+    out += table(form, {op: (r * (1 + width), r * (1 - width), r, r * width * 0.8) for op, r in OPERATIONS.items()})
     if times:
         second = "SUMMARY time:" if form != "4.1.0" else label
         out += f"\n{second} (of 1 iterations)\n"

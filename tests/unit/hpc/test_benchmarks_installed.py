@@ -17,10 +17,7 @@ from transect.hpc.benchmarks import hpcg, hpl, mdtest, minibude, osu
 from transect.hpc.benchmarks._linpack import near_square
 from transect.hpc.benchmarks.base import BENCHMARKS
 
-INSTALLED = (
-    "hpcc", "hpl", "hpcg", "stream", "ior", "mdtest", "osu", "minibude", "nccl-tests",
-    "onnxruntime-perf-test",
-)  # fmt: skip
+INSTALLED = ("hpcc", "hpl", "hpcg", "stream", "ior", "mdtest", "osu", "minibude", "nccl-tests", "onnxruntime-perf-test")
 
 
 def program(folder: Path, name: str, text: str = "") -> Path:
@@ -62,15 +59,38 @@ def test_memory_is_the_least_of_the_nodes_and_the_jobs(tmp_path: Path) -> None:
 
 # Line by line what HPL_pdinfo.c of HPL 2.3 reads: the first word, or words, of each line.
 HPL_DAT = [
-    "HPLinpack", "written", "HPL.out", "6", "1", "960", "1", "192", "0", "1", "2", "3", "16.0",
-    "1", "2",  # PFACT
-    "1", "4",  # NBMIN
-    "1", "2",  # NDIV
-    "1", "1",  # RFACT
-    "1", "1",  # BCAST
-    "1", "1",  # DEPTH
-    "2", "64", "0", "0", "1", "8",
-]  # fmt: skip
+    "HPLinpack",
+    "written",
+    "HPL.out",
+    "6",
+    "1",
+    "960",
+    "1",
+    "192",
+    "0",
+    "1",
+    "2",
+    "3",
+    "16.0",
+    "1",
+    "2",  # PFACT
+    "1",
+    "4",  # NBMIN
+    "1",
+    "2",  # NDIV
+    "1",
+    "1",  # RFACT
+    "1",
+    "1",  # BCAST
+    "1",
+    "1",  # DEPTH
+    "2",
+    "64",
+    "0",
+    "0",
+    "1",
+    "8",
+]
 
 
 def test_hpl_dat_is_what_hpl_reads(tmp_path: Path) -> None:
@@ -93,9 +113,7 @@ def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) 
 
 
 def test_hpcg_dat_is_what_hpcg_reads(tmp_path: Path) -> None:
-    asked = bench_cell(
-        "hpcg", {"nx": 16, "ny": 24, "nz": 32, "seconds": 5}, ranks_per_node=2, threads=2
-    )
+    asked = bench_cell("hpcg", {"nx": 16, "ny": 24, "nz": 32, "seconds": 5}, ranks_per_node=2, threads=2)
     assert BENCHMARKS.get("hpcg").command(asked, tmp_path, "xhpcg", []) == ["xhpcg"]
     # ReadHpcgDat.cpp: two lines are skipped, three numbers, the rest of the line, one number.
     lines = (tmp_path / "hpcg.dat").read_text().splitlines()
@@ -117,26 +135,57 @@ def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
 PLACE = f"{os.uname().nodename}-{os.getpid()}"
 COMMANDS = [
     (bench_cell("stream", threads=4), ["P"]),
-    (bench_cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
-     ["P", "-m", "65536", "-i", "50"]),
+    (
+        bench_cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
+        ["P", "-m", "65536", "-i", "50"],
+    ),
     (bench_cell("osu", ranks_per_node=4), ["P"]),
-    (bench_cell("nccl-tests", {"test": "sendrecv_perf", "max_bytes": "1G"}, ranks_per_node=8, device="cuda"),
-     ["P", "-b", "8", "-e", "1G", "-f", "2", "-g", "1"]),
-    (bench_cell("minibude", {"deck": "/d", "iterations": 4, "poses": 1024, "ppwi": 2}, threads=2),
-     ["P", "-i", "4", "-n", "1024", "-p", "2", "--deck", "/d"]),
-    (bench_cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
-     ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o",
-      f"/lustre/me/transect-ior-{PLACE}"]),
-    (bench_cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
-     ["P", "-m", "times", "-r", "50", "-x", "2", "-y", "1", "-o", "99", "-e", "cpu", "-I", "-S", "1",
-      "-s", "-f", "N:16", "/m.onnx"]),
-    (bench_cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
-     ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d",
-      f"/f/transect-mdtest-{PLACE}"]),
-    (bench_cell("mdtest", {"folder": "/f"}, nodes=2),
-     ["P", "-n", "1000", "-i", "3", "-z", "0", "-b", "1", "-N", "1", "-d",
-      f"/f/transect-mdtest-{PLACE}"]),
-]  # fmt: skip
+    (
+        bench_cell("nccl-tests", {"test": "sendrecv_perf", "max_bytes": "1G"}, ranks_per_node=8, device="cuda"),
+        ["P", "-b", "8", "-e", "1G", "-f", "2", "-g", "1"],
+    ),
+    (
+        bench_cell("minibude", {"deck": "/d", "iterations": 4, "poses": 1024, "ppwi": 2}, threads=2),
+        ["P", "-i", "4", "-n", "1024", "-p", "2", "--deck", "/d"],
+    ),
+    (
+        bench_cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
+        ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o", f"/lustre/me/transect-ior-{PLACE}"],
+    ),
+    (
+        bench_cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
+        [
+            "P",
+            "-m",
+            "times",
+            "-r",
+            "50",
+            "-x",
+            "2",
+            "-y",
+            "1",
+            "-o",
+            "99",
+            "-e",
+            "cpu",
+            "-I",
+            "-S",
+            "1",
+            "-s",
+            "-f",
+            "N:16",
+            "/m.onnx",
+        ],
+    ),
+    (
+        bench_cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
+        ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d", f"/f/transect-mdtest-{PLACE}"],
+    ),
+    (
+        bench_cell("mdtest", {"folder": "/f"}, nodes=2),
+        ["P", "-n", "1000", "-i", "3", "-z", "0", "-b", "1", "-N", "1", "-d", f"/f/transect-mdtest-{PLACE}"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("asked", "argv"), COMMANDS, ids=lambda one: getattr(one, "id", ""))
@@ -168,12 +217,7 @@ REFUSED = [
     ("hpl", {"N": 0}, {}, "option N: expected a whole number from 1 on, found 0"),
     ("hpl", {"NB": "big"}, {}, "option NB: expected a whole number from 1 on, found 'big'"),
     ("hpl", {"memory_fraction": 1.5}, {}, "option memory_fraction: expected a number between"),
-    (
-        "hpl",
-        {"P": 3},
-        {"ranks_per_node": 4},
-        "option P: expected a divisor of the 4 ranks, found 3",
-    ),
+    ("hpl", {"P": 3}, {"ranks_per_node": 4}, "option P: expected a divisor of the 4 ranks, found 3"),
     ("hpcg", {"nx": 20}, {}, "option nx: expected a multiple of 8 from 16 on, found 20"),
     ("hpcg", {"nx": 16, "ny": 136}, {}, "no side more than 8 times as long"),
     ("hpcg", {"seconds": -1}, {}, "option seconds"),
@@ -198,12 +242,7 @@ REFUSED = [
     ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),
     ("onnxruntime-perf-test", {}, {}, "option model: expected the absolute path of an ONNX file"),
     ("onnxruntime-perf-test", {"model": "/m.onnx"}, {"nodes": 2}, "2 ranks were asked for"),
-    (
-        "onnxruntime-perf-test",
-        {"model": "/m.onnx", "dimensions": "N=1"},
-        {},
-        "expected e.g. batch:16",
-    ),
+    ("onnxruntime-perf-test", {"model": "/m.onnx", "dimensions": "N=1"}, {}, "expected e.g. batch:16"),
     ("nccl-tests", {}, {"nodes": 2}, "runs on GPUs, device 'cuda', not on 'cpu'"),
     ("nccl-tests", {"min_bytes": "1g"}, {"nodes": 2, "device": "cuda"}, "no more than max_bytes"),
     ("nccl-tests", {"test": "rm"}, {"nodes": 2, "device": "cuda"}, "option test"),
@@ -253,10 +292,7 @@ def test_minibude_finds_the_deck_of_its_build(tmp_path: Path) -> None:
     bude = program(tmp_path / "build", "omp-bude")
     assert minibude._deck(bench_cell("minibude"), str(bude)) == []
     (tmp_path / "data" / "bm1").mkdir(parents=True)
-    assert minibude._deck(bench_cell("minibude"), str(bude)) == [
-        "--deck",
-        str(tmp_path / "data/bm1"),
-    ]
+    assert minibude._deck(bench_cell("minibude"), str(bude)) == ["--deck", str(tmp_path / "data/bm1")]
 
 
 @pytest.mark.parametrize(("depth", "branch", "count"), [(0, 5, 1), (3, 1, 4), (2, 3, 13)])

@@ -16,13 +16,7 @@ from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.hpc.probes import _docking_deck as decks
 from transect.hpc.probes import docking
-from transect.hpc.probes._docking_energy import (
-    BLOCK,
-    constants,
-    definition,
-    largest_difference,
-    operations,
-)
+from transect.hpc.probes._docking_energy import BLOCK, constants, definition, largest_difference, operations
 from transect.hpc.probes._docking_numpy import NumpyKernel
 from transect.stages.ingest.result import result_of
 
@@ -93,7 +87,7 @@ DECK_ERRORS = [
     (lambda d: (d / "ref_energies.out").write_text("1.0\n2.0\n"), "2 energies for 20 poses"),
     (lambda d: (d / "ref_energies.out").write_text("1.0\nnone\n"), "has to be one number"),
     (lambda d: (d / "ref_energies.out").write_text("nan\n" * 20), "energy that is not finite"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "words"), DECK_ERRORS)
@@ -127,14 +121,9 @@ def test_one_pair_by_hand() -> None:
     protein["kind"] = 1
     poses = np.zeros((6, 3), np.float32)
     poses[3] = [1.0, 3.0, 8.0]  # touching; within reach of both terms; beyond both
-    deck = decks.Deck(name="pair", ligand=ligand, protein=protein, kinds=kinds, poses=poses,
-                      energies=None, checksum="")  # fmt: skip
+    deck = decks.Deck(name="pair", ligand=ligand, protein=protein, kinds=kinds, poses=poses, energies=None, checksum="")
     steric, charge, solvation = 76 * (1 - 1 / 2.5), 45 * -0.5, 2.5
-    expected = [
-        0.5 * (steric + charge + solvation),
-        0.5 * (charge * (1 - 0.5 / 4) + solvation * (1 - 0.5 / 1)),
-        0.0,
-    ]
+    expected = [0.5 * (steric + charge + solvation), 0.5 * (charge * (1 - 0.5 / 4) + solvation * (1 - 0.5 / 1)), 0.0]
     assert definition(deck, np.arange(3)) == pytest.approx(expected, rel=1e-6)
 
 
@@ -163,9 +152,7 @@ def test_energies_that_are_wrong_or_missing_differ() -> None:
 
 
 @pytest.mark.parametrize("implementation", ["numpy", "numba"])
-def test_the_published_energies_are_reached(
-    implementation: str, docking_python: str, published: Path
-) -> None:
+def test_the_published_energies_are_reached(implementation: str, docking_python: str, published: Path) -> None:
     options = ("--implementation", implementation, "--deck", str(published), "--poses", "256")
     done = probe(docking_python, *options, "--iterations", "2", "--threads", "2")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -188,9 +175,7 @@ def test_the_definition_reaches_the_published_energies(published: Path) -> None:
 # the program and its log
 
 
-def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(
-    docking_python: str, tmp_path: Path
-) -> None:
+def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(docking_python: str, tmp_path: Path) -> None:
     options = (("iterations", 3), ("pin", "cores"), ("poses", BLOCK + 44))
     benchmark = BENCHMARKS.get("docking-probe")
     argv = benchmark.command(docking_cell(options=options), tmp_path, docking_python, [])
@@ -207,12 +192,16 @@ def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(
     assert len(run.samples["kernel"].values) == 3
     metrics = {one.label: one for one in result_of([run], must_have=True).metrics}
     assert {name: one.name for name, one in metrics.items()} == {
-        "kernel_best": "kernel_flops", "kernel_median": "kernel_flops",
-        "kernel-time_best": "benchmark_time", "kernel-time_median": "benchmark_time",
-        "pose-time_best": "pose_time", "pose-time_median": "pose_time",
-        "interactions_best": "interaction_rate", "interactions_median": "interaction_rate",
+        "kernel_best": "kernel_flops",
+        "kernel_median": "kernel_flops",
+        "kernel-time_best": "benchmark_time",
+        "kernel-time_median": "benchmark_time",
+        "pose-time_best": "pose_time",
+        "pose-time_median": "pose_time",
+        "interactions_best": "interaction_rate",
+        "interactions_median": "interaction_rate",
         "warm-up_first": "warm_up_time",
-    }  # fmt: skip
+    }
     work = operations(300, 26, 938, BLOCK)
     expected = work / metrics["kernel-time_best"].value
     assert metrics["kernel_best"].value == pytest.approx(expected, rel=1e-5)
@@ -222,8 +211,15 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
     deck = small(40)
     energies = definition(deck, np.arange(40))
     energies[17] += 0.01 * abs(energies[17]) + 2
-    wrong = decks.Deck(name="wrong", ligand=deck.ligand, protein=deck.protein, kinds=deck.kinds,
-                       poses=deck.poses, energies=energies, checksum="")  # fmt: skip
+    wrong = decks.Deck(
+        name="wrong",
+        ligand=deck.ligand,
+        protein=deck.protein,
+        kinds=deck.kinds,
+        poses=deck.poses,
+        energies=energies,
+        checksum="",
+    )
     decks.write_deck(wrong, tmp_path)
     options = ("--implementation", "numpy", "--iterations", "1", "--poses", "40")
     done = probe(docking_python, "--deck", str(tmp_path), *options)

@@ -13,6 +13,7 @@ from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
 from transect.hpc.probes import _docking_deck as decks
 from transect.hpc.probes import docking
+from transect.hpc.probes._docking_arguments import IMPLEMENTATIONS
 from transect.hpc.probes._docking_places import PINS
 
 LOG = """\
@@ -52,7 +53,7 @@ LOG_CASES = [
     (lambda t: t.replace("docking 1\nnote", "docking 2\nnote"), "invalid", "format 2"),
     (lambda t: t[: t.index("status")], "truncated", "no last line"),
     (lambda t: t[: t.index("status")] + "Killed\n", "failed", "Killed"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "status", "reason"), LOG_CASES)
@@ -70,10 +71,7 @@ def test_a_changed_log_is_caught(change, status: str, reason: str) -> None:
     [
         ({"device": "cuda"}, "not on 'cuda'"),
         ({"nodes": 2}, "2 ranks were asked for"),
-        (
-            {"options": (("implementation", "fortran"),)},
-            "openmp, openmp-target, rust, found 'fortran'",
-        ),
+        ({"options": (("implementation", "fortran"),)}, "openmp, openmp-target, rust, found 'fortran'"),
         ({"options": (("poses", 0),)}, "a whole number from 1 on, found 0"),
         ({"options": (("iterations", "many"),)}, "option iterations"),
         ({"options": (("pin", "yes"),)}, "one of none, close, spread, cores, found 'yes'"),
@@ -86,9 +84,7 @@ def test_it_refuses_what_it_cannot_run(axes: dict[str, object], reason: str) -> 
     assert reason in str(BENCHMARKS.get("docking-probe").supports(docking_cell(**axes)))
 
 
-def test_it_sweeps_threads_and_fills_in_the_deck(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_sweeps_threads_and_fills_in_the_deck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decks.write_deck(small(), tmp_path)
     monkeypatch.setenv("SOME_DECK", str(tmp_path))
     options = (("deck", "$SOME_DECK"), ("implementation", "numpy"))
@@ -107,12 +103,8 @@ def test_names_that_are_written_twice_agree() -> None:
     assert docking_probe._SYNTHETIC == docking.SYNTHETIC
     assert set(docking_probe._SIZES) == set(decks.SIZES)
     assert docking_probe._PINS == PINS
-    assert set(docking_probe._CAUSES) == {
-        docking.WRONG, docking.BAD_INPUT, docking.LACKING, docking.DIED,
-    }  # fmt: skip
-    without = {
-        name for name in PROGRAMMING_MODELS if not PROGRAMMING_MODELS.get(name).program("", "cpu")
-    }
-    assert without == set(docking.IMPLEMENTATIONS)
+    assert set(docking_probe._CAUSES) == {docking.WRONG, docking.BAD_INPUT, docking.LACKING, docking.DIED}
+    without = {name for name in PROGRAMMING_MODELS if not PROGRAMMING_MODELS.get(name).program("", "cpu")}
+    assert without == set(IMPLEMENTATIONS)
     code = {path.name for path in BENCHMARKS.get("docking-probe").code_files()}
     assert {path.name for path in Path(docking.__file__).parent.glob("*docking*.py")} <= code

@@ -24,12 +24,16 @@ from transect.planning.stage import STAGES
 
 # 300: no whole number of work-items of any size but 1 and 4.
 POSES = 300
-PROGRAMS = [
-    ("openmp", "gcc", per_item) for per_item in (1, 4, 8, 16, 32, 64, 128, 256)
-] + [
-    ("openmp", "clang", 64), ("openmp-target", "gcc", 4), ("openmp-target", "clang", 16),
-    ("openacc", "gcc", 1), ("openacc", "gcc", 8), ("go", "", 64), ("rust", "", 1), ("rust", "", 64),
-]  # fmt: skip
+PROGRAMS = [("openmp", "gcc", per_item) for per_item in (1, 4, 8, 16, 32, 64, 128, 256)] + [
+    ("openmp", "clang", 64),
+    ("openmp-target", "gcc", 4),
+    ("openmp-target", "clang", 16),
+    ("openacc", "gcc", 1),
+    ("openacc", "gcc", 8),
+    ("go", "", 64),
+    ("rust", "", 1),
+    ("rust", "", 64),
+]
 
 
 @pytest.fixture(scope="session")
@@ -68,8 +72,17 @@ def test_a_program_gives_the_energies_of_the_definition(
 ) -> None:
     deck = small(POSES)
     threads = 1 if name == "openacc" else 2
-    argv = [found(bins, name, compiler), "--ppwi", str(per_item), "--threads", str(threads),
-            "--iterations", "2", "--warm-ups", "1"]  # fmt: skip
+    argv = [
+        found(bins, name, compiler),
+        "--ppwi",
+        str(per_item),
+        "--threads",
+        str(threads),
+        "--iterations",
+        "2",
+        "--warm-ups",
+        "1",
+    ]
     measured = measure(argv, deck, tmp_path, {})
     assert (len(measured.warm_ups), len(measured.times)) == (1, 2)
     assert min(measured.times) > 0
@@ -84,8 +97,19 @@ def test_however_work_is_dealt_out_every_pose_is_done(
 ) -> None:
     deck = small(POSES)
     compiler = "gcc" if name == "openmp" else ""
-    argv = [found(bins, name, compiler), "--ppwi", "16", "--threads", "3", "--iterations", "1",
-            "--schedule", schedule, "--chunk", str(chunk)]  # fmt: skip
+    argv = [
+        found(bins, name, compiler),
+        "--ppwi",
+        "16",
+        "--threads",
+        "3",
+        "--iterations",
+        "1",
+        "--schedule",
+        schedule,
+        "--chunk",
+        str(chunk),
+    ]
     assert right(measure(argv, deck, tmp_path, {}).energies, deck)
 
 
@@ -97,10 +121,12 @@ def test_a_program_refuses_a_bad_deck_in_one_line(name: str, bins, tmp_path: Pat
     write_prepared(deck, constants(deck.kinds), path)
     whole = path.read_bytes()
     for content, words in (
-        (whole[:-4], "ends early"), (whole + b"more", "goes on after its last pose"),
-        (b"no deck" + whole, "is no prepared deck"), (whole[:8] + bytes(16), "four counts from 1 on"),
+        (whole[:-4], "ends early"),
+        (whole + b"more", "goes on after its last pose"),
+        (b"no deck" + whole, "is no prepared deck"),
+        (whole[:8] + bytes(16), "four counts from 1 on"),
         (whole[:24] + whole[24 : 24 + 60] + b"\x63\0\0\0" + whole[88:], "kind 99"),
-    ):  # fmt: skip
+    ):
         path.write_bytes(content)
         argv = [program, "--deck", str(path), "--energies", str(tmp_path / "energies")]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
@@ -113,9 +139,7 @@ def test_what_was_not_compiled_says_so_with_the_compilers_words(tmp_path: Path) 
     notes = tmp_path / "share" / "docking"
     folder.mkdir()
     notes.mkdir(parents=True)
-    (notes / "openacc-clang-cuda.txt").write_text(
-        "x.c:1: note\nclang: error: unknown argument: '-fopenacc'\n"
-    )
+    (notes / "openacc-clang-cuda.txt").write_text("x.c:1: note\nclang: error: unknown argument: '-fopenacc'\n")
     with pytest.raises(Lacks, match=r"compiled: clang: .*'-fopenacc'"):
         find("transect-docking-openacc-clang-cuda", folder)
     with pytest.raises(Lacks, match="nobody tried"):
@@ -151,12 +175,29 @@ def test_every_compiler_left_a_program_or_its_words(bins) -> None:
 @pytest.mark.env
 @pytest.mark.parametrize("per_item", [1, 16])
 def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: int, bins) -> None:
-    argv = [str(bins("opencl") / "python"), "-m", "transect.hpc.probes.docking", "--implementation", "opencl",
-            "--deck", "small", "--poses", str(POSES), "--ppwi", str(per_item), "--iterations", "2"]  # fmt: skip
+    argv = [
+        str(bins("opencl") / "python"),
+        "-m",
+        "transect.hpc.probes.docking",
+        "--implementation",
+        "opencl",
+        "--deck",
+        "small",
+        "--poses",
+        str(POSES),
+        "--ppwi",
+        str(per_item),
+        "--iterations",
+        "2",
+    ]
     done = subprocess.run(
-        argv, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+        argv,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     if done.returncode == docking.LACKING:
         assert "status: lacks: OpenCL: " in done.stdout
     else:
@@ -230,9 +271,7 @@ def test_threads_are_close_or_spread_on_cores_or_their_hardware_threads(tmp_path
 def test_openmp_is_told_in_its_own_words() -> None:
     assert openmp_variables("none", "cores") == {"OMP_PROC_BIND": "false"}
     assert openmp_variables("cores", "cores") == {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
-    assert openmp_variables("spread", "threads") == {
-        "OMP_PROC_BIND": "spread", "OMP_PLACES": "threads",
-    }  # fmt: skip
+    assert openmp_variables("spread", "threads") == {"OMP_PROC_BIND": "spread", "OMP_PLACES": "threads"}
 
 
 # cells
@@ -247,19 +286,26 @@ def command(**options: object) -> list[str]:
 
 
 def test_a_cell_becomes_the_probes_arguments() -> None:
-    argv = command(implementation="openmp", compiler="clang", schedule="guided", chunk=2, pin="spread",
-                   ppwi=32, deck="small")  # fmt: skip
+    argv = command(
+        implementation="openmp", compiler="clang", schedule="guided", chunk=2, pin="spread", ppwi=32, deck="small"
+    )
     text = shlex.join(argv)
     for part in (
-        "--implementation openmp", "--deck small", "--ppwi 32", "--compiler clang", "--schedule guided",
-        "--chunk 2", "--pin spread --places cores", "--pinning openmp",
-        "--program transect-docking-openmp-clang", "--threads 2", "--device cpu",
-    ):  # fmt: skip
+        "--implementation openmp",
+        "--deck small",
+        "--ppwi 32",
+        "--compiler clang",
+        "--schedule guided",
+        "--chunk 2",
+        "--pin spread --places cores",
+        "--pinning openmp",
+        "--program transect-docking-openmp-clang",
+        "--threads 2",
+        "--device cpu",
+    ):
         assert part in text
     assert "--program" not in command(implementation="opencl")
-    assert "transect-docking-openmp-target-gcc-cuda" in command(
-        implementation="openmp-target", device="cuda"
-    )
+    assert "transect-docking-openmp-target-gcc-cuda" in command(implementation="openmp-target", device="cuda")
     assert "--work-group 64" in shlex.join(command(implementation="cuda", device="cuda"))
 
 
@@ -267,17 +313,9 @@ def test_a_cell_becomes_the_probes_arguments() -> None:
     ("options", "device", "words"),
     [
         ({"implementation": "rust", "compiler": "gcc"}, "cpu", "option compiler: rust has none"),
-        (
-            {"implementation": "numba", "schedule": "static"},
-            "cpu",
-            "option schedule: numba has none",
-        ),
+        ({"implementation": "numba", "schedule": "static"}, "cpu", "option schedule: numba has none"),
         ({"implementation": "openmp", "ppwi": 3}, "cpu", "option ppwi: openmp has 1, 4, 8"),
-        (
-            {"implementation": "openmp", "work_group": 8},
-            "cpu",
-            "option work_group: openmp has none",
-        ),
+        ({"implementation": "openmp", "work_group": 8}, "cpu", "option work_group: openmp has none"),
         ({"implementation": "opencl", "pin": "close"}, "cpu", "option pin: opencl pins no threads"),
         ({"implementation": "go", "places": "threads"}, "cpu", "only pinned threads have places"),
         ({"implementation": "cuda"}, "cpu", "runs on cuda, not on 'cpu'"),
@@ -291,9 +329,7 @@ def test_what_a_model_does_not_have_is_refused_in_words(options, device: str, wo
 
 def test_openacc_on_the_host_is_one_thread() -> None:
     one = docking_cell(options=(("implementation", "openacc"),), threads=2)
-    assert "one thread with gcc; 2 were asked for" in str(
-        PROGRAMMING_MODELS.get("openacc").supports(one)
-    )
+    assert "one thread with gcc; 2 were asked for" in str(PROGRAMMING_MODELS.get("openacc").supports(one))
 
 
 def test_a_cell_runs_in_its_models_environment_and_depends_on_its_file() -> None:
@@ -309,9 +345,7 @@ def test_a_cell_runs_in_its_models_environment_and_depends_on_its_file() -> None
 
 def test_the_end_of_the_probe_is_a_cause(tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("docking-probe")
-    (tmp_path / "output.log").write_text(
-        "status: lacks: no device\nend of transect probe docking\n"
-    )
+    (tmp_path / "output.log").write_text("status: lacks: no device\nend of transect probe docking\n")
     assert benchmark.verdict(tmp_path, docking.LACKING) == (Cause.MISSING_DEPENDENCY, "no device")
     assert benchmark.verdict(tmp_path, 99) is None
     (tmp_path / "output.log").write_text("status: invalid: energies are wrong\n")

@@ -46,9 +46,7 @@ def test_a_probe_refuses_ranks(name: str) -> None:
     assert "2 ranks" in str(BENCHMARKS.get(name).supports(bench_cell(name, nodes=2)))
 
 
-@pytest.mark.parametrize(
-    ("ranks", "grid"), [(1, (1, 1)), (2, (1, 2)), (6, (2, 3)), (7, (1, 7)), (16, (4, 4))]
-)
+@pytest.mark.parametrize(("ranks", "grid"), [(1, (1, 1)), (2, (1, 2)), (6, (2, 3)), (7, (1, 7)), (16, (4, 4))])
 def test_hpcc_input_uses_every_rank(ranks: int, grid: tuple[int, int]) -> None:
     lines = hpcc.input_file(ranks).splitlines()
     assert (int(lines[10].split()[0]), int(lines[11].split()[0])) == grid
@@ -82,9 +80,7 @@ def test_hpcc_is_started_by_the_launcher_beside_it(tmp_path: Path) -> None:
         (MIB, 64 << 30, 64 * MIB),
     ],
 )
-def test_arrays_go_beyond_the_cache_where_memory_allows(
-    cache: int | None, available: int, expected: int
-) -> None:
+def test_arrays_go_beyond_the_cache_where_memory_allows(cache: int | None, available: int, expected: int) -> None:
     assert plan_array_bytes(cache, available) == expected
 
 
@@ -134,9 +130,7 @@ def test_a_wrong_product_does_not_pass_freivalds() -> None:
         ("matrix_multiply", ["--sizes", "16", "33", "--threads", "2"]),
     ],
 )
-def test_a_probe_runs_and_its_log_is_read_as_ok(
-    module: str, options: list[str], tmp_path: Path
-) -> None:
+def test_a_probe_runs_and_its_log_is_read_as_ok(module: str, options: list[str], tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     log = tmp_path / "output.log"
     with log.open("wb") as stream:

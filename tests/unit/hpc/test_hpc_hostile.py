@@ -17,12 +17,28 @@ NOISE = st.one_of(
     st.text(ASCII, max_size=60),
     st.sampled_from(
         [
-            "", "   ", "-" * 70, "=" * 70, "nan nan nan", "-1 0 inf 1e400 -1e400", "1 2 3 4 5 6 7 8 9",
-            "0: ", "[1] ", "srun: error: node1: task 0: Killed", "\x1b[31mred\x1b[0m", "\0\0\0",
-            "{", "}", '{"a": [1, 2', "a = b = c", "key: value: more", "%s %d %n", "é" * 20,
+            "",
+            "   ",
+            "-" * 70,
+            "=" * 70,
+            "nan nan nan",
+            "-1 0 inf 1e400 -1e400",
+            "1 2 3 4 5 6 7 8 9",
+            "0: ",
+            "[1] ",
+            "srun: error: node1: task 0: Killed",
+            "\x1b[31mred\x1b[0m",
+            "\0\0\0",
+            "{",
+            "}",
+            '{"a": [1, 2',
+            "a = b = c",
+            "key: value: more",
+            "%s %d %n",
+            "é" * 20,
         ]
     ),
-)  # fmt: skip
+)
 
 
 def lines_like(patterns: tuple[str, ...] | None) -> st.SearchStrategy[str]:
@@ -45,9 +61,7 @@ def check(name: str, data: st.DataObject) -> None:
     """Read lines that a parser asks for, with noise between them."""
     parser = PARSERS.get(name)
     wanted = lines_like(parser.wants)
-    body = data.draw(
-        st.lists(st.one_of(wanted, wanted, lines_like(parser.starts), NOISE), max_size=25)
-    )
+    body = data.draw(st.lists(st.one_of(wanted, wanted, lines_like(parser.starts), NOISE), max_size=25))
     first = data.draw(lines_like(parser.starts))
     for run in scan("\n".join([first, *body])):
         assert run.model_dump_json()

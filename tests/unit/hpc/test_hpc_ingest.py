@@ -27,9 +27,7 @@ def test_a_folder_is_read_recursively_and_sorted(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((DATA / "hpl-2.0-netlib.txt").read_bytes())
     runs = ingest([tmp_path])
     assert [Path(r.file).name for r in runs] == ["y.txt", "z.txt", "c.txt"]
-    assert len(ingest([tmp_path / "c.txt", tmp_path])) == 3, (
-        "a file that is given twice is read once"
-    )
+    assert len(ingest([tmp_path / "c.txt", tmp_path])) == 3, "a file that is given twice is read once"
 
 
 def test_loops_of_links_end(tmp_path: Path) -> None:
@@ -69,9 +67,7 @@ def test_an_unknown_benchmark_is_refused(tmp_path: Path) -> None:
         (b"x" * 5_000_000, "xxxxxxxxxx"),
     ],
 )
-def test_what_is_not_a_benchmark_is_reported_with_its_reason(
-    tmp_path: Path, content: bytes, reason: str
-) -> None:
+def test_what_is_not_a_benchmark_is_reported_with_its_reason(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     (run,) = ingest([path])
@@ -158,17 +154,13 @@ def test_a_plugin_folder_adds_a_parser(tmp_path: Path) -> None:
         "            file=block.file, line=block.first.number, benchmark='mine', status='ok')\n"
     )
     log = tmp_path / "log"
-    log.write_text(
-        "x\nMINE 1\nvalue\n" + (DATA / "hpl-2.0-netlib.txt").read_text() + "MINE 2\nboom\n"
-    )
+    log.write_text("x\nMINE 1\nvalue\n" + (DATA / "hpl-2.0-netlib.txt").read_text() + "MINE 2\nboom\n")
     code = (
         "import sys; from pathlib import Path; from transect.hpc.ingest import ingest\n"
         "print([(r.benchmark, str(r.status), r.line) for r in ingest([Path(sys.argv[1])])])"
     )
     env = {**os.environ, "TRANSECT_PLUGINS": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(log)], env=env, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, str(log)], env=env, capture_output=True, text=True, check=True)
     end = 3 + len((DATA / "hpl-2.0-netlib.txt").read_text().splitlines()) + 1
     assert done.stdout.startswith("[('mine', 'ok', 2), ('hpl', 'ok', ")
     assert done.stdout.rstrip().endswith(f"('mine', 'failed', {end})]")

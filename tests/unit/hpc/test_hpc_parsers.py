@@ -24,11 +24,7 @@ def test_values_keep_the_digits_of_the_log() -> None:
     (run,) = scan(STREAM)
     copy = run.metric("copy")
     assert copy is not None and copy.printed == "20000.0" and copy.unit == "MB/s"
-    assert (
-        copy.normalised is not None
-        and copy.normalised.value == 2e10
-        and copy.normalised.unit == "B/s"
-    )
+    assert copy.normalised is not None and copy.normalised.value == 2e10 and copy.normalised.unit == "B/s"
 
 
 def test_line_numbers_are_those_of_an_editor() -> None:
@@ -52,63 +48,31 @@ CASES = [
     (HPL, lambda t: ROW.sub(r"\1\2 nan", t), "invalid", "not a number"),
     (HPL, lambda t: ROW.sub("problem size too large, exiting", t), "failed", "too large"),
     (HPL, lambda t: t[: t.index("- The matrix")], "truncated", "0 of 1"),
-    (
-        HPL,
-        lambda t: t[: t.index("- The matrix")] + "srun: error: n1: task 0: Killed\n",
-        "failed",
-        "Killed",
-    ),
+    (HPL, lambda t: t[: t.index("- The matrix")] + "srun: error: n1: task 0: Killed\n", "failed", "Killed"),
     (HPL, lambda t: "srun: error: n1: task 0: Killed\n" + t + "Done\n", "ok", ""),
     (HPL, lambda t: RESIDUAL.sub("", t), "invalid", "not verified"),
     (
         HPL,
-        lambda t: (
-            "HPL ERROR from process # 0, on line 440 of HPL_pdinfo:\n>>> Need at least 4 <<<\n"
-        ),
+        lambda t: "HPL ERROR from process # 0, on line 440 of HPL_pdinfo:\n>>> Need at least 4 <<<\n",
         "failed",
         "HPL ERROR",
     ),
     (STREAM, lambda t: t.replace("20000.0", "-20000.0"), "invalid", "negative"),
     (STREAM, lambda t: t.replace("20000.0", "99000.0"), "invalid", "99000.0 MB/s, but"),
     (STREAM, lambda t: t.replace("20000.0", "nan"), "invalid", "copy"),
-    (
-        STREAM,
-        lambda t: t.replace("Solution Validates", "Failed Validation on array a[]"),
-        "invalid",
-        "array a[]",
-    ),
+    (STREAM, lambda t: t.replace("Solution Validates", "Failed Validation on array a[]"), "invalid", "array a[]"),
     (STREAM, lambda t: t[: t.index("Solution")], "truncated", "no validation"),
     (STREAM, lambda t: t[: t.index("Triad")], "truncated", "triad"),
-    (
-        STREAM,
-        lambda t: t[: t.index("Triad")] + "slurmstepd: error: *** STEP CANCELLED\n",
-        "failed",
-        "CANCELLED",
-    ),
+    (STREAM, lambda t: t[: t.index("Triad")] + "slurmstepd: error: *** STEP CANCELLED\n", "failed", "CANCELLED"),
     (STREAM, lambda t: t[: t.index("Function")], "truncated", "before the table"),
     (HPCC, lambda t: t.replace("Success=1", "Success=0"), "invalid", "Success=0"),
     (HPCC, lambda t: re.sub("HPL_Tflops=.*", "HPL_Tflops=77", t), "invalid", "77 TFLOP/s, but"),
-    (
-        HPCC,
-        lambda t: re.sub("StarSTREAM_Triad=.*", "StarSTREAM_Triad=-3", t),
-        "invalid",
-        "StarSTREAM_Triad",
-    ),
+    (HPCC, lambda t: re.sub("StarSTREAM_Triad=.*", "StarSTREAM_Triad=-3", t), "invalid", "StarSTREAM_Triad"),
     (HPCC, lambda t: re.sub("PTRANS_GBs=.*", "PTRANS_GBs=-1", t), "ok", ""),
     (HPCC, lambda t: t[: t.index("End of Summary")], "truncated", "Begin of Summary"),
-    (
-        HPCC,
-        lambda t: t[: t.index("Begin of Summary")] + "MPI_ABORT was invoked on rank 0\n",
-        "failed",
-        "MPI_ABORT",
-    ),
+    (HPCC, lambda t: t[: t.index("Begin of Summary")] + "MPI_ABORT was invoked on rank 0\n", "failed", "MPI_ABORT"),
     (HPCC, lambda t: RESIDUAL.sub(r"\1-nan\2FAILED", t), "invalid", "-nan"),
-    (
-        MEMORY,
-        lambda t: re.sub(r"(sample copy 1) \S+", r"\1 0.000001", t),
-        "invalid",
-        "but the samples give",
-    ),
+    (MEMORY, lambda t: re.sub(r"(sample copy 1) \S+", r"\1 0.000001", t), "invalid", "but the samples give"),
     (MEMORY, lambda t: re.sub(r"sample copy 1 .*\n", "", t), "invalid", "samples are in the log"),
     (MEMORY, lambda t: t.replace("passed", "FAILED", 1), "invalid", "wrong result: a"),
     (MEMORY, lambda t: t.replace("status: ok", "status: invalid: x"), "invalid", "status"),
@@ -118,12 +82,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("log", "change", "status", "reason"), CASES, ids=[f"{i}-{c[2]}" for i, c in enumerate(CASES)]
-)
-def test_status_and_reason(
-    log: str, change: Callable[[str], str], status: str, reason: str
-) -> None:
+@pytest.mark.parametrize(("log", "change", "status", "reason"), CASES, ids=[f"{i}-{c[2]}" for i, c in enumerate(CASES)])
+def test_status_and_reason(log: str, change: Callable[[str], str], status: str, reason: str) -> None:
     changed = change(log)
     assert changed != log
     run = scan(changed)[-1]
@@ -147,19 +107,9 @@ def test_hpl_rows_of_amd_and_nvidia_and_a_rewritten_n() -> None:
         "WRC11C2R4o     Mix  100000   384     1     2        100.00      6.6668e+03\n" + residual
     )
     one, two = scan(nvidia + "HPLinpack 2.3  --  x\n" + amd)
-    assert (one.variant, one.version, one.parameters["N"], one.status) == (
-        "nvidia",
-        "23.5.0",
-        99328,
-        "ok",
-    )
+    assert (one.variant, one.version, one.parameters["N"], one.status) == ("nvidia", "23.5.0", 99328, "ok")
     assert one.metric("gflops_per_gpu") is not None and any("rewritten" in w for w in one.warnings)
-    assert (two.variant, two.version, two.parameters["SWP"], two.status) == (
-        "amd",
-        "2.3",
-        "Mix",
-        "ok",
-    )
+    assert (two.variant, two.version, two.parameters["SWP"], two.status) == ("amd", "2.3", "Mix", "ok")
 
 
 def test_hpl_names_the_tests_of_a_sweep_that_never_came() -> None:
@@ -189,11 +139,7 @@ def test_a_cut_run_before_a_whole_one_does_not_take_its_rows() -> None:
 
 
 def test_stream_in_binary_units() -> None:
-    text = (
-        STREAM.replace("Best Rate MB/s", "Rate (GiB/s)")
-        .replace("20000.0", "18.626")
-        .replace("16000.0", "14.901")
-    )
+    text = STREAM.replace("Best Rate MB/s", "Rate (GiB/s)").replace("20000.0", "18.626").replace("16000.0", "14.901")
     (run,) = scan(text.replace("24000.0", "22.352"))
     copy = run.metric("copy")
     assert run.status == "ok" and copy is not None and copy.normalised is not None
@@ -204,8 +150,13 @@ def test_stream_of_microsoft_has_rates_and_no_times() -> None:
     (run,) = scan(STREAM_MICROSOFT)
     assert (run.status, run.variant, run.line) == ("ok", "microsoft", 8), run.reason
     assert [(m.name, m.printed) for m in run.metrics] == [
-        ("read", "244"), ("copy", "377"), ("scale", "375"), ("add", "519"), ("triad", "515"), ("write", "228"),
-    ]  # fmt: skip
+        ("read", "244"),
+        ("copy", "377"),
+        ("scale", "375"),
+        ("add", "519"),
+        ("triad", "515"),
+        ("write", "228"),
+    ]
     told = {"cores": 2, "threads_requested": 4, "repetitions": 6, "vector_megabytes": "64.0"}
     assert run.parameters == told
     (cut,) = scan(STREAM_MICROSOFT[: STREAM_MICROSOFT.index("Write:")])
@@ -214,9 +165,7 @@ def test_stream_of_microsoft_has_rates_and_no_times() -> None:
 
 
 def test_stream_rows_whose_columns_are_no_times_are_no_result() -> None:
-    (run,) = scan(
-        STREAM.replace("0.008100     0.008000     0.009000", "19000 18000 15000 14000 12000")
-    )
+    (run,) = scan(STREAM.replace("0.008100     0.008000     0.009000", "19000 18000 15000 14000 12000"))
     assert run.status == "invalid" and "is not between" in run.reason
 
 

@@ -21,15 +21,13 @@ from transect.stages.ingest import plan
 NAMED = {
     "one": (["a/logs"], ["logs"]),
     "two that end alike": (["a/logs", "b/logs"], ["a-logs", "b-logs"]),
-    "only as much as it takes": (
-        ["x/a/logs", "x/b/logs", "hpl.out"], ["a-logs", "b-logs", "hpl.out"],
-    ),
+    "only as much as it takes": (["x/a/logs", "x/b/logs", "hpl.out"], ["a-logs", "b-logs", "hpl.out"]),
     "deeper": (["a/x/logs", "b/x/logs"], ["a-x-logs", "b-x-logs"]),
     "the same twice": (["a/logs", "a/../a/logs/", "./a/logs"], ["logs"]),
     "with blanks": (["my logs"], ["my logs"]),
     "its parent": (["a/..", "a"], ["here", "a"]),
     "the folder itself": (["."], ["here"]),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -64,9 +62,7 @@ def test_a_link_goes_by_its_own_name_and_leads_to_its_target(here):
 
 def test_what_parts_do_not_tell_apart_is_marked(here):
     found = log_sources([Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs")])
-    assert len(found) == 3 and set(found.values()) == {
-        Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs"),
-    }  # fmt: skip
+    assert len(found) == 3 and set(found.values()) == {Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs")}
     assert all(name.endswith("logs") or "logs-" in name for name in found)
 
 
@@ -95,11 +91,7 @@ def test_a_source_that_no_other_ends_like_keeps_its_last_part(parts):
     ends = [one[-1] for one in parts]
     for name, path in log_sources([root.joinpath(*one) for one in parts]).items():
         end = path.name
-        if (
-            ends.count(end) == 1
-            and end not in (".", "..")
-            and len(end.encode(errors="replace")) < 99
-        ):
+        if ends.count(end) == 1 and end not in (".", "..") and len(end.encode(errors="replace")) < 99:
             assert name == end or "-" in end
 
 

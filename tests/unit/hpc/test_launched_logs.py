@@ -50,10 +50,7 @@ def test_one_launch_that_is_said_twice_is_one(text: str) -> None:
 @pytest.mark.parametrize("line", ["srun ls /data/ior", "srun -n 1 /bin/cat results/hpcg"])
 def test_a_file_named_like_a_program_is_no_launch(line: str) -> None:
     assert told(f"{line}\nfatal: gone\n") == [("unknown", "no-result", 0)]
-    assert (
-        told(line.replace("ls", "numactl -l").replace("/bin/cat", "env") + "\nfatal: gone\n")[0][1]
-        == "failed"
-    )
+    assert told(line.replace("ls", "numactl -l").replace("/bin/cat", "env") + "\nfatal: gone\n")[0][1] == "failed"
 
 
 def test_a_launch_behind_another_benchmarks_output_is_told() -> None:
@@ -61,9 +58,7 @@ def test_a_launch_behind_another_benchmarks_output_is_told() -> None:
 
     alone = scan(LOGS["mdtest 3.3.0"][:-200])
     runs = scan(LOGS["mdtest 3.3.0"][:-200] + "\n+ srun ./osu_bw -m 8\nosu_bw: Permission denied\n")
-    assert [(run.benchmark, run.metrics) for run in runs[:-1]] == [
-        (run.benchmark, run.metrics) for run in alone
-    ]
+    assert [(run.benchmark, run.metrics) for run in runs[:-1]] == [(run.benchmark, run.metrics) for run in alone]
     assert (runs[-1].benchmark, runs[-1].status) == ("osu", "failed")
     assert "Permission denied" in runs[-1].reason
     # What IO500 starts inside of itself is its own.
@@ -146,19 +141,8 @@ def test_a_program_that_explains_its_options_as_it_dies_has_failed() -> None:
 
 @pytest.mark.parametrize("words", ["XXX.XX", "[FILL IN]", "<value>"])
 def test_a_form_that_nobody_filled_in_is_no_log(words: str) -> None:
-    for name in (
-        "stream",
-        "hpl",
-        "io500 result.txt",
-        "horovod",
-        "hf-trainer",
-        "osu",
-        "npb",
-        "ior 3.3.0",
-    ):
-        form = re.sub(
-            r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])", words, WHOLE[name].text
-        )
+    for name in ("stream", "hpl", "io500 result.txt", "horovod", "hf-trainer", "osu", "npb", "ior 3.3.0"):
+        form = re.sub(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])", words, WHOLE[name].text)
         assert told(form) == [("unknown", "no-result", 0)], name
     # A number in it is a result, or why it is none.
     stream = WHOLE["stream"].text

@@ -61,9 +61,7 @@ def test_a_log_under_another_name_has_that_name(archive: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("damage", ["text", "folder", "row"])
-def test_a_cache_that_is_damaged_costs_time_and_no_run(
-    archive: Path, tmp_path: Path, damage: str
-) -> None:
+def test_a_cache_that_is_damaged_costs_time_and_no_run(archive: Path, tmp_path: Path, damage: str) -> None:
     cache = tmp_path / "kept"
     first = read_archive([archive], cache=cache)
     (file,) = cache.glob("*.sqlite")
@@ -105,9 +103,7 @@ def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    counted = {
-        (row["benchmark"], row["system"], row["version"]): row["counts"] for row in told["counted"]
-    }
+    counted = {(row["benchmark"], row["system"], row["version"]): row["counts"] for row in told["counted"]}
     assert counted["ior", "aster", "3.3.0"] == counted["ior", "birch", "3.3.0"] == {"ok": 1}
     assert counted["ior", "birch", "4.1.0"] == {"truncated": 1}
     assert counted["unknown", "", ""] == {"no-result": 1}
@@ -125,9 +121,7 @@ def test_tests_of_one_benchmark_do_not_compete(archive: Path) -> None:
         (archive / system / "osu.txt").write_text(log)
     told = json.loads(summary_of(archive, "--format", "json"))
     best = [row for row in told["best"] if row["metric"] == "collective_time"]
-    assert {(row["variant"], row["system"]) for row in best} == {
-        ("mpi allreduce", "aster"), ("mpi barrier", "birch"),
-    }  # fmt: skip
+    assert {(row["variant"], row["system"]) for row in best} == {("mpi allreduce", "aster"), ("mpi barrier", "birch")}
 
 
 def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
@@ -143,17 +137,12 @@ def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
     assert str(archive) not in doubts, "below the folder that was given"
 
 
-def test_no_benchmark_is_left_out_of_a_long_table(
-    archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_benchmark_is_left_out_of_a_long_table(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transect.cli.logs._MOST_BEST", 4)
     _, _, best = summary_of(archive).partition("Best valid value")
     best = best.partition("Not believed")[0]
     assert "benchmarks with many" in best
-    assert {line.split()[0] for line in best.splitlines()[2:-2] if line[:1].strip()} >= {
-        "ior",
-        "mdtest",
-    }
+    assert {line.split()[0] for line in best.splitlines()[2:-2] if line[:1].strip()} >= {"ior", "mdtest"}
 
 
 def summary_of(archive: Path, *options: str) -> str:
@@ -216,9 +205,7 @@ def test_a_log_that_is_written_again_at_once_is_read_again(archive: Path, tmp_pa
     told = log.stat()
     read_archive([archive], cache=cache)
     with sqlite3.connect(next(cache.glob("*.sqlite"))) as connection:
-        (facts,) = connection.execute(
-            "SELECT facts FROM runs WHERE CAST(path AS TEXT) LIKE '%notes.md'"
-        ).fetchone()
+        (facts,) = connection.execute("SELECT facts FROM runs WHERE CAST(path AS TEXT) LIKE '%notes.md'").fetchone()
     log.write_text("two line\n")
     os.utime(log, ns=(told.st_atime_ns, told.st_mtime_ns))
     assert len(facts.split()) == 6, "the content's hash stands with the stamps"
@@ -226,9 +213,7 @@ def test_a_log_that_is_written_again_at_once_is_read_again(archive: Path, tmp_pa
     assert "two line" in run.reason
 
 
-def test_what_could_not_be_read_is_tried_again(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_could_not_be_read_is_tried_again(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, opened = tmp_path / "kept", Path.open
 
     def failing(path: Path, *args: str, **named: str) -> object:
@@ -240,9 +225,7 @@ def test_what_could_not_be_read_is_tried_again(
         patch.setattr("transect.hpc.archive._SETTLED_NS", 0)
         patch.setattr(Path, "open", failing)
         first = read_archive([archive], cache=cache)
-    assert [run.reason for run in first.runs if run.file.endswith("cut.txt")] == [
-        "cannot be read: Input/output error"
-    ]
+    assert [run.reason for run in first.runs if run.file.endswith("cut.txt")] == ["cannot be read: Input/output error"]
     monkeypatch.setattr("transect.hpc.archive._SETTLED_NS", 0)
     again = read_archive([archive], cache=cache)
     assert again.known == 4
@@ -264,7 +247,4 @@ def test_files_that_were_not_read_are_listed_as_such(archive: Path) -> None:
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     refused = json.loads(done.stdout)["refused"]
     said = {row["example"] for row in refused if row["benchmark"] == "unknown"}
-    assert said == {
-        "the file is binary: gzip data: unpack it first",
-        "cannot be read: No such file or directory",
-    }
+    assert said == {"the file is binary: gzip data: unpack it first", "cannot be read: No such file or directory"}

@@ -14,29 +14,48 @@ from transect.hpc.base import Run
 EVERY = pytest.mark.exhaustive
 # With `srun` a log's last line ends; without, a result that it may have cut is none in these.
 NEEDS_ITS_LAST_END = {
-    "hpl-mxp reference", "hpl-mxp riken", "hpcg 2017", "hpcg amd", "babelstream", "babelstream 5",
-    "babelstream after 5", "babelstream float", "babelstream gpu-stream", "babelstream csv",
-    "minibude kernel", "horovod", "onnxruntime-perf-test", "dllogger", "dllogger units",
-    "dllogger json", "neuron", "mxnet gluon", "tensorflow", "fairseq", "fairseq json", "megatron",
-    "deepspeed", "dl-training fsdp", "nvbandwidth",
-}  # fmt: skip
+    "hpl-mxp reference",
+    "hpl-mxp riken",
+    "hpcg 2017",
+    "hpcg amd",
+    "babelstream",
+    "babelstream 5",
+    "babelstream after 5",
+    "babelstream float",
+    "babelstream gpu-stream",
+    "babelstream csv",
+    "minibude kernel",
+    "horovod",
+    "onnxruntime-perf-test",
+    "dllogger",
+    "dllogger units",
+    "dllogger json",
+    "neuron",
+    "mxnet gluon",
+    "tensorflow",
+    "fairseq",
+    "fairseq json",
+    "megatron",
+    "deepspeed",
+    "dl-training fsdp",
+    "nvbandwidth",
+}
 
 
 def disguises(name: str) -> list[str]:
     """Return the disguises in which a log says the same."""
     return [
-        disguise for disguise in DISGUISES
+        disguise
+        for disguise in DISGUISES
         if (disguise != "no line end" or name not in NEEDS_ITS_LAST_END)
         # Its rows of statistics are those that begin with blanks.
         and (name, disguise) != ("graph500", "indented")
-    ]  # fmt: skip
+    ]
 
 
 # Two of each log, one behind the other: all are among them.
 FEW = [
-    (name, one)
-    for place, name in enumerate(LOGS)
-    for one in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
+    (name, one) for place, name in enumerate(LOGS) for one in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
 ]
 
 
@@ -88,10 +107,23 @@ ROWS_ALONE = "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
 # A result stands before the log ends and others follow: a table of times behind that of rates, one rate an
 # epoch, a summary behind a row. What a cut log says is then a part of what the whole one says...
 GROWS = {
-    "mdtest 3.3.0 times", "mdtest 4.1.0 times", "hpcg", "hpcg yaml", "minibude", "minibude csv",
-    "minibude v1", "osu", "onnxruntime-perf-test", "mxnet gluon", "tensorflow",
-    "nvidia-bert-tensorflow", "perftest", "perftest latency", "nvbandwidth", "mlperf-inference",
-}  # fmt: skip
+    "mdtest 3.3.0 times",
+    "mdtest 4.1.0 times",
+    "hpcg",
+    "hpcg yaml",
+    "minibude",
+    "minibude csv",
+    "minibude v1",
+    "osu",
+    "onnxruntime-perf-test",
+    "mxnet gluon",
+    "tensorflow",
+    "nvidia-bert-tensorflow",
+    "perftest",
+    "perftest latency",
+    "nvbandwidth",
+    "mlperf-inference",
+}
 # ... or a mean over fewer lines, a line of Intel's build with one digit more, a table that says nowhere that it ends.
 CHANGES = {"ior csv", "hpcg intel", "mxnet", "deepspeed", "hf-trainer"}
 # Another table or run begins behind a whole one.
@@ -126,11 +158,30 @@ NUMBERS = re.compile(r"\d:\d\d:[\d.]+|-?[\d.]*\d(?:[eE][-+]?\d+)?")
 ENDS_IN_A_NUMBER = {"io500 bash", "babelstream mojo", "osu"}
 # What an unfinished run of these has measured so far is not what it says in the end.
 SO_FAR = CHANGES | {
-    "stream", "ior 3.0.1", "ior 3.2.1", "ior 3.3.0", "ior 4.1.0", "ior json", "babelstream mojo", "mlperf",
-    "mlperf 0.5", "mlperf 0.6", "mlperf hpc", "tf-cnn-benchmarks", "dllogger", "dllogger units", "dllogger json",
-    "neuron", "tensorflow", "nvidia-bert-tensorflow", "fairseq", "megatron", "gpu-burn",
-    "dl-training torchtitan", "dl-training fsdp",
-}  # fmt: skip
+    "stream",
+    "ior 3.0.1",
+    "ior 3.2.1",
+    "ior 3.3.0",
+    "ior 4.1.0",
+    "ior json",
+    "babelstream mojo",
+    "mlperf",
+    "mlperf 0.5",
+    "mlperf 0.6",
+    "mlperf hpc",
+    "tf-cnn-benchmarks",
+    "dllogger",
+    "dllogger units",
+    "dllogger json",
+    "neuron",
+    "tensorflow",
+    "nvidia-bert-tensorflow",
+    "fairseq",
+    "megatron",
+    "gpu-burn",
+    "dl-training torchtitan",
+    "dl-training fsdp",
+}
 
 
 def check_bytes(name: str, some: int | None) -> None:

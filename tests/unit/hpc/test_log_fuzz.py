@@ -18,13 +18,36 @@ from transect.hpc.text import CLIP
 EVERY = pytest.mark.exhaustive
 BENCHMARKS = sorted({log.benchmark for log in LOGS.values()})
 JUNK = (
-    "\n", "\r", "\0", "9" * 400, "9" * 5000, "1e999", "-nan", "nan", "inf", "-inf", "1e-9999", "-", "é",
-    "0: ", "::", "{", "'", ":::MLLOG {", "| ", " : ", "[" * 50, "N : 9", "W" * 99, "-1 -1 -1", "² ½",
-    "\N{ARABIC-INDIC DIGIT ONE}\N{ARABIC-INDIC DIGIT TWO}", "\N{ARABIC-INDIC DIGIT THREE}", "\x1b[31m",
-)  # fmt: skip
-WORDS = st.sampled_from(
-    [*sorted({w for log in LOGS.values() for w in re.findall(r"\S+|\n", log.text)}), *JUNK]
+    "\n",
+    "\r",
+    "\0",
+    "9" * 400,
+    "9" * 5000,
+    "1e999",
+    "-nan",
+    "nan",
+    "inf",
+    "-inf",
+    "1e-9999",
+    "-",
+    "é",
+    "0: ",
+    "::",
+    "{",
+    "'",
+    ":::MLLOG {",
+    "| ",
+    " : ",
+    "[" * 50,
+    "N : 9",
+    "W" * 99,
+    "-1 -1 -1",
+    "² ½",
+    "\N{ARABIC-INDIC DIGIT ONE}\N{ARABIC-INDIC DIGIT TWO}",
+    "\N{ARABIC-INDIC DIGIT THREE}",
+    "\x1b[31m",
 )
+WORDS = st.sampled_from([*sorted({w for log in LOGS.values() for w in re.findall(r"\S+|\n", log.text)}), *JUNK])
 GARBLED = st.lists(WORDS, max_size=80).map(lambda words: " ".join(words).encode())
 
 
@@ -108,9 +131,16 @@ def long_forms(name: str) -> list[str]:
 
 
 TABLES = {
-    "memory-bandwidth-probe", "matrix-multiply-probe", "deep500", "imb", "nccl-tests", "osu",
-    "perftest", "perftest both ways", "perftest latency",
-}  # fmt: skip
+    "memory-bandwidth-probe",
+    "matrix-multiply-probe",
+    "deep500",
+    "imb",
+    "nccl-tests",
+    "osu",
+    "perftest",
+    "perftest both ways",
+    "perftest latency",
+}
 
 
 def check_long(name: str, form: int) -> None:
@@ -141,8 +171,7 @@ def test_what_is_kept_of_a_log_long_in_any_way_stays_small(name: str) -> None:
 
 FLOODS = {
     "osu": "# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n" + "1 1.00\n2 1.10\n" * 40,
-    "imb": "# Benchmarking PingPong\n       #bytes #repetitions      t[usec]   Mbytes/sec\n"
-    + "1 2 3 4\n" * 80,
+    "imb": "# Benchmarking PingPong\n       #bytes #repetitions      t[usec]   Mbytes/sec\n" + "1 2 3 4\n" * 80,
     "nccl-tests": "# Collective test starting: x_perf\n" * 40
     + "\n".join(LOGS["nccl-tests"].text.partition("     1048576")[1:]).partition("# Out of")[0],
     "graph500": "SCALE: 9\nRunning BFS 0\n" * 40,

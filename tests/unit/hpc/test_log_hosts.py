@@ -16,10 +16,7 @@ LOGS = {name: text for name, text in own_logs().items() if not text.lstrip().sta
 
 
 def facts(runs: list[Run]) -> list[object]:
-    return [
-        (run.benchmark, run.variant, run.status, run.version, run.suspicions, run.metrics)
-        for run in runs
-    ]
+    return [(run.benchmark, run.variant, run.status, run.version, run.suspicions, run.metrics) for run in runs]
 
 
 def labelled(text: str, label: str) -> str:
@@ -38,17 +35,19 @@ def together(rng: random.Random, texts: list[str]) -> str:
 @pytest.mark.parametrize(
     "label",
     [
-        "cn-0042.cluster.example.org: ", "10.1.2.3: 0: ", "worker-1  | ", "[pod/hpl-0/main] ",
-        "[prterun-node01-12345@1,0]<stdout>: ", "Mon Nov 23 06:00:17 2026[1,0]<stdout>:",
+        "cn-0042.cluster.example.org: ",
+        "10.1.2.3: 0: ",
+        "worker-1  | ",
+        "[pod/hpl-0/main] ",
+        "[prterun-node01-12345@1,0]<stdout>: ",
+        "Mon Nov 23 06:00:17 2026[1,0]<stdout>:",
     ],
-)  # fmt: skip
+)
 def test_a_label_in_front_of_all_lines_changes_no_result(label: str) -> None:
     known = {name: text for name, text in LOGS.items() if scan(text)[0].benchmark != "unknown"}
     assert len(known) > 40
     differing = [
-        name
-        for name, text in known.items()
-        if facts(scan(labelled(text, label))) != facts(scan(labelled(text, "")))
+        name for name, text in known.items() if facts(scan(labelled(text, label))) != facts(scan(labelled(text, "")))
     ]
     assert not differing
 

@@ -17,11 +17,15 @@ LOGS = own_logs()
 def facts(runs: list[Run]) -> list[object]:
     return [
         (
-            run.benchmark, run.variant, run.status, run.version, run.suspicions,
+            run.benchmark,
+            run.variant,
+            run.status,
+            run.version,
+            run.suspicions,
             [(m.name, m.phase, m.size, m.printed, m.unit, m.normalised) for m in run.metrics],
         )
         for run in runs
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("kind", ["colours", "crlf", "stamps", "rank 0", "tags"])
@@ -38,12 +42,14 @@ def test_what_surrounds_the_lines_changes_no_result(kind):
 def check(logs: dict[str, str], mixtures: int) -> None:
     """Read all variants of logs, whose names are the same each time."""
     made = list(variants(logs, mixtures=mixtures))
-    assert [name for name, _ in made] == [
-        name for name, _ in variants(logs, SEED, mixtures=mixtures)
-    ]
+    assert [name for name, _ in made] == [name for name, _ in variants(logs, SEED, mixtures=mixtures)]
     assert {run.status.value for _, raw in made for run in scan(raw)} == {
-        "ok", "failed", "invalid", "truncated", "no-result",
-    }  # fmt: skip
+        "ok",
+        "failed",
+        "invalid",
+        "truncated",
+        "no-result",
+    }
 
 
 def test_cut_mixed_and_damaged_logs_break_no_parser():

@@ -22,16 +22,37 @@ def benchmarks(text: str) -> list[str]:
 def test_several_runs_of_several_benchmarks_keep_their_order() -> None:
     text = HPL + STREAM + "Done\n" + MEMORY + HPCC + HPL + HPL + STREAM + STREAM + HPCC + MATRIX
     assert benchmarks(text) == [
-        "hpl", "stream", "memory-bandwidth-probe", "hpcc", "hpl", "hpl", "stream", "stream", "hpcc",
+        "hpl",
+        "stream",
+        "memory-bandwidth-probe",
+        "hpcc",
+        "hpl",
+        "hpl",
+        "stream",
+        "stream",
+        "hpcc",
         "matrix-multiply-probe",
-    ]  # fmt: skip
+    ]
     assert benchmarks(NPB + OSU_BW + GRAPH500 + IMB + NCCL + OSU_LATENCY) == [
-        "npb", "osu", "graph500", "imb", "imb", "imb", "nccl-tests", "osu",
-    ]  # fmt: skip
+        "npb",
+        "osu",
+        "graph500",
+        "imb",
+        "imb",
+        "imb",
+        "nccl-tests",
+        "osu",
+    ]
     assert benchmarks(TF + HOROVOD + ORT + DLL + mlperf() + ORT + FAIRSEQ + HOROVOD) == [
-        "tf-cnn-benchmarks", "horovod", "onnxruntime-perf-test", "dl-training", "mlperf-training",
-        "onnxruntime-perf-test", "dl-training", "horovod",
-    ]  # fmt: skip
+        "tf-cnn-benchmarks",
+        "horovod",
+        "onnxruntime-perf-test",
+        "dl-training",
+        "mlperf-training",
+        "onnxruntime-perf-test",
+        "dl-training",
+        "horovod",
+    ]
 
 
 def test_all_of_storage_in_one_file() -> None:

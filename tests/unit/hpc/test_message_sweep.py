@@ -28,10 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Ranks share cores here: they must not spin, and are not bound.
 SHARED = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
 QUICK = (("max_size", 4096), ("seconds", 1))
-METRICS = {
-    "latency": {"message_time"}, "bw": {"network_bandwidth"},
-    "iallreduce": {"collective_time", "overlap"},
-}  # fmt: skip
+METRICS = {"latency": {"message_time"}, "bw": {"network_bandwidth"}, "iallreduce": {"collective_time", "overlap"}}
 
 Result = subprocess.CompletedProcess[str]
 
@@ -39,9 +36,7 @@ Result = subprocess.CompletedProcess[str]
 def start(argv: list[str]) -> Result:
     keep = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     fixed = {"PYTHONPATH": str(ROOT / "src"), "OMPI_MCA_mpi_yield_when_idle": "1"}
-    return subprocess.run(
-        argv, env=keep | fixed, capture_output=True, text=True, timeout=600, check=False
-    )
+    return subprocess.run(argv, env=keep | fixed, capture_output=True, text=True, timeout=600, check=False)
 
 
 def prefix(python: str, ranks: int) -> list[str]:
@@ -49,10 +44,7 @@ def prefix(python: str, ranks: int) -> list[str]:
     return [*mpiexec_prefix(mpiexec), *SHARED, "-n", str(ranks)]
 
 
-LAUNCH = [
-    sys.executable, "-m", "transect", "launch", "--framework", "torch", "--strategy", "ddp",
-    "--no-label",
-]  # fmt: skip
+LAUNCH = [sys.executable, "-m", "transect", "launch", "--framework", "torch", "--strategy", "ddp", "--no-label"]
 
 
 def options(**given: object) -> tuple[tuple[str, object], ...]:
@@ -93,21 +85,15 @@ def test_two_ranks_of_mpi4py(test: str, base_python: str, tmp_path: Path) -> Non
 
 def test_three_ranks_sum_and_gather_in_order(base_python: str, tmp_path: Path) -> None:
     for test in ("reduce", "allgather"):
-        one = bench_cell(
-            "message-sweep", ranks_per_node=3, options=options(test=test, max_size=1024)
-        )
-        argv = BENCHMARKS.get("message-sweep").command(
-            one, tmp_path, base_python, prefix(base_python, 3)
-        )
+        one = bench_cell("message-sweep", ranks_per_node=3, options=options(test=test, max_size=1024))
+        argv = BENCHMARKS.get("message-sweep").command(one, tmp_path, base_python, prefix(base_python, 3))
         check(start(argv), test, "mpi4py", tmp_path, ranks=3)
 
 
 @pytest.mark.parametrize("test", ["allgather", "bw"])
 def test_two_ranks_of_gloo(test: str, torch_python: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("message-sweep-torch")
-    one = bench_cell(
-        "message-sweep-torch", ranks_per_node=2, options=options(test=test, max_size=1024)
-    )
+    one = bench_cell("message-sweep-torch", ranks_per_node=2, options=options(test=test, max_size=1024))
     assert benchmark.supports(one) is None
     command = benchmark.command(one, tmp_path, torch_python, [])
     done = start([*LAUNCH, "--ranks-per-node", "2", "--", *command])
@@ -172,12 +158,9 @@ def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str)
     assert any("left out from 4096 B on" in warning for warning in run.warnings)
 
 
-def test_the_launch_gives_each_library_its_rendezvous(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_launch_gives_each_library_its_rendezvous(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bench, "ranks", lambda job, command, rendezvous: (rendezvous, command))
-    for name, rendezvous in (("message-sweep", "mpi"), ("message-sweep-torch", "tcp"),
-                             ("network-probe", "mpi")):  # fmt: skip
+    for name, rendezvous in (("message-sweep", "mpi"), ("message-sweep-torch", "tcp"), ("network-probe", "mpi")):
         job = SimpleNamespace(cell=bench_cell(name, nodes=2), folder=tmp_path, python="python")
         told, command = bench.Bench().prepare(job)  # type: ignore[arg-type]
         assert told == rendezvous
@@ -215,7 +198,7 @@ TABLES = {
 # Samples 1024 (us): 50.000 55.000 60.000
 # End of message sweep: ok
 """,
-}  # fmt: skip
+}
 
 
 def log(test: str) -> str:
@@ -228,23 +211,23 @@ CASES = [
     ("Non-blocking Allreduce Latency", lambda t: t, "ok", ""),
     ("Bandwidth", lambda t: "0: " + t.replace("\n", "\n0: "), "ok", ""),
     ("Allreduce Latency", lambda t: t.replace(" 1.27", "11.27"), "invalid", "not in order"),
-    ("Allreduce Latency", lambda t: t.replace("3.000 3.000 3.000", "3.000 3.000"), "invalid",
-     "16 B: 3 iterations and 2 samples"),
-    ("Allreduce Latency", lambda t: t.replace("3  ", "3 ", 1).replace("Pass", "Fail", 1),
-     "invalid", "wrong at 4 B"),
+    (
+        "Allreduce Latency",
+        lambda t: t.replace("3.000 3.000 3.000", "3.000 3.000"),
+        "invalid",
+        "16 B: 3 iterations and 2 samples",
+    ),
+    ("Allreduce Latency", lambda t: t.replace("3  ", "3 ", 1).replace("Pass", "Fail", 1), "invalid", "wrong at 4 B"),
     ("Allreduce Latency", lambda t: re.sub(r"# Samples 4 .*\n", "", t), "invalid", "no samples"),
-    ("Allreduce Latency", lambda t: t.replace("Avg Latency", "Big Latency"), "no-result",
-     "Big Latency"),
+    ("Allreduce Latency", lambda t: t.replace("Avg Latency", "Big Latency"), "no-result", "Big Latency"),
     ("Allreduce Latency", lambda t: re.sub(r"(?m)^\d.*\n", "", t), "no-result", "no table"),
     ("Bandwidth", lambda t: t.replace("128.00", "129.00"), "invalid", "give 128.00 MB/s"),
     ("Bandwidth", lambda t: t.replace("128.00", "-128.00"), "invalid", "256 B"),
-    ("Non-blocking Allreduce Latency", lambda t: t.replace("60.00   ", "99.00   "), "invalid",
-     "overlap of 60.00"),
+    ("Non-blocking Allreduce Latency", lambda t: t.replace("60.00   ", "99.00   "), "invalid", "overlap of 60.00"),
     ("Bandwidth", lambda t: t.replace("sweep: ok", "sweep: invalid: it is"), "invalid", "it is"),
     ("Bandwidth", lambda t: t[: t.index("# Sizes")], "truncated", "no last line"),
-    ("Bandwidth", lambda t: t[: t.index("# Sizes")] + "srun: error: n2: task 1: Killed\n",
-     "failed", "Killed"),
-]  # fmt: skip
+    ("Bandwidth", lambda t: t[: t.index("# Sizes")] + "srun: error: n2: task 1: Killed\n", "failed", "Killed"),
+]
 
 
 @pytest.mark.parametrize(("test", "change", "status", "reason"), CASES)

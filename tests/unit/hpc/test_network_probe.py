@@ -33,9 +33,7 @@ Result = subprocess.CompletedProcess[str]
 def start(argv: list[str], **variables: str) -> Result:
     keep = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     fixed = {"PYTHONPATH": str(ROOT / "src"), "OMPI_MCA_mpi_yield_when_idle": "1"}
-    return subprocess.run(
-        argv, env=keep | fixed | variables, capture_output=True, text=True, timeout=600, check=False
-    )
+    return subprocess.run(argv, env=keep | fixed | variables, capture_output=True, text=True, timeout=600, check=False)
 
 
 def prefix(python: str, ranks: int) -> list[str]:
@@ -65,9 +63,7 @@ def test_two_ranks_measure_and_the_log_becomes_metrics(base_python: str, tmp_pat
     assert "allreduce-0" not in run.samples
     assert all(len(series.values) >= 3 for series in run.samples.values())
     metrics = result_of([run], must_have=True).metrics
-    assert {one.name for one in metrics} == {
-        "message_time", "allreduce_time", "network_latency", "network_bandwidth",
-    }  # fmt: skip
+    assert {one.name for one in metrics} == {"message_time", "allreduce_time", "network_latency", "network_bandwidth"}
     assert all(math.isfinite(one.value) and one.value > 0 for one in metrics)
     labels = [one.label for one in metrics]
     assert len(labels) == len(set(labels))
@@ -173,19 +169,16 @@ RESULT = re.compile(r"(?m)^(result pingpong-256 best )\S+")
 CASES = [
     (lambda t: RESULT.sub(r"\g<1>9.9e-09", t), "invalid", "pingpong-256: best is"),
     (lambda t: RESULT.sub(r"\g<1>-1e-06", t), "invalid", "negative"),
-    (lambda t: t.replace("sample pingpong-256 0 ", "sample pingpong-256 0 0.0 #"), "invalid",
-     "samples are in the log"),
+    (lambda t: t.replace("sample pingpong-256 0 ", "sample pingpong-256 0 0.0 #"), "invalid", "samples are in the log"),
     (lambda t: re.sub(r"(sample pingpong-256 0 )\S+", r"\g<1>0.000000000", t), "invalid", "0.0 s"),
     (lambda t: re.sub(r"verify pingpong-256.*\n", "", t), "invalid", "does not say"),
     (lambda t: re.sub(r"(verify allreduce-256 .*)passed", r"\1FAILED", t), "invalid", "wrong"),
-    (lambda t: re.sub(r"(result bandwidth-\d+ best )\S+", r"\g<1>1.0e+00", t), "invalid",
-     "bandwidth-65536: best is"),
+    (lambda t: re.sub(r"(result bandwidth-\d+ best )\S+", r"\g<1>1.0e+00", t), "invalid", "bandwidth-65536: best is"),
     (lambda t: re.sub(r"result pingpong-0 .*\n", "", t), "invalid", "comes from pingpong-0"),
     (lambda t: t[: t.index("result latency")], "truncated", "no last line"),
-    (lambda t: t[: t.index("result latency")] + "srun: error: n2: task 1: Killed\n", "failed",
-     "Killed"),
+    (lambda t: t[: t.index("result latency")] + "srun: error: n2: task 1: Killed\n", "failed", "Killed"),
     (lambda t: "0: " + t.replace("\n", "\n0: "), "ok", ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "status", "reason"), CASES)

@@ -34,9 +34,7 @@ VALUES = {
 def test_a_whole_log_gives_its_numbers_in_their_units(name: str) -> None:
     text, amount = WHOLE[name]
     runs = scan(text)
-    assert [(run.benchmark, str(run.status), run.reason) for run in runs] == [
-        (name.split()[0], "ok", "")
-    ] * amount
+    assert [(run.benchmark, str(run.status), run.reason) for run in runs] == [(name.split()[0], "ok", "")] * amount
     found: dict[str, float] = {}
     for metric in runs[0].metrics:
         if metric.normalised is not None:
@@ -64,7 +62,7 @@ def test_a_whole_log_gives_its_numbers_in_their_units(name: str) -> None:
         (logs.GPU_BURN, "1000 (11020", "1000 (110200", "invalid", ("110200", "1.1e+04")),
         (logs.INFERENCE, "is : VALID", "is : INVALID", "invalid", ("INVALID",)),
         (logs.INFERENCE, "second: 50.0", "second: 70.0", "invalid", ("70.0000", "50")),
-        (logs.STORAGE, "percentage\": 95.5", "percentage\": 90.5", "invalid", ("90.5", "95.5")),
+        (logs.STORAGE, 'percentage": 95.5', 'percentage": 90.5', "invalid", ("90.5", "95.5")),
         (logs.STORAGE, '"success"', '"fail"', "invalid", ("95.5",)),
         (logs.SACCT, "T00:10:00|01:20:00\n17.", "T00:11:00|01:20:00\n17.", "invalid", ("00:10:00", "0:11:00")),
         (logs.SACCT, "|01:20:00\n17.", "|01:30:00\n17.", "invalid", ("01:30:00", "4800")),
@@ -75,7 +73,7 @@ def test_a_whole_log_gives_its_numbers_in_their_units(name: str) -> None:
         (logs.FSDP, "max_steps=3", "max_steps=300", "truncated", ("300",)),
         (logs.TITAN, "total steps 20", "total steps 900", "ok", ()),
     ],
-)  # fmt: skip
+)
 def test_what_speaks_against_a_log_is_said_with_both_numbers(
     text: str, old: str, new: str, status: str, numbers: tuple[str, ...]
 ) -> None:
@@ -100,19 +98,14 @@ def test_a_log_that_breaks_off_gives_no_result_that_is_ok(name: str) -> None:
 def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> None:
     script, _, rest = logs.FSDP.partition("\n")
     labelled = script + "\n" + "".join(f"0: {line}\n" for line in rest.splitlines())
-    for text, status in (
-        (labelled, "ok"),
-        (labelled.replace("max_steps=3", "max_steps=9"), "truncated"),
-    ):
+    for text, status in ((labelled, "ok"), (labelled.replace("max_steps=3", "max_steps=9"), "truncated")):
         (run,) = scan(text)
         assert (str(run.status), run.parameters["rank"]) == (status, 0)
 
 
 def test_the_sizes_of_a_torchtitan_training_are_its_settings() -> None:
     told = scan(logs.TITAN)[0].parameters
-    assert {"local_batch_size": 4, "global_batch_size": 32, "sequence_length": 2048}.items() <= (
-        told.items()
-    )
+    assert {"local_batch_size": 4, "global_batch_size": 32, "sequence_length": 2048}.items() <= (told.items())
 
 
 def test_thousands_are_parted_by_commas() -> None:
@@ -159,10 +152,7 @@ def test_heads_of_sacct_that_are_set_to_the_right_have_their_jobs() -> None:
         "8_[1-3%2]         train    PENDING   00:00:00 \n"
     )
     runs = scan(table)
-    assert [(run.parameters["job_id"], str(run.status)) for run in runs] == [
-        ("7", "ok"),
-        ("8_[1-3%2]", "truncated"),
-    ]
+    assert [(run.parameters["job_id"], str(run.status)) for run in runs] == [("7", "ok"), ("8_[1-3%2]", "truncated")]
     assert runs[0].metrics[0].normalised.value == 600
 
 
@@ -208,12 +198,19 @@ def test_what_only_mentions_them_is_nobodys(text: str) -> None:
 
 def superbench(node: str, extra: int = 0, **changes: object) -> str:
     numbers: dict[str, object] = {
-        "gemm-flops/return_code:0": 0, "gemm-flops/fp64_flops:0": 9000.5, "gemm-flops/fp16_tc_flops:0": 250000.5,
-        "nccl-bw:nvlink/return_code:0": 0, "nccl-bw:nvlink/allreduce_1048576_busbw:0": 120.25,
-        "model-benchmarks:gpt/pytorch-gpt2/return_code:0": 0, "model-benchmarks:gpt/pytorch-gpt2/fp16_train_throughput:0": 80.5,
-        "ib-traffic/return_code": 0, "ib-traffic/odd_number": 3.5,
-        **{f"ib-traffic/filler_{n}:{n}": n for n in range(extra)}, **changes, "node": node,
-    }  # fmt: skip
+        "gemm-flops/return_code:0": 0,
+        "gemm-flops/fp64_flops:0": 9000.5,
+        "gemm-flops/fp16_tc_flops:0": 250000.5,
+        "nccl-bw:nvlink/return_code:0": 0,
+        "nccl-bw:nvlink/allreduce_1048576_busbw:0": 120.25,
+        "model-benchmarks:gpt/pytorch-gpt2/return_code:0": 0,
+        "model-benchmarks:gpt/pytorch-gpt2/fp16_train_throughput:0": 80.5,
+        "ib-traffic/return_code": 0,
+        "ib-traffic/odd_number": 3.5,
+        **{f"ib-traffic/filler_{n}:{n}": n for n in range(extra)},
+        **changes,
+        "node": node,
+    }
     return json.dumps(numbers) + "\n"
 
 
@@ -222,16 +219,22 @@ def test_a_line_of_superbench_is_a_run_of_each_benchmark_of_a_node() -> None:
     assert [run.parameters["host"] for run in runs] == ["n1"] * 4 + ["n2"] * 4
     assert {str(run.status) for run in runs} == {"ok"}
     assert [run.variant for run in runs[4:]] == [
-        "gemm-flops", "nccl-bw:nvlink", "model-benchmarks:gpt/pytorch-gpt2", "ib-traffic",
-    ]  # fmt: skip
+        "gemm-flops",
+        "nccl-bw:nvlink",
+        "model-benchmarks:gpt/pytorch-gpt2",
+        "ib-traffic",
+    ]
     found = {
         one.normalised.name: (one.normalised.value, one.printed)
-        for run in runs[4:] for one in run.metrics if one.normalised is not None
-    }  # fmt: skip
+        for run in runs[4:]
+        for one in run.metrics
+        if one.normalised is not None
+    }
     assert found == {
-        "flops": (9000.5e9, "9000.5"), "collective_bandwidth": (120.25e9, "120.25"),
+        "flops": (9000.5e9, "9000.5"),
+        "collective_bandwidth": (120.25e9, "120.25"),
         "samples_per_second": (80.5, "80.5"),
-    }  # fmt: skip
+    }
     assert len(runs[-1].metrics) == 3001 and runs[-1].metrics[0].unit == ""
 
 

@@ -62,8 +62,14 @@ CASES = [
     (MXP_RIKEN, _sub(r"0.181652325", "99.5"), "invalid", "99.5 is not below"),
     (MXP_AMD, _sub(r"2.083e\+03", "9.083e+03"), "invalid", "9.083e+03"),
     (HPCG, _sub("is VALID.*", "is=INVALID."), "invalid", "HPCG result is INVALID"),
-    (HPCG, lambda t: t.replace("is VALID with a GFLOP/s rating of=1.35932", "is=INVALID.")
-     .replace("Tests::Result=PASSED", "Tests::Result=FAILED"), "invalid", "Spectral"),
+    (
+        HPCG,
+        lambda t: t.replace("is VALID with a GFLOP/s rating of=1.35932", "is=INVALID.").replace(
+            "Tests::Result=PASSED", "Tests::Result=FAILED"
+        ),
+        "invalid",
+        "Spectral",
+    ),
     (HPCG, _sub("Tests::Result=PASSED", "Tests::Result=FAILED"), "invalid", "VALID, but FAILED"),
     (HPCG, _sub("rating of=1.35932", "rating of=9.35932"), "invalid", "9.35932"),
     (HPCG, _sub("1.35932", "1.45"), "invalid", "1.45"),
@@ -94,8 +100,12 @@ CASES = [
     (BABEL_CSV, _until("Add,"), "truncated", "no row for add, triad, dot"),
     (BABEL_MOJO, _sub("19.2", "91.2"), "invalid", "91.2 GB/s, but"),
     # The Java port divides by 10^6 and writes GB/s, and forgets a line end.
-    (BABEL_TRIAD, lambda t: t.replace("0\nBandwidth (GB/s):  19.200", "0Bandwidth (GB/s): 19200.000 "),
-     "invalid", "19200.000 GB/s, but"),
+    (
+        BABEL_TRIAD,
+        lambda t: t.replace("0\nBandwidth (GB/s):  19.200", "0Bandwidth (GB/s): 19200.000 "),
+        "invalid",
+        "19200.000 GB/s, but",
+    ),
     (BABEL_TRIAD, _until("Runtime"), "truncated", "before the table"),
     ("Unrecognized argument '--triad-only' (try '--help')\n", str.upper, "no-result", ""),
     (BUDE, _sub("54.233", "94.233"), "invalid", "94.233 GFLOP/s, but"),
@@ -122,15 +132,11 @@ CASES = [
     (D500, _sub("Accuracy: .*", "Accuracy: -1.0"), "invalid", "no accuracy"),
     (D500, _until("TrainingAccuracy"), "truncated", "2 of 2 epochs"),
     (D500, _until("Training (epoch 2", "RuntimeError: CUDA out of memory\n"), "failed", "CUDA out"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(
-    ("log", "change", "status", "reason"), CASES, ids=[f"{i}-{c[2]}" for i, c in enumerate(CASES)]
-)
-def test_status_and_reason(
-    log: str, change: Callable[[str], str], status: str, reason: str
-) -> None:
+@pytest.mark.parametrize(("log", "change", "status", "reason"), CASES, ids=[f"{i}-{c[2]}" for i, c in enumerate(CASES)])
+def test_status_and_reason(log: str, change: Callable[[str], str], status: str, reason: str) -> None:
     changed = change(log)
     assert changed != log
     run = scan(changed)[-1]
@@ -177,8 +183,10 @@ def test_hpl_stays_hpl() -> None:
 
 def test_hpcg_variants_and_parameters() -> None:
     for log, variant, version in (
-        (HPCG, "reference", "3.1"), (HPCG_YAML, "reference", "3.0"), (HPCG_INTEL, "intel", "V3.1"),
-    ):  # fmt: skip
+        (HPCG, "reference", "3.1"),
+        (HPCG_YAML, "reference", "3.0"),
+        (HPCG_INTEL, "intel", "V3.1"),
+    ):
         (run,) = scan(log)
         assert (run.variant, run.version) == (variant, version)
         assert (run.parameters["ranks"], run.parameters["threads"]) == (2, 4)
@@ -199,9 +207,7 @@ def test_hpcg_rating_line_of_another_run_is_a_run_of_its_own() -> None:
 
 
 def test_a_quick_run_of_hpcg_may_count_a_part_of_its_setup() -> None:
-    statuses = [
-        str(scan(HPCG.replace("1.35932", told))[0].status) for told in ("1.366", "1.357", "1.377")
-    ]
+    statuses = [str(scan(HPCG.replace("1.35932", told))[0].status) for told in ("1.366", "1.357", "1.377")]
     assert statuses == ["ok", "invalid", "invalid"]
 
 
@@ -218,8 +224,7 @@ def test_a_cut_run_before_a_whole_one_does_not_take_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "benchmark"),
-    [("--triad-only", "babelstream"), ("--ppwi", "minibude"), ("--foo", "unknown")],
+    ("option", "benchmark"), [("--triad-only", "babelstream"), ("--ppwi", "minibude"), ("--foo", "unknown")]
 )
 def test_a_refused_option_belongs_to_the_program_that_has_it(option: str, benchmark: str) -> None:
     (run,) = scan(f"Unrecognized argument '{option}' (try '--help')\n")

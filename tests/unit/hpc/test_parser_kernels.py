@@ -5,16 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from compute_logs import (
-    BABEL,
-    BABEL_CSV,
-    BABEL_FLOAT_MIB,
-    BUDE,
-    BUDE_CSV,
-    BUDE_V1,
-    D500,
-    printed,
-)
+from compute_logs import BABEL, BABEL_CSV, BABEL_FLOAT_MIB, BUDE, BUDE_CSV, BUDE_V1, D500, printed
 from log_scan import scan
 
 from transect.hpc.parsers.minibude import minibude_gflop
@@ -26,18 +17,12 @@ def test_babelstream_units_precision_and_normalised_values() -> None:
     assert triad is not None and triad.unit == "MiB/s" and triad.normalised is not None
     assert triad.normalised.value == pytest.approx(9.6e9, rel=1e-6)
     assert (run.variant, run.parameters["precision"]) == ("SYCL2020", "float")
-    giga = (
-        BABEL.replace("MBytes/sec", "GBytes/sec")
-        .replace("000.000", ".000")
-        .replace("19200.000", "19.200")
-    )
+    giga = BABEL.replace("MBytes/sec", "GBytes/sec").replace("000.000", ".000").replace("19200.000", "19.200")
     assert [r.status for r in scan(giga)] == ["ok"]
 
 
 def test_babelstream_of_fortran_and_nstream() -> None:
-    fortran = BABEL.replace("BabelStream\n", "BabelStream Fortran\n").replace(
-        "32.0 MB", "     32.0MB "
-    )
+    fortran = BABEL.replace("BabelStream\n", "BabelStream Fortran\n").replace("32.0 MB", "     32.0MB ")
     assert [r.status for r in scan(fortran)] == ["ok"]
     table = BABEL.index("Copy ")
     only = BABEL[:table] + "Nstream     25600.000   0.00500     0.00600     0.00550\n"
@@ -57,9 +42,7 @@ def test_babelstream_rate_that_fills_its_column() -> None:
 def test_babelstream_csv_of_julia_prints_all_bytes_as_sizeof() -> None:
     lines = BABEL_CSV.splitlines()
     sizes = {"Copy": 64, "Mul": 64, "Add": 96, "Triad": 96, "Dot": 64}
-    julia = [lines[0]] + [
-        one.replace("4000000,8", f"4000000,{sizes[one.split(',')[0]]}000000") for one in lines[1:]
-    ]
+    julia = [lines[0]] + [one.replace("4000000,8", f"4000000,{sizes[one.split(',')[0]]}000000") for one in lines[1:]]
     assert [r.status for r in scan("\n".join(julia) + "\n")] == ["ok"]
 
 
@@ -69,9 +52,7 @@ def test_babelstream_tables_of_ranks() -> None:
     runs = scan(labelled)
     assert [r.status for r in runs] == ["ok"] * 8 and not any(r.warnings for r in runs)
     runs = scan("".join(f"{line}\n" * 8 for line in lines))
-    assert [r.status for r in runs] == ["ok"] * 8 and all(
-        "rank labels" in r.warnings[0] for r in runs
-    )
+    assert [r.status for r in runs] == ["ok"] * 8 and all("rank labels" in r.warnings[0] for r in runs)
 
 
 def test_minibude_counts_as_its_source_does() -> None:
@@ -90,18 +71,14 @@ def test_minibude_keeps_poses_per_work_item_and_raw_iterations() -> None:
 
 def test_minibude_skipped_sizes_are_not_missing() -> None:
     note = " # WARNING: pose count 10000 % (1 (wgsize) * 3 (ppwi)) != 0, skipping\n"
-    skipped = BUDE.replace("selected:   [1,4]", "selected:   [1,3,4]").replace(
-        "results:", note + "results:"
-    )
+    skipped = BUDE.replace("selected:   [1,4]", "selected:   [1,3,4]").replace("results:", note + "results:")
     assert [r.status for r in scan(skipped.replace("best:", "xbest:"))] == ["ok", "ok"]
 
 
 def test_minibude_invalid_rows_hold_the_largest_double() -> None:
     huge = "1" + "7" * 308 + ".000"
     row = f"4,1,{huge},{huge},{huge},{huge},0.000,0.000,0.000,0.000"
-    text = re.sub(r"(?m)^4,1,.*$", row, BUDE_CSV).replace(
-        "ppwi=4,wgsize=1,valid=1", "ppwi=4,wgsize=1,valid=0"
-    )
+    text = re.sub(r"(?m)^4,1,.*$", row, BUDE_CSV).replace("ppwi=4,wgsize=1,valid=1", "ppwi=4,wgsize=1,valid=0")
     runs = scan(text)
     assert [r.status for r in runs] == ["ok", "invalid"]
 

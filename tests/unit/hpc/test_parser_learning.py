@@ -12,9 +12,7 @@ from log_scan import scan
 
 def test_tf_cnn_total_steps_and_columns() -> None:
     run = one(TF)
-    assert (run.benchmark, run.variant, run.version, run.status) == (
-        "tf-cnn-benchmarks", "training", "2.4", "ok",
-    )  # fmt: skip
+    assert (run.benchmark, run.variant, run.version, run.status) == ("tf-cnn-benchmarks", "training", "2.4", "ok")
     assert printed(run, "total") == "601.95" and normalised(run) == {"samples_per_second": 601.95}
     assert (printed(run, "jitter"), printed(run, "uncertainty")) == ("3.5", "1.1")
     assert run.parameters["devices"] == 2 and run.parameters["batch_size_per_device"] == "64"
@@ -87,36 +85,24 @@ def doubled(text: str) -> str:
 def test_two_workers_of_horovod_without_labels_are_two_runs() -> None:
     text = doubled(TF.replace("replicated", "horovod"))
     runs = scan(text)
-    assert [(r.status, r.parameters["steps"], printed(r, "total")) for r in runs] == [
-        ("ok", 20, "601.95")
-    ] * 2
-    assert [r.samples["images_per_second"].values for r in runs] == [
-        [600.1, 601.2, 602.3], [599.1, 598.2, 597.3],
-    ]  # fmt: skip
+    assert [(r.status, r.parameters["steps"], printed(r, "total")) for r in runs] == [("ok", 20, "601.95")] * 2
+    assert [r.samples["images_per_second"].values for r in runs] == [[600.1, 601.2, 602.3], [599.1, 598.2, 597.3]]
     assert all(any("interleave" in w for w in r.warnings) for r in runs)
     # One is a step behind; one prints no steps; the head is lost; nothing tells the second total.
     lines = text.splitlines(keepends=True)
     steps = [i for i, line in enumerate(lines) if "jitter" in line]
     lines[steps[1]], lines[steps[2]] = lines[steps[2]], lines[steps[1]]
     assert [r.status for r in scan("".join(lines))] == ["ok", "ok"]
-    silent = "".join(
-        line for line in text.splitlines(keepends=True) if not re.search(r"59\d\.\d \+", line)
-    )
+    silent = "".join(line for line in text.splitlines(keepends=True) if not re.search(r"59\d\.\d \+", line))
     assert [r.status for r in scan(silent.replace("total images/sec: 601.95\n", "", 1))] == ["ok"]
     assert [r.status for r in scan(text[text.index("1\timages") :])] == ["ok", "ok"]
-    assert [r.status for r in scan(text.replace("total images/sec: 601.95\n", "", 1))] == [
-        "ok",
-        "truncated",
-    ]
+    assert [r.status for r in scan(text.replace("total images/sec: 601.95\n", "", 1))] == ["ok", "truncated"]
 
 
 def test_a_run_that_died_before_its_first_step_does_not_lend_its_settings() -> None:
     died = TF[: TF.index("Step\t")].replace("resnet50", "vgg16")
     runs = scan(died + TF)
-    assert [(r.status, r.parameters["model"]) for r in runs] == [
-        ("truncated", "vgg16"),
-        ("ok", "resnet50"),
-    ]
+    assert [(r.status, r.parameters["model"]) for r in runs] == [("truncated", "vgg16"), ("ok", "resnet50")]
 
 
 @pytest.mark.parametrize(("change", "status", "reason"), TF_CASES)
@@ -188,9 +174,12 @@ def test_ort_values_and_their_names_in_the_registry() -> None:
     run = one(ORT)
     assert (run.benchmark, run.status) == ("onnxruntime-perf-test", "ok")
     assert normalised(run) == {
-        "session_time": 0.25, "throughput": 99.8004, "peak_memory": 41943040.0,
-        "latency": 0.0099, "latency_p95": 0.0115,
-    }  # fmt: skip
+        "session_time": 0.25,
+        "throughput": 99.8004,
+        "peak_memory": 41943040.0,
+        "latency": 0.0099,
+        "latency_p95": 0.0115,
+    }
     assert run.parameters == {"intra_op_num_threads": 2, "requests": 50, "runs": 50}
 
 
@@ -225,11 +214,7 @@ ORT_CASES = [
     (lambda t: t.replace("0.25 s", "-0.25 s"), "invalid", "negative"),
     (lambda t: t.replace("41943040", "4" * 18), "invalid", "above"),
     (lambda t: t[: t.index("First")], "truncated", "only the session creation"),
-    (
-        lambda t: t[: t.index("First")] + "[E:onnxruntime:, x.cc:1 Run] Non-zero status code\n",
-        "failed",
-        "Non-zero",
-    ),
+    (lambda t: t[: t.index("First")] + "[E:onnxruntime:, x.cc:1 Run] Non-zero status code\n", "failed", "Non-zero"),
     (lambda t: t[: t.index("P50")], "ok", ""),
 ]
 

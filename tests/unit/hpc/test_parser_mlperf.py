@@ -12,9 +12,7 @@ from log_scan import scan
 
 def test_mlperf_time_to_train_is_stop_minus_start_in_the_digits_of_the_log() -> None:
     run = one(mlperf())
-    assert (run.benchmark, run.variant, run.status, run.line) == (
-        "mlperf-training", "resnet", "ok", 1,
-    )  # fmt: skip
+    assert (run.benchmark, run.variant, run.status, run.line) == ("mlperf-training", "resnet", "ok", 1)
     assert printed(run, "time_to_train") == "5.123" and printed(run, "eval_accuracy") == "0.7601"
     assert normalised(run) == {"time_to_quality": 5.123, "accuracy": 0.7601}
     assert run.parameters["evaluations"] == 2 and run.parameters["global_batch_size"] == 256
@@ -35,9 +33,7 @@ def test_mlperf_time_to_train_is_stop_minus_start_in_the_digits_of_the_log() -> 
         ("openfold", "eval_accuracy", "mlperf-hpc", "higher"),
     ],
 )
-def test_mlperf_benchmark_and_direction_of_its_quality(
-    name: str, key: str, benchmark: str, direction: str
-) -> None:
+def test_mlperf_benchmark_and_direction_of_its_quality(name: str, key: str, benchmark: str, direction: str) -> None:
     run = one(mlperf(name, key, (0.9, 0.01)))
     found = run.metric(key)
     assert (run.benchmark, run.status) == (benchmark, "ok")
@@ -77,9 +73,7 @@ def test_mlperf_0_6_and_a_deferred_value() -> None:
 
 def test_mlperf_0_6_without_a_number_in_its_lines() -> None:
     run = one(mll("gnmt", (21.5, 24.25)))
-    assert (run.benchmark, run.variant, run.version, run.status) == (
-        "mlperf-training", "gnmt", "0.6", "ok",
-    )  # fmt: skip
+    assert (run.benchmark, run.variant, run.version, run.status) == ("mlperf-training", "gnmt", "0.6", "ok")
     assert float(printed(run, "time_to_train")) == 200.625 and run.parameters["evaluations"] == 2
     assert printed(run, "eval_accuracy") == "24.25" and run.parameters["global_batch_size"] == 128
     assert run.parameters["run_status"] == "success" and run.parameters["last_epoch_num"] == "1"
@@ -97,10 +91,7 @@ def test_mlperf_0_6_without_a_number_in_its_lines() -> None:
 )
 def test_mlperf_0_6_two_accuracies_of_one_evaluation(values: tuple[object, ...]) -> None:
     run = one(mll("mask", values))
-    assert (printed(run, "eval_accuracy", "BBOX"), printed(run, "eval_accuracy", "SEGM")) == (
-        "0.378",
-        "0.341",
-    )
+    assert (printed(run, "eval_accuracy", "BBOX"), printed(run, "eval_accuracy", "SEGM")) == ("0.378", "0.341")
     assert run.status == "ok" and run.parameters["evaluations"] == 2
 
 
@@ -111,10 +102,7 @@ def test_a_quoted_accuracy_is_a_number() -> None:
 
 def test_several_accuracies_without_names_are_told_apart_by_their_place() -> None:
     other = one(mll("other", ([0.2, 0.19],)))
-    assert (printed(other, "eval_accuracy", "1"), printed(other, "eval_accuracy", "2")) == (
-        "0.2",
-        "0.19",
-    )
+    assert (printed(other, "eval_accuracy", "1"), printed(other, "eval_accuracy", "2")) == ("0.2", "0.19")
 
 
 def test_a_submission_without_a_time_is_of_the_run_that_it_precedes() -> None:
@@ -178,11 +166,7 @@ def test_mlperf_hpc_staging() -> None:
 MLPERF_CASES = [
     (lambda t: t.replace('"success"', '"aborted"'), "failed", "'aborted'"),
     (lambda t: t[: t.index('"run_stop"') - 100], "truncated", "without run_stop"),
-    (
-        lambda t: t[: t.index('"run_stop"') - 100] + "\nsrun: error: n1: task 0: Killed\n",
-        "failed",
-        "Killed",
-    ),
+    (lambda t: t[: t.index('"run_stop"') - 100] + "\nsrun: error: n1: task 0: Killed\n", "failed", "Killed"),
     (
         lambda t: t[: t.index('"run_stop"') - 100] + "\nRuntimeError: CUDA out of memory.\n",
         "failed",
@@ -222,9 +206,7 @@ def test_a_second_run_that_died_before_run_start_is_a_run() -> None:
     assert (second.status, second.variant) == ("failed", "resnet")
     assert "out of memory" in second.reason
     # What a script says after the run is part of it.
-    assert [run.status for run in scan(mlperf() + mllog("cache_clear", T0 + 90_000, True))] == [
-        "ok"
-    ]
+    assert [run.status for run in scan(mlperf() + mllog("cache_clear", T0 + 90_000, True))] == ["ok"]
 
 
 def test_a_rank_that_aborted_outweighs_the_one_whose_log_came_first() -> None:

@@ -6,13 +6,7 @@ import re
 
 import pytest
 from log_scan import scan
-from network_logs import (
-    NCCL,
-    NCCL_INFO,
-    NCCL_ROW,
-    first,
-    nccl,
-)
+from network_logs import NCCL, NCCL_INFO, NCCL_ROW, first, nccl
 
 
 def test_nccl_rows_with_an_empty_redop_and_short_times() -> None:
@@ -60,9 +54,7 @@ def test_rccl_and_per_iteration_columns_and_time_stamps() -> None:
     assert (run.variant, run.version, run.status) == ("rccl", "develop:abc123", "ok"), run.reason
     more = NCCL.replace("  #wrong", "  #wrong   i_min   i_max   i_p99   i_cv%")
     more = re.sub(
-        r"(?m)^( +\d+ .*?       0)(.*?       0)$",
-        r"\1 1.0 2.0 1.9 3.0\2 1.0 2.0 1.9 3.0 2026-01-31 12:00:00",
-        more,
+        r"(?m)^( +\d+ .*?       0)(.*?       0)$", r"\1 1.0 2.0 1.9 3.0\2 1.0 2.0 1.9 3.0 2026-01-31 12:00:00", more
     )
     run = first(more.replace("i_cv%\n", "i_cv%           timestamp\n"))
     assert run.status == "ok" and run.metric("i_cv%") is not None, run.reason
@@ -71,13 +63,9 @@ def test_rccl_and_per_iteration_columns_and_time_stamps() -> None:
 def test_nccl_programs_without_mpi_print_at_once() -> None:
     head = NCCL[: NCCL.index("#  Rank")]
     ranks = "".join(
-        f"#  Rank  0 Group  0 Pid {90 + i:6d} on      node1 device  0 [0000:03:00] NVIDIA X\n"
-        for i in range(4)
+        f"#  Rank  0 Group  0 Pid {90 + i:6d} on      node1 device  0 [0000:03:00] NVIDIA X\n" for i in range(4)
     )
-    fails = "".join(
-        f"n1: Test NCCL failure x.cu:7 'y'\n .. n1 pid {i}: Test failure x.cu:9\n"
-        for i in (91, 92, 93)
-    )
+    fails = "".join(f"n1: Test NCCL failure x.cu:7 'y'\n .. n1 pid {i}: Test failure x.cu:9\n" for i in (91, 92, 93))
     rest = nccl(n=1)
     runs = scan(head * 4 + ranks + fails + rest[rest.index("#\n#     ") :])
     assert [r.status for r in runs] == ["invalid", "failed", "failed", "failed"]
@@ -87,9 +75,7 @@ def test_nccl_several_types_are_told_apart_by_phase() -> None:
     rows = NCCL[NCCL.index("     1048576") : NCCL.index("# Out of")]
     run = first(NCCL.replace(rows, rows + rows.replace("  float", "double ")))
     phases = {m.phase for m in run.metrics if m.name == "busbw"}
-    assert phases == {
-        f"{w}-place {t} sum -1" for w in ("in", "out-of") for t in ("float", "double")
-    }
+    assert phases == {f"{w}-place {t} sum -1" for w in ("in", "out-of") for t in ("float", "double")}
 
 
 @pytest.mark.parametrize(
@@ -111,11 +97,7 @@ def test_nccl_rows_cut_by_what_nccl_itself_says(info: str) -> None:
 
 def test_a_nccl_row_of_which_a_piece_is_missing_is_no_row() -> None:
     text = NCCL_ROW.sub(rf"\1{NCCL_INFO}\2{NCCL_INFO}\4", NCCL)
-    halves = [
-        line
-        for line in text.splitlines(keepends=True)
-        if re.match(r" +[\d.]+ +[\d.]+ +[\d.]+ +0\n", line)
-    ]
+    halves = [line for line in text.splitlines(keepends=True) if re.match(r" +[\d.]+ +[\d.]+ +[\d.]+ +0\n", line)]
     run = first(text.replace(halves[1], "", 1))
     assert {m.size for m in run.metrics if m.size} == {1048576, 4194304, 8388608}
     assert any("1 lines of the table" in warning for warning in run.warnings)
@@ -134,18 +116,13 @@ def test_pieces_of_rows_that_two_programs_print_at_once_are_not_put_together() -
     pairs = zip(text.splitlines(keepends=True), slower.splitlines(keepends=True), strict=True)
     assert not [m for run in scan("".join(a + b for a, b in pairs)) for m in run.metrics if m.size]
     # Numbers of something else within a table are nothing.
-    noisy = NCCL.replace(
-        "# Out of", f"1 2 3 4\n1.5 2 nan 3\n1.5 x y z\n{'9' * 5000} 2 nan x\n# Out of"
-    )
+    noisy = NCCL.replace("# Out of", f"1 2 3 4\n1.5 2 nan 3\n1.5 x y z\n{'9' * 5000} 2 nan x\n# Out of")
     assert (first(noisy).status, first(noisy).warnings) == ("ok", [])
 
 
 def test_labels_of_ranks_within_a_nccl_row() -> None:
     label = "[1,0]<stdout>:"
-    text = "".join(
-        label + line
-        for line in NCCL_ROW.sub(rf"\1{label}\2{label}\4", NCCL).splitlines(keepends=True)
-    )
+    text = "".join(label + line for line in NCCL_ROW.sub(rf"\1{label}\2{label}\4", NCCL).splitlines(keepends=True))
     run = first(text)
     assert (run.status, run.metrics) == ("ok", first(NCCL).metrics), run.reason
     # Indented, as a page quotes it.
@@ -155,8 +132,6 @@ def test_labels_of_ranks_within_a_nccl_row() -> None:
 def test_nccl_tables_of_two_machines_on_one_page_are_two_runs() -> None:
     table = NCCL[NCCL.index("#       size") :]
     cut = table[: table.index("# Out of bounds")]
-    runs = scan(
-        f"On one machine:\n```\n{cut}```\nOn the other:\n```\n{cut}```\nOn a third:\n{table}"
-    )
+    runs = scan(f"On one machine:\n```\n{cut}```\nOn the other:\n```\n{cut}```\nOn a third:\n{table}")
     assert [r.status for r in runs] == ["truncated", "truncated", "ok"]
     assert len({tuple(m.printed for m in r.metrics if m.name == "busbw") for r in runs}) == 1

@@ -35,46 +35,90 @@ CASES: list[tuple[str, str, str, str]] = [
     (OSU_LATENCY.replace("1.21", " nan"), "invalid", "nan", "osu nan"),
     (OSU_LATENCY[: OSU_LATENCY.index("0  ")], "truncated", "before the first row", "osu header only"),
     (OSU_LATENCY[:-4], "truncated", "within a row", "osu cut row"),
-    (OSU_LATENCY + OSU_LATENCY[: OSU_LATENCY.index("\n64 ")] + "\n", "truncated", "earlier table", "osu shorter than before"),
-    (OSU_LATENCY[: OSU_LATENCY.index("\n64 ")] + "\nslurmstepd: error: *** STEP 1.0 CANCELLED ***\n", "failed", "CANCELLED", "osu cancelled"),
+    (
+        OSU_LATENCY + OSU_LATENCY[: OSU_LATENCY.index("\n64 ")] + "\n",
+        "truncated",
+        "earlier table",
+        "osu shorter than before",
+    ),
+    (
+        OSU_LATENCY[: OSU_LATENCY.index("\n64 ")] + "\nslurmstepd: error: *** STEP 1.0 CANCELLED ***\n",
+        "failed",
+        "CANCELLED",
+        "osu cancelled",
+    ),
     (OSU_ALLREDUCE.replace("3.01", "9.01"), "invalid", "not between", "osu mean"),
     (OSU_IALLREDUCE.replace("50.00\n", "95.00\n", 1), "invalid", "95.00 % overlap, but", "osu overlap"),
     (OSU_MBW_MR.replace("29.00 ", "99.00 "), "invalid", "99.00 MB/s, but", "osu message rate"),
-    (OSU_LATENCY + "DATA VALIDATION ERROR: osu_latency exited with status 1 on message size 4.\n", "invalid", "VALIDATION", "osu validation"),
+    (
+        OSU_LATENCY + "DATA VALIDATION ERROR: osu_latency exited with status 1 on message size 4.\n",
+        "invalid",
+        "VALIDATION",
+        "osu validation",
+    ),
     (OSU_BARRIER.replace("12.34", "0.00"), "invalid", "zero", "osu zero"),
     (IMB_HEAD + IMB_PINGPONG.replace("1.50", "9.99e12") + IMB_END, "invalid", "times its size", "imb contradicted"),
-    (IMB_HEAD + IMB_PINGPONG + IMB_ALLREDUCE[: IMB_ALLREDUCE.index("         1024")], "truncated", "ends after size 512 of 65536", "imb truncated"),
+    (
+        IMB_HEAD + IMB_PINGPONG + IMB_ALLREDUCE[: IMB_ALLREDUCE.index("         1024")],
+        "truncated",
+        "ends after size 512 of 65536",
+        "imb truncated",
+    ),
     (IMB_HEAD + IMB_PINGPONG, "truncated", "before Allreduce, Barrier", "imb rest missing"),
     (IMB_HEAD + IMB_PINGPONG + "MPI_ABORT was invoked on rank 1\n", "failed", "MPI_ABORT", "imb abort"),
     (IMB_HEAD, "truncated", "before PingPong", "imb header only"),
     (IMB_HEAD + IMB_ALLREDUCE.replace("4.10", "5.10") + IMB_END, "invalid", "not between", "imb mean"),
-    (NCCL.replace("# Avg bus bandwidth    : 45", "# Avg bus bandwidth    : 99"), "invalid", "mean of its", "nccl average"),
+    (
+        NCCL.replace("# Avg bus bandwidth    : 45", "# Avg bus bandwidth    : 99"),
+        "invalid",
+        "mean of its",
+        "nccl average",
+    ),
     (nccl(wrong="12"), "invalid", "8 values out of bounds", "nccl wrong"),
     (nccl(n=1), "invalid", "one rank only", "nccl single rank"),
     (NCCL.replace("75.00", "85.00", 1), "invalid", "bus bandwidth of 85.00, but", "nccl busbw"),
     (NCCL.replace("15.00       0", "-1.00       0", 1), "invalid", "negative", "nccl negative"),
     (NCCL[: NCCL.index("     4194304")], "truncated", "after 2 rows", "nccl truncated"),
-    (NCCL[: NCCL.index("     1048576")] + "n1: Test NCCL failure common.cu:401 'x / '\n .. n1 pid 4001: Test failure common.cu:5\n", "failed", "Test NCCL failure", "nccl failed"),
+    (
+        NCCL[: NCCL.index("     1048576")]
+        + "n1: Test NCCL failure common.cu:401 'x / '\n .. n1 pid 4001: Test failure common.cu:5\n",
+        "failed",
+        "Test NCCL failure",
+        "nccl failed",
+    ),
     (NCCL[: NCCL.index("     1048576")], "truncated", "before the first row", "nccl header only"),
     (GRAPH500.replace("6.25e+08", "9.25e+08"), "invalid", "9.25e+08, but", "graph500 harmonic mean"),
     (GRAPH500.replace("0.022", "0.001"), "invalid", "not in order", "graph500 quartiles"),
     (GRAPH500.replace("4e+08", "-4e+08"), "invalid", "negative", "graph500 negative"),
     (GRAPH500.replace("16000000", "99000000"), "invalid", "", "graph500 edges"),
-    ("graph_generation:  1.5 s\nRunning BFS 0\nValidation failed for this BFS root; skipping rest.\nNo results printed for invalid run.\n", "invalid", "Validation failed", "graph500 validation"),
-    ("graph_generation:  1.5 s\nRunning BFS 0\nsrun: error: n1: task 3: Killed\n", "failed", "Killed", "graph500 killed"),
+    (
+        "graph_generation:  1.5 s\nRunning BFS 0\nValidation failed for this BFS root; skipping rest.\nNo results printed for invalid run.\n",
+        "invalid",
+        "Validation failed",
+        "graph500 validation",
+    ),
+    (
+        "graph_generation:  1.5 s\nRunning BFS 0\nsrun: error: n1: task 3: Killed\n",
+        "failed",
+        "Killed",
+        "graph500 killed",
+    ),
     ("graph_generation:  1.5 s\nRunning BFS 0\nTime for BFS 0 is 0.5\n", "truncated", "", "graph500 truncated"),
     (NPB.replace("  SUCCESSFUL\n Version", "UNSUCCESSFUL\n Version"), "invalid", "UNSUCCESSFUL", "npb unsuccessful"),
     (NPB.replace("4865.39", "9865.39").replace("1216.35", "2466.35"), "invalid", "9865.39 Mop/s, but", "npb rate"),
     (NPB.replace("1216.35", "1516.35"), "invalid", "in total, but 1516.35", "npb per process"),
     (NPB.replace("4865.39", "    NaN"), "invalid", "NaN", "npb nan"),
     (NPB[: NPB.index(" MG Benchmark Completed")], "truncated", "before the results", "npb truncated"),
-    (NPB[: NPB.index(" Verification")] + "mpirun noticed that process rank 1 exited on signal 9\n", "failed", "within the results", "npb killed"),
-]  # fmt: skip
+    (
+        NPB[: NPB.index(" Verification")] + "mpirun noticed that process rank 1 exited on signal 9\n",
+        "failed",
+        "within the results",
+        "npb killed",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("log", "status", "reason"), [c[:3] for c in CASES], ids=[c[3] for c in CASES]
-)
+@pytest.mark.parametrize(("log", "status", "reason"), [c[:3] for c in CASES], ids=[c[3] for c in CASES])
 def test_status_and_reason(log: str, status: str, reason: str) -> None:
     run = scan(log)[-1]
     said = "; ".join((run.reason, *run.suspicions))
@@ -90,11 +134,7 @@ def test_osu_tests_variants_versions_and_comments() -> None:
         "# OMB Python MPI Latency Test": ("latency", "python-mpi", ""),
         "# OSU MPI_Put-CUDA Latency Test v5.8": ("put_latency", "mpi-cuda", "5.8"),
         "# OSU MPI_Accumulate latency Test v5.6.3": ("acc_latency", "mpi", "5.6.3"),
-        "# OSU MPI All-to-Allv Personalized Exchange Latency Test v7.2": (
-            "alltoallv",
-            "mpi",
-            "7.2",
-        ),
+        "# OSU MPI All-to-Allv Personalized Exchange Latency Test v7.2": ("alltoallv", "mpi", "7.2"),
         "# OSU MPI Non-blocking Broadcast Latency Test v6.1": ("ibcast", "mpi", "6.1"),
         "# OSU OpenSHMEM Put Test v5.9": ("put", "openshmem", "5.9"),
     }
@@ -129,10 +169,7 @@ def test_osu_table_without_a_title_and_columns_of_validation_and_tails() -> None
 
 
 def test_osu_first_test_crashes_and_the_second_is_fine() -> None:
-    crash = (
-        OSU_IALLREDUCE[: OSU_IALLREDUCE.index("\n4 ")]
-        + "\n[n1:99] *** Process received signal ***\n"
-    )
+    crash = OSU_IALLREDUCE[: OSU_IALLREDUCE.index("\n4 ")] + "\n[n1:99] *** Process received signal ***\n"
     one, two = scan(crash + OSU_LATENCY)
     assert (one.status, two.status) == ("failed", "ok") and "signal" in one.reason
 
@@ -158,10 +195,7 @@ def test_imb_groups_time_outs_and_several_process_counts() -> None:
         "# Group  0:     0    1    2    3\n"
         "        Group       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec\n"
         + imb_rows(
-            [
-                (0, 1024, 100, "2.00", "2.00", "2.00", "2048.00"),
-                (1, 1024, 100, "4.00", "4.00", "4.00", "1024.00"),
-            ]
+            [(0, 1024, 100, "2.00", "2.00", "2.00", "2048.00"), (1, 1024, 100, "4.00", "4.00", "4.00", "1024.00")]
         )
         + imb_rows([(0, 2048, 100, "4.00", "4.00", "4.00", "2048.00")])
         + "           0         4096 time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over\n"
@@ -180,9 +214,7 @@ def test_imb_tells_decimal_from_binary_megabytes() -> None:
     def binary(found: re.Match[str]) -> str:
         return f"{found[1]}{float(found[2]) * 1e6 / 2**20:>{len(found[2])}.2f}\n"
 
-    run = first(
-        IMB_HEAD + re.sub(r"(?m)^(\s+[1-9]\d* .*?)( *[\d.]+)\n", binary, IMB_PINGPONG) + IMB_END
-    )
+    run = first(IMB_HEAD + re.sub(r"(?m)^(\s+[1-9]\d* .*?)( *[\d.]+)\n", binary, IMB_PINGPONG) + IMB_END)
     best = run.metrics[-2]
     assert run.status == "ok" and best.unit == "MiB/s", run.reason
     wrong = re.sub(r"(?m)^( +65536 .* )\S+$", r"\g<1>9999.99", IMB_PINGPONG)
@@ -206,11 +238,7 @@ def test_imb_overlap_message_rate_and_io() -> None:
         + IMB_END
     )
     rate = first(io_).metric("bandwidth")
-    assert (
-        rate is not None
-        and rate.normalised is not None
-        and rate.normalised.name == "storage_bandwidth"
-    )
+    assert rate is not None and rate.normalised is not None and rate.normalised.name == "storage_bandwidth"
     uni = (
         "# Benchmarking Uniband \n# #processes = 2 \n       #bytes #repetitions   Mbytes/sec      Msg/sec\n"
         + imb_rows([(0, 1000, "0.00", "2189915"), (1, 1000, "2.19", "2189915")])
@@ -250,10 +278,7 @@ def test_graph500_without_validation_is_a_result_and_says_so(old: bool) -> None:
     skipped = re.sub(r"(stddev_validate:\s*)\S+", r"\g<1>0", skipped)
     assert skipped != GRAPH500
     (run,) = scan(skipped.replace("bfs  ", "") if old else skipped)
-    assert (run.status, [s.split(":")[0] for s in run.suspicions]) == (
-        "ok",
-        ["validation was skipped"],
-    )
+    assert (run.status, [s.split(":")[0] for s in run.suspicions]) == ("ok", ["validation was skipped"])
     assert not [m for m in run.metrics if "validate" in m.name]
     # -1 for some of them is no way to skip it.
     (mixed,) = scan(re.sub(r"(min_validate:\s*)", r"\1-", GRAPH500))
@@ -265,9 +290,7 @@ def test_graph500_old_keys_both_kernels_and_several_runs() -> None:
     runs = scan(GRAPH500 + old)
     assert [(r.variant, r.status) for r in runs] == [("bfs", "ok")] * 2
     both = GRAPH500 + "".join(
-        line.replace("bfs ", "sssp") + "\n"
-        for line in GRAPH500.splitlines()
-        if line.startswith("bfs")
+        line.replace("bfs ", "sssp") + "\n" for line in GRAPH500.splitlines() if line.startswith("bfs")
     )
     (run,) = scan("graph_generation: 1.2 s\nconstruction_time: 0.5 s\nRunning BFS 0\n" + both)
     assert run.variant == "bfs-sssp" and run.status == "ok", run.reason
@@ -280,11 +303,7 @@ def test_npb_titles_and_counts_of_operations() -> None:
     for title, variant, version in (
         ("NAS Parallel Benchmarks 3.3 -- MG Benchmark", "mpi", "3.4.2"),
         ("NAS Parallel Benchmarks (NPB3.3-SER-C) - MG Benchmark", "ser-c", "3.4.2"),
-        (
-            "NAS Parallel Benchmarks (NPB3.4-MZ MPI+OpenMP) - BT-MZ Benchmark",
-            "mz-mpi-openmp",
-            "3.4.2",
-        ),
+        ("NAS Parallel Benchmarks (NPB3.4-MZ MPI+OpenMP) - BT-MZ Benchmark", "mz-mpi-openmp", "3.4.2"),
         ("NAS Parallel Benchmarks 4.1 CUDA C++ version - MG Benchmark", "cuda-c-version", "3.4.2"),
     ):
         run = first(NPB.replace("NAS Parallel Benchmarks (NPB3.4-MPI) - MG Benchmark", title))
@@ -300,19 +319,10 @@ def test_npb_titles_and_counts_of_operations() -> None:
 
 
 def test_npb_time_below_its_digits_and_results_without_a_title() -> None:
-    assert (
-        first(
-            NPB.replace("0.80", "0.00").replace("4865.39", "999999").replace("1216.35", "249999")
-        ).status
-        == "ok"
-    )
+    assert first(NPB.replace("0.80", "0.00").replace("4865.39", "999999").replace("1216.35", "249999")).status == "ok"
     run = first(NPB[NPB.index(" MG Benchmark Completed") :])
     assert (run.status, run.variant, run.parameters["class"]) == ("ok", "mpi", "A")
-    assert [r.status for r in scan(NPB + NPB[: NPB.index("VERIF")] + NPB)] == [
-        "ok",
-        "truncated",
-        "ok",
-    ]
+    assert [r.status for r in scan(NPB + NPB[: NPB.index("VERIF")] + NPB)] == ["ok", "truncated", "ok"]
 
 
 def test_rows_of_two_programs_in_one_table_are_doubted() -> None:

@@ -35,14 +35,24 @@ CASES = [
     ("io500 summary", change(r"(find .*seconds)", r"\1 [INVALID]"), "invalid", "find: the log"),
     ("io500 summary", change(r"RESULT\]( +find)", r"RESULT-invalid]\1"), "invalid", "find"),
     ("io500 summary", change(r"SCORE \]", "SCORE-invalid]"), "invalid", "SCORE-invalid"),
-    ("io500 result.txt", change(r"(; START.*)", r"\1\n; ERROR INVALID stonewall-time < 30s"), "invalid", "stonewall-time"),
+    (
+        "io500 result.txt",
+        change(r"(; START.*)", r"\1\n; ERROR INVALID stonewall-time < 30s"),
+        "invalid",
+        "stonewall-time",
+    ),
     ("io500 result.txt", change(r"(?m)^(SCORE +=.*)", r"\1 [INVALID]"), "invalid", "[INVALID]"),
     ("io500 summary", change(r"(\[RESULT\])", r"ERROR INVALID (main.c:1) DRY RUN MODE\n\1"), "invalid", "DRY RUN"),
     ("io500 summary", change(r"640\.0+", "0.000000"), "invalid", "find: the result is 0"),
     ("io500 summary", change(r"640\.0+", "-640.0"), "invalid", "negative"),
     ("io500 summary", change(r"640\.0+", "nan"), "invalid", "find: the result is nan"),
     ("io500 summary", change(r".*ior-hard-read.*\n", ""), "invalid", "no result of the phases ior-hard-read"),
-    ("io500 bash", change(r"(\[Summary\].*\n\S+ BW .* )4.000", r"\g<1>5.000"), "invalid", "printed as 4.000 and as 5.000"),
+    (
+        "io500 bash",
+        change(r"(\[Summary\].*\n\S+ BW .* )4.000", r"\g<1>5.000"),
+        "invalid",
+        "printed as 4.000 and as 5.000",
+    ),
     ("io500 summary", until("[SCORE"), "truncated", "before the score"),
     ("io500 summary", until("[SCORE", CANCELLED), "failed", "TIME LIMIT"),
     ("io500 summary", until("[SCORE", "FATAL (main.c:3) Cannot open\n"), "failed", "FATAL"),
@@ -61,12 +71,27 @@ CASES = [
     ("ior 3.3.0", change(r"(?m)^(write +)1024\.00", r"\g<1>nan    "), "invalid", "nan"),
     ("ior 3.3.0", change(r"(?m)^(read +)4096\s", r"\g<1>-      "), "invalid", "a bandwidth is -"),
     ("ior 4.1.0", change(r"(\d\d\d\d)\.\d\d( .*NA)", r"\g<1>9e13\2"), "invalid", ""),
-    ("ior 3.3.0", change(r"(Max Write)", r"ior WARNING: Incorrect data on write (3 errors found).\n\1"), "invalid", "3 errors found"),
+    (
+        "ior 3.3.0",
+        change(r"(Max Write)", r"ior WARNING: Incorrect data on write (3 errors found).\n\1"),
+        "invalid",
+        "3 errors found",
+    ),
     ("ior 3.3.0", until("Summary of"), "truncated", "no summary of write and read"),
     ("ior 3.3.0", until("Summary of", CANCELLED), "failed", "TIME LIMIT"),
     ("ior 3.3.0", until("Options"), "truncated", "before the first result"),
-    ("ior 3.3.0", until("write  ", "ior ERROR: open64(x) failed, errno 2\nMPI_ABORT was invoked on rank 0\n"), "failed", "errno 2"),
-    ("ior 2.10.3", until("Operation", "\n** error **\nERROR in aiori-POSIX.c (line 1): cannot open\n"), "failed", "cannot open"),
+    (
+        "ior 3.3.0",
+        until("write  ", "ior ERROR: open64(x) failed, errno 2\nMPI_ABORT was invoked on rank 0\n"),
+        "failed",
+        "errno 2",
+    ),
+    (
+        "ior 2.10.3",
+        until("Operation", "\n** error **\nERROR in aiori-POSIX.c (line 1): cannot open\n"),
+        "failed",
+        "cannot open",
+    ),
     ("ior json", until('"summary"'), "truncated", "no summary"),
     ("ior json", until('"Results"'), "truncated", "before the first result"),
     ("mdtest 3.3.0", change(r"2750\.000", "nan"), "invalid", "max is nan"),
@@ -78,21 +103,34 @@ CASES = [
     ("mdtest 3.3.0 times", change(r"2500\.000", "9500.000"), "invalid", "File creation: the log prints 9500.000"),
     ("mdtest 4.1.0 times", change(r"2500\.000", "9500.000"), "invalid", "its 400 items"),
     ("mdtest 3.3.0", change(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000"), "ok", "outside"),
-    ("mdtest 3.3.0", change(r"(-- finished)", r"ERROR: verifying the data read! Take care!\n\1"), "invalid", "verifying"),
+    (
+        "mdtest 3.3.0",
+        change(r"(-- finished)", r"ERROR: verifying the data read! Take care!\n\1"),
+        "invalid",
+        "verifying",
+    ),
     ("mdtest 3.3.0", change(r"\d+\.\d{3}", "0.000"), "no-result", "no operation ran"),
     ("mdtest 3.3.0", until("SUMMARY"), "truncated", "before its table"),
     ("mdtest 3.3.0", until("mdtest-"), "truncated", "before its table"),
     ("mdtest 3.3.0", until("   Tree removal"), "truncated", "within its table"),
     ("mdtest 3.3.0", until("SUMMARY", CANCELLED), "failed", "TIME LIMIT"),
-    ("mdtest 1.9.3", until("SUMMARY", "01/15/2024 12:02:09: Process 0(n1): FAILED in main, Unable to create: No space\n"), "failed", "No space"),
-    ("mdtest 4.0.0", until("SUMMARY", "ERROR: unable to create directory, (mdtest.c:9)\n"), "failed", "unable to create"),
-]  # fmt: skip
+    (
+        "mdtest 1.9.3",
+        until("SUMMARY", "01/15/2024 12:02:09: Process 0(n1): FAILED in main, Unable to create: No space\n"),
+        "failed",
+        "No space",
+    ),
+    (
+        "mdtest 4.0.0",
+        until("SUMMARY", "ERROR: unable to create directory, (mdtest.c:9)\n"),
+        "failed",
+        "unable to create",
+    ),
+]
 
 
 @pytest.mark.parametrize(
-    ("name", "how", "status", "reason"),
-    CASES,
-    ids=[f"{i}-{c[0]}-{c[2]}" for i, c in enumerate(CASES)],
+    ("name", "how", "status", "reason"), CASES, ids=[f"{i}-{c[0]}-{c[2]}" for i, c in enumerate(CASES)]
 )
 def test_status_and_reason(name: str, how: Callable[[str], str], status: str, reason: str) -> None:
     changed = how(LOGS[name])
@@ -105,11 +143,7 @@ def test_status_and_reason(name: str, how: Callable[[str], str], status: str, re
 def test_io500_scores_phases_and_units() -> None:
     (run,) = scan(LOGS["io500 extended"])
     assert (run.version, run.parameters["mode"]) == ("io500-sc23_v1", "extended")
-    score, easy, find = (
-        run.metric("score"),
-        run.metric("bandwidth", "ior-easy-write"),
-        run.metric("rate", "find"),
-    )
+    score, easy, find = (run.metric("score"), run.metric("bandwidth", "ior-easy-write"), run.metric("rate", "find"))
     assert score and easy and find and easy.normalised and find.normalised and score.normalised
     assert (easy.printed, easy.unit, easy.normalised.value) == ("4.000000", "GiB/s", 4 * 2.0**30)
     assert (find.unit, find.normalised.value, find.normalised.unit) == ("kIOPS", 640_000.0, "1/s")
@@ -121,9 +155,12 @@ def test_io500_scores_phases_and_units() -> None:
 def test_io500_result_txt_keeps_what_stands_before_the_version() -> None:
     (run,) = scan(LOGS["io500 result.txt"])
     assert run.parameters == {
-        "procs": 96, "config-hash": "1A2B3C4D", "result-dir": "./results/x", "mode": "standard",
+        "procs": 96,
+        "config-hash": "1A2B3C4D",
+        "result-dir": "./results/x",
+        "mode": "standard",
         "hash": "5E6F7A8B",
-    }  # fmt: skip
+    }
 
 
 def test_io500_in_bash_lists_results_twice_and_mislabels_the_score() -> None:
@@ -137,9 +174,7 @@ def test_io500_in_bash_lists_results_twice_and_mislabels_the_score() -> None:
 
 def test_an_invalid_optional_phase_does_not_spoil_the_official_score() -> None:
     text = re.sub(r"(ior-rnd4K-easy-read .*)", r"\1 [INVALID]", LOGS["io500 summary"])
-    text = text.replace(
-        "[      ]  ior-rnd", "ERROR INVALID (main.c:443) Runtime is smaller\n[      ]  ior-rnd"
-    )
+    text = text.replace("[      ]  ior-rnd", "ERROR INVALID (main.c:443) Runtime is smaller\n[      ]  ior-rnd")
     (run,) = scan(text)
     assert run.status == "ok" and "ior-rnd4K-easy-read" in run.warnings[0]
 
@@ -227,12 +262,7 @@ def test_ior_tests_of_one_script_are_runs_of_their_own() -> None:
 def test_ior_csv_of_3_3_0_has_no_results() -> None:
     text = "3.3.0Fri Jan  2 20:28:45 2026ior -w -O summaryFormat=CSVLinux n10POSIX/fs/fsingle-shared-fileindependent1"
     (run,) = scan(text)
-    assert (run.benchmark, run.variant, run.version, run.status) == (
-        "ior",
-        "csv",
-        "3.3.0",
-        "no-result",
-    )
+    assert (run.benchmark, run.variant, run.version, run.status) == ("ior", "csv", "3.3.0", "no-result")
     (other,) = scan("3.3.0Fri Jan  2 20:28:45 2026 something else\n")
     assert other.benchmark == "unknown"
 
@@ -253,11 +283,7 @@ def test_mdtest_rates_and_what_was_not_run(form: str) -> None:
     (run,) = scan(LOGS[f"mdtest {form}"])
     assert (run.version, run.variant) == (form, "rates")
     assert run.parameters["not_run"] == ["File read"] and not run.metric("rate_max", "File read")
-    assert (run.parameters["tasks"], run.parameters["nodes"], run.parameters["files"]) == (
-        4,
-        2,
-        400,
-    )
+    assert (run.parameters["tasks"], run.parameters["nodes"], run.parameters["files"]) == (4, 2, 400)
     best = run.metric("rate_max", "File creation")
     assert best and best.printed == "2750.000" and best.normalised
     assert (best.normalised.name, best.normalised.value) == ("metadata_rate", 2750.0)

@@ -55,7 +55,7 @@ def test_sums_that_were_not_checked_are_said() -> None:
         (LOG.replace("6000.00\t75.00", "nan\t75.00"), "invalid", "nan"),
         (HEAD + table(0) + "Check data failed on gpu 0\n", "invalid", "the log says"),
     ],
-)  # fmt: skip
+)
 def test_status_and_reason(text: str, status: str, why: str) -> None:
     run = scan(text)[0]
     assert (run.status, why in run.reason) == (status, True), run.reason

@@ -28,12 +28,21 @@ from log_scan import scan
 @pytest.mark.parametrize(
     ("name", "rate"),
     [
-        ("dllogger", 6744.25), ("dllogger units", 4200.5), ("dllogger json", 71.0),
-        ("neuron", 2.5), ("mxnet", 540.4), ("mxnet gluon", 1200.0), ("tensorflow", 3584.0),
-        ("nvidia-bert-tensorflow", 65.0), ("fairseq", None), ("fairseq json", None),
-        ("megatron", 254.473), ("deepspeed", 58.3), ("hf-trainer", 20.0),
+        ("dllogger", 6744.25),
+        ("dllogger units", 4200.5),
+        ("dllogger json", 71.0),
+        ("neuron", 2.5),
+        ("mxnet", 540.4),
+        ("mxnet gluon", 1200.0),
+        ("tensorflow", 3584.0),
+        ("nvidia-bert-tensorflow", 65.0),
+        ("fairseq", None),
+        ("fairseq json", None),
+        ("megatron", 254.473),
+        ("deepspeed", 58.3),
+        ("hf-trainer", 20.0),
     ],
-)  # fmt: skip
+)
 def test_trainings_of_each_variant(name: str, rate: float | None) -> None:
     run = one("noise\n" + TRAININGS[name])
     assert (run.benchmark, run.variant) == ("dl-training", name.split()[0])
@@ -69,9 +78,7 @@ def test_trainings_in_other_dress() -> None:
     assert one(megatron(prefix="[2025-08-01 07:19:37] ")).status == "ok"
     legacy = " iteration 5/ 5 | elapsed time per iteration (ms): 51.5 | learning rate 1.5E-04 | lm loss 9.7E+00 |\n"
     assert printed(one(legacy), "lm loss") == "9.7E+00"
-    quoted = HF.replace("'loss': 2.5", "'loss': '2.5'").replace(
-        "50.0, 'train_s", "'50.0', 'train_s"
-    )
+    quoted = HF.replace("'loss': 2.5", "'loss': '2.5'").replace("50.0, 'train_s", "'50.0', 'train_s")
     assert one(quoted).status == "ok" and one(quoted).samples["loss"].values == [2.5, 1.5]
     logged = HF.replace("***** Run", "[INFO|trainer.py:1516] 2023-05-10 09:09:22,555 >> ***** Run")
     assert one(logged).parameters["num_epochs"] == 1
@@ -113,15 +120,14 @@ TRAINING_CASES = [
         "failed",
         "OutOfMemoryError",
     ),
+    ("hf-trainer", lambda t: "ImportError: caught\nsrun: error: n1: task 0: Killed\n" + t, "ok", ""),
     (
         "hf-trainer",
-        lambda t: "ImportError: caught\nsrun: error: n1: task 0: Killed\n" + t,
-        "ok",
-        "",
+        lambda t: t.replace("steps_per_second': 2.0", "steps_per_second': 9.0"),
+        "invalid",
+        "9.0 steps per second, but",
     ),
-    ("hf-trainer", lambda t: t.replace("steps_per_second': 2.0", "steps_per_second': 9.0"),
-     "invalid", "9.0 steps per second, but"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "change", "status", "reason"), TRAINING_CASES)

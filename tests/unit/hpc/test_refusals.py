@@ -37,16 +37,14 @@ def negated(value: float) -> str:
 
 def targeted(value: float) -> str:
     text = mlperf(values=(0.5, value))
-    return text.replace(
-        mllog("run_start", T0), mllog("run_start", T0) + mllog("eval_target", T0 + 1, 0.749)
-    )
+    return text.replace(mllog("run_start", T0), mllog("run_start", T0) + mllog("eval_target", T0 + 1, 0.749))
 
 
 OLD = (
     ":::MLPv0.5.0 resnet 1500000000.0 (a.py:1) run_start\n"
-    ":::MLPv0.5.0 resnet 1500000900.0 (a.py:1) eval_accuracy: {\"epoch\": 9, \"value\": 0.7501}\n"
-    ":::MLPv0.5.0 resnet 1500001000.0 (a.py:2) run_stop: {\"success\": SAID}\n"
-)  # fmt: skip
+    ':::MLPv0.5.0 resnet 1500000900.0 (a.py:1) eval_accuracy: {"epoch": 9, "value": 0.7501}\n'
+    ':::MLPv0.5.0 resnet 1500001000.0 (a.py:2) run_stop: {"success": SAID}\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +57,14 @@ OLD = (
         (OLD.replace("SAID", "true"), OLD.replace("SAID", "false"), "'aborted'"),
         (negated(-0.1239), mlperf(values=(0.3, -0.1)), "is negative"),
         (targeted(0.74899995), targeted(0.7489), "misses the target"),
-        (mlperf() + mllog("init_start", T0 + 5200) + mllog("run_stop", T0 + 5124), mllog("init_start", T0) + mllog("run_stop", T0 + 9), "without run_start"),
+        (
+            mlperf() + mllog("init_start", T0 + 5200) + mllog("run_stop", T0 + 5124),
+            mllog("init_start", T0) + mllog("run_stop", T0 + 9),
+            "without run_start",
+        ),
     ],
     ids=["product", "repetitions", "flags", "word", "boolean", "negated", "rounding", "run_stop twice"],
-)  # fmt: skip
+)
 def test_a_log_refutes_itself_or_is_believed(right: str, wrong: str, why: str) -> None:
     (run,) = scan(right)
     assert (run.status, run.reason) == ("ok", "")
@@ -173,11 +175,18 @@ def test_a_folder_that_nobody_may_enter_is_listed(tmp_path: Path, monkeypatch) -
 @pytest.mark.parametrize(
     ("flags", "asked"),
     [
-        ("-w -k", ["write"]), ("-wk", ["write"]), ("--readFile", ["read"]), ("-R", ["read"]),
-        ("-O writeFile=1,keepFile=1", ["write"]), ("-O readFile=0", ["write", "read"]),
-        ("-wr", ["write", "read"]), ("-o /x -w", ["write"]), ("-a POSIX", ["write", "read"]),
-        ("-t 1m -rp", ["read"]), ("-s 8 -m", ["write", "read"]),
+        ("-w -k", ["write"]),
+        ("-wk", ["write"]),
+        ("--readFile", ["read"]),
+        ("-R", ["read"]),
+        ("-O writeFile=1,keepFile=1", ["write"]),
+        ("-O readFile=0", ["write", "read"]),
+        ("-wr", ["write", "read"]),
+        ("-o /x -w", ["write"]),
+        ("-a POSIX", ["write", "read"]),
+        ("-t 1m -rp", ["read"]),
+        ("-s 8 -m", ["write", "read"]),
     ],
-)  # fmt: skip
+)
 def test_what_iors_command_line_asks_for(flags: str, asked: list[str]) -> None:
     assert asked_for(f"/opt/ior {flags}") == asked

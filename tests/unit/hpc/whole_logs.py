@@ -15,8 +15,6 @@ import network_logs as network
 import solver_logs as solver
 import storage_logs
 
-__all__ = ["DISGUISES", "LOGS", "Log", "chosen"]
-
 
 class Log(NamedTuple):
     """A log of one benchmark whose runs are all ok; `rate` are the digits of its chief result."""
@@ -55,13 +53,9 @@ _COMPUTE = {
 LOGS = {
     **{name: Log(text, name) for name, text in hpc_logs.LOGS.items()},
     **{name: Log(text, name.split()[0]) for name, text in storage_logs.LOGS.items()},
-    **{
-        name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()
-    },
+    **{name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()},
     "stream microsoft": Log(compute.STREAM_MICROSOFT, "stream"),
-    **{
-        name: Log(text, name.split()[0], runs) for name, (text, runs) in cluster_logs.LOGS.items()
-    },
+    **{name: Log(text, name.split()[0], runs) for name, (text, runs) in cluster_logs.LOGS.items()},
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),
     "nccl-tests": Log(network.NCCL, "nccl-tests"),
@@ -76,7 +70,7 @@ LOGS = {
     "horovod": Log(learning.HOROVOD, "horovod"),
     "onnxruntime-perf-test": Log(learning.ORT, "onnxruntime-perf-test"),
     **{name: Log(text, "dl-training") for name, text in learning.TRAININGS.items()},
-}  # fmt: skip
+}
 
 
 def _before_lines(label: str) -> Callable[[str], bytes]:

@@ -15,24 +15,42 @@ from transect.launch.images import COMPLETE, complaint, loader_fault, mount_poin
 from transect.launch.wrappers import podman
 from transect.launch.wrapping import WRAPPERS, Inside, image_fault, outermost, wrapped
 
-FULL = Inside(
-    image="/images/torch",
-    binds=("/users", "/users/results", "/tmp/x"),
-    workdir="/users/run",
-    gpus=True,
-)
+FULL = Inside(image="/images/torch", binds=("/users", "/users/results", "/tmp/x"), workdir="/users/run", gpus=True)
 LEAST = Inside(image="/images/torch")
 CONF = str(Path(podman.__file__).with_name("enroot.conf"))
 PODMAN = [
-    "podman", "--cgroup-manager=cgroupfs", "run", "--rm", "--interactive", "--log-driver=none", "--network=host",
-    "--pid=host", "--env-host", "--http-proxy=false", "--pull=missing", "--security-opt=seccomp=unconfined",
-    "--security-opt=label=disable", "--ulimit=host", "--volume=/dev/shm:/dev/shm", "--volume=/tmp:/tmp",
-]  # fmt: skip
+    "podman",
+    "--cgroup-manager=cgroupfs",
+    "run",
+    "--rm",
+    "--interactive",
+    "--log-driver=none",
+    "--network=host",
+    "--pid=host",
+    "--env-host",
+    "--http-proxy=false",
+    "--pull=missing",
+    "--security-opt=seccomp=unconfined",
+    "--security-opt=label=disable",
+    "--ulimit=host",
+    "--volume=/dev/shm:/dev/shm",
+    "--volume=/tmp:/tmp",
+]
 ARGUMENTS = {
     "apptainer": (
         ["apptainer", "exec", "/images/torch"],
-        ["apptainer", "exec", "--nv", "--bind", "/users", "--bind", "/users/results", "--bind", "/tmp/x",
-         "/images/torch"],
+        [
+            "apptainer",
+            "exec",
+            "--nv",
+            "--bind",
+            "/users",
+            "--bind",
+            "/users/results",
+            "--bind",
+            "/tmp/x",
+            "/images/torch",
+        ],
     ),
     "charliecloud": (
         ["ch-run", "--private-tmp", "--bind=/tmp", "/images/torch", "--"],
@@ -40,17 +58,48 @@ ARGUMENTS = {
     ),
     "podman": (
         [*PODMAN, "--read-only", "--rootfs", "/images/torch"],
-        [*PODMAN, "--volume=/users:/users", "--workdir=/users/run", "--device=nvidia.com/gpu=all", "--read-only",
-         "--rootfs", "/images/torch"],
+        [
+            *PODMAN,
+            "--volume=/users:/users",
+            "--workdir=/users/run",
+            "--device=nvidia.com/gpu=all",
+            "--read-only",
+            "--rootfs",
+            "/images/torch",
+        ],
     ),
     "enroot": (
-        ["enroot", "start", "--conf", CONF, "--mount", "/dev/shm:/dev/shm:none:x-create=dir,rbind",
-         "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "/images/torch"],
-        ["enroot", "start", "--conf", CONF, "--mount", "/dev/shm:/dev/shm:none:x-create=dir,rbind",
-         "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "--mount", "/users:/users:none:x-create=dir,rbind",
-         "/images/torch", "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "transect", "/users/run"],
+        [
+            "enroot",
+            "start",
+            "--conf",
+            CONF,
+            "--mount",
+            "/dev/shm:/dev/shm:none:x-create=dir,rbind",
+            "--mount",
+            "/tmp:/tmp:none:x-create=dir,rbind",
+            "/images/torch",
+        ],
+        [
+            "enroot",
+            "start",
+            "--conf",
+            CONF,
+            "--mount",
+            "/dev/shm:/dev/shm:none:x-create=dir,rbind",
+            "--mount",
+            "/tmp:/tmp:none:x-create=dir,rbind",
+            "--mount",
+            "/users:/users:none:x-create=dir,rbind",
+            "/images/torch",
+            "/bin/sh",
+            "-c",
+            'cd "$1" && shift && exec "$@"',
+            "transect",
+            "/users/run",
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
@@ -92,12 +141,7 @@ def test_a_uri_is_refused_where_it_cannot_run(name):
 
 @pytest.mark.parametrize(
     ("name", "folder"),
-    [
-        ("podman", "/r/a:b"),
-        ("charliecloud", "/r/a:b"),
-        ("apptainer", "/r/a,b"),
-        ("enroot", "/r/a b"),
-    ],
+    [("podman", "/r/a:b"), ("charliecloud", "/r/a:b"), ("apptainer", "/r/a,b"), ("enroot", "/r/a b")],
 )
 def test_a_folder_that_cannot_be_shown_is_named(name, folder):
     for how in ({"binds": [folder]}, {"workdir": folder}):
@@ -124,23 +168,35 @@ def test_a_wrapper_that_is_not_there_is_named():
 SAID = [
     ("charliecloud", "ch-run[23613]: error: can't stat: /tmp/nope: No such file or directory (ch_core.c:255 2)"),
     ("charliecloud", "ch-run[13456]: error: can't bind: destination not found: /tmp/deb/etc/passwd (ch_core.c:111)"),
-    ("charliecloud", "ch-run[23612]: error: can't execve(2): /nonexistent: No such file or directory (ch_core.c:410 2)"),
+    (
+        "charliecloud",
+        "ch-run[23612]: error: can't execve(2): /nonexistent: No such file or directory (ch_core.c:410 2)",
+    ),
     ("podman", "Error: running container create option: stat /tmp/nope: no such file or directory"),
     ("podman", "exec /tmp/arm: exec format error"),
-    ("podman", 'Error: runc: runc create failed: unable to start container process: exec: "/nonexistent": stat '
-     "/nonexistent: no such file or directory: OCI runtime attempted to invoke a command that was not found"),
-    ("apptainer", "FATAL:   could not open image /x.sif: failed to retrieve path for /x.sif: lstat /x.sif: no such "
-     "file or directory"),
+    (
+        "podman",
+        'Error: runc: runc create failed: unable to start container process: exec: "/nonexistent": stat '
+        "/nonexistent: no such file or directory: OCI runtime attempted to invoke a command that was not found",
+    ),
+    (
+        "apptainer",
+        "FATAL:   could not open image /x.sif: failed to retrieve path for /x.sif: lstat /x.sif: no such "
+        "file or directory",
+    ),
     ("apptainer", 'FATAL:   "python4": executable file not found in $PATH'),
     ("apptainer", "FATAL:   stat /opt/python: no such file or directory"),
     ("enroot", "[ERROR] No such file or directory: /x.sqsh"),
     ("enroot", "enroot-switchroot: failed to execute: /bin/sh: No such file or directory"),
-    ("charliecloud", "/tmp/m: error while loading shared libraries: libctmissing.so: cannot open shared object file: "
-     "No such file or directory"),
+    (
+        "charliecloud",
+        "/tmp/m: error while loading shared libraries: libctmissing.so: cannot open shared object file: "
+        "No such file or directory",
+    ),
     ("podman", "ImportError: libz.so.1: cannot open shared object file: No such file or directory"),
     ("podman", "python: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by python)"),
     ("podman", "Traceback: ValueError: 3"),
-]  # fmt: skip
+]
 
 
 def test_what_a_container_program_says_becomes_one_sentence(snapshot):
@@ -153,11 +209,7 @@ def test_a_name_with_a_backslash_stays_as_it_is():
 
 
 def test_folders_within_others_are_not_bound_again():
-    assert outermost(["/tmp/a", "/users/b/", "/tmp", "/usersshop"]) == (
-        "/tmp",
-        "/users/b",
-        "/usersshop",
-    )
+    assert outermost(["/tmp/a", "/users/b/", "/tmp", "/usersshop"]) == ("/tmp", "/users/b", "/usersshop")
 
 
 def test_an_elf_file_is_read():

@@ -31,15 +31,32 @@ TWO = Allocation(source="PBS_NODEFILE", hosts=("a", "b"), ranks=(2, 1))
         ({"LSB_DJOB_HOSTFILE": "f", "LSB_HOSTS": "x"}, {"f": "a\nb\na\n"}, ("a", "b"), (2, 1)),
         ({"LSB_HOSTS": "a a b"}, {}, ("a", "b"), (2, 1)),
         ({"PE_HOSTFILE": "f"}, {"f": "a 2 all.q@a UNDEFINED\nb 1 all.q@b\n"}, ("a", "b"), (2, 1)),
-        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_NTASKS": "5",
-          "SLURM_TASKS_PER_NODE": "2(x2),1"}, {}, ("n1", "n2", "n3"), (2, 2, 1)),
+        (
+            {
+                "SLURM_JOB_ID": "7",
+                "SLURM_JOB_NODELIST": "n[1-3]",
+                "SLURM_NTASKS": "5",
+                "SLURM_TASKS_PER_NODE": "2(x2),1",
+            },
+            {},
+            ("n1", "n2", "n3"),
+            (2, 2, 1),
+        ),
         # Nobody asked for tasks: the counts are those of CPUs. Or they are those of a step on one node.
-        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "8(x2)"}, {},
-         ("n1", "n2"), (1, 1)),
-        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "4",
-          "SLURM_TASKS_PER_NODE": "4"}, {}, ("n1", "n2"), (1, 1)),
+        (
+            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "8(x2)"},
+            {},
+            ("n1", "n2"),
+            (1, 1),
+        ),
+        (
+            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "4", "SLURM_TASKS_PER_NODE": "4"},
+            {},
+            ("n1", "n2"),
+            (1, 1),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_scheduler_tells_its_hosts(tmp_path, environ, files, hosts, ranks):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -105,11 +122,10 @@ def test_what_cannot_be_placed_is_refused(asked, said):
     ("says", "told"),
     [
         # Open MPI 4 begins with this machine where it is told how many ranks a host has.
-        ("Open MPI", ["--host", "192.0.2.1,192.0.2.1,192.0.2.2", "--map-by", "seq:OVERSUBSCRIBE",
-                      "--bind-to", "none"]),
+        ("Open MPI", ["--host", "192.0.2.1,192.0.2.1,192.0.2.2", "--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]),
         ("HYDRA", ["-hosts", "192.0.2.1:2,192.0.2.2:1"]),
     ],
-)  # fmt: skip
+)
 def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch, says, told):
     program = tmp_path / "mpiexec"
     program.write_text(f"#!/bin/sh\necho {says}\n")
@@ -117,9 +133,16 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
     monkeypatch.setenv(HOSTS, "192.0.2.1,192.0.2.2")
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     request = Request(
-        command=["x"], nodes=2, ranks_per_node=2, counts=(2, 1), cores=2, rendezvous="tcp",
-        bin=tmp_path, variables={"MINE": "1"}, stdin_at="name",
-    )  # fmt: skip
+        command=["x"],
+        nodes=2,
+        ranks_per_node=2,
+        counts=(2, 1),
+        cores=2,
+        rendezvous="tcp",
+        bin=tmp_path,
+        variables={"MINE": "1"},
+        stdin_at="name",
+    )
     launcher = LAUNCHERS.get("mpiexec")
     assert launcher.supports(request) is None
     [(argv, variables)] = launcher.processes(request)
@@ -138,10 +161,7 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
 
 def cells(*launchers: str) -> list[SimpleNamespace]:
     """Return what the runner of a block asks of its cells."""
-    return [
-        SimpleNamespace(spec={"system": {"launcher": one, "mpi_launcher": one}})
-        for one in launchers
-    ]
+    return [SimpleNamespace(spec={"system": {"launcher": one, "mpi_launcher": one}}) for one in launchers]
 
 
 def test_this_machine_comes_first_where_a_study_runs_over_hosts(monkeypatch):
@@ -173,10 +193,7 @@ def test_a_study_begins_on_one_of_its_hosts(monkeypatch):
     ("asked", "said"),
     [
         # In the environment hosts count like the option, however much else is asked for.
-        (
-            {"nodes": 1, "ranks_per_node": 2, "launcher": "plain"},
-            "does not reach --hosts 192.0.2.7",
-        ),
+        ({"nodes": 1, "ranks_per_node": 2, "launcher": "plain"}, "does not reach --hosts 192.0.2.7"),
         ({"hosts": "192.0.2.8", "launcher": "srun"}, "does not reach --hosts 192.0.2.8"),
         ({"hosts": ""}, "no list of nodes"),
     ],
@@ -190,10 +207,7 @@ def test_hosts_are_never_passed_over(monkeypatch, asked, said):
 def test_hosts_that_go_by_other_names_tell_addresses_by_rank():
     said = "1 192.0.2.2\n0 192.0.2.1\n"
     assert addresses_of(("n1-ib", "n2-ib"), lambda: said) == ("192.0.2.1", "192.0.2.2")
-    assert addresses_of(("n1.site", "n2"), lambda: "n2 192.0.2.2\nn1 192.0.2.1\n") == (
-        "192.0.2.1",
-        "192.0.2.2",
-    )
+    assert addresses_of(("n1.site", "n2"), lambda: "n2 192.0.2.2\nn1 192.0.2.1\n") == ("192.0.2.1", "192.0.2.2")
     with pytest.raises(MissingDependency, match="node n3 did not tell"):
         addresses_of(("n1", "n3"), lambda: "n1 192.0.2.1\n")
 

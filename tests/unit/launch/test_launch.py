@@ -19,20 +19,25 @@ from transect.stages.bench import run as bench
 SRC = Path(rank.__file__).parents[2]
 LAUNCH = [sys.executable, "-m", "transect", "launch"]
 TORCH = ["--framework", "torch", "--strategy", "ddp"]
-STEP = [
-    "--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt",
-]  # fmt: skip
+STEP = ["--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt"]
 NUMBERS = [
-    "--set", "RANK={rank}", "--set", "WORLD_SIZE={size}", "--set", "LOCAL_RANK={local_rank}",
-    "--set", "LOCAL_WORLD_SIZE={local_size}", "--set", "GROUP_RANK={node}",
-    "--set", "GROUP_WORLD_SIZE={nodes}",
-]  # fmt: skip
+    "--set",
+    "RANK={rank}",
+    "--set",
+    "WORLD_SIZE={size}",
+    "--set",
+    "LOCAL_RANK={local_rank}",
+    "--set",
+    "LOCAL_WORLD_SIZE={local_size}",
+    "--set",
+    "GROUP_RANK={node}",
+    "--set",
+    "GROUP_WORLD_SIZE={nodes}",
+]
 
 
 def shim(told_by: str, ranks_per_node: int) -> list[str]:
-    return [
-        sys.executable, rank.__file__, "--told-by", told_by, "--ranks-per-node", str(ranks_per_node),
-    ]  # fmt: skip
+    return [sys.executable, rank.__file__, "--told-by", told_by, "--ranks-per-node", str(ranks_per_node)]
 
 
 @pytest.fixture
@@ -51,16 +56,43 @@ def started(launcher: str, **fields: object) -> tuple[list[str], dict[str, str]]
 
 def test_srun_for_torch(job):
     argv, variables = started(
-        "srun", nodes=2, ranks_per_node=4, threads=3, cores=12, rendezvous="tcp",
-        interface="ib0", label=True, bind=True, name="mine", variables={"A": "1"},
+        "srun",
+        nodes=2,
+        ranks_per_node=4,
+        threads=3,
+        cores=12,
+        rendezvous="tcp",
+        interface="ib0",
+        label=True,
+        bind=True,
+        name="mine",
+        variables={"A": "1"},
         network_variables={"UCX_NET_DEVICES": "mlx5_0:1"},
-    )  # fmt: skip
+    )
     assert argv == [
-        "srun", "--nodes=2", *STEP, "--nodelist=n1,n2", "--ntasks=8", "--ntasks-per-node=4",
-        "--distribution=block", "--cpus-per-task=3", "--kill-on-bad-exit=1", "--wait=0",
-        "--mpi=none", "--job-name=mine", *shim("slurm", 4), *NUMBERS,
-        "--bind", "auto", "--threads", "3", "--label", "--", "python", "a b.py",
-    ]  # fmt: skip
+        "srun",
+        "--nodes=2",
+        *STEP,
+        "--nodelist=n1,n2",
+        "--ntasks=8",
+        "--ntasks-per-node=4",
+        "--distribution=block",
+        "--cpus-per-task=3",
+        "--kill-on-bad-exit=1",
+        "--wait=0",
+        "--mpi=none",
+        "--job-name=mine",
+        *shim("slurm", 4),
+        *NUMBERS,
+        "--bind",
+        "auto",
+        "--threads",
+        "3",
+        "--label",
+        "--",
+        "python",
+        "a b.py",
+    ]
     assert variables["MASTER_ADDR"] == "n1" and 20000 <= int(variables["MASTER_PORT"]) < 30000
     assert variables["GLOO_SOCKET_IFNAME"] == "ib0" and variables["OMP_NUM_THREADS"] == "3"
     assert variables["UCX_NET_DEVICES"] == "mlx5_0:1" and variables["A"] == "1"
@@ -69,14 +101,31 @@ def test_srun_for_torch(job):
 
 def test_srun_for_mpi_on_shared_cores(job):
     argv, variables = started(
-        "srun", nodes=4, ranks_per_node=3, threads=2, cores=4, rendezvous="mpi",
-        mpi_type="pmix_v4", memory_mb_per_node=2000,
-    )  # fmt: skip
+        "srun",
+        nodes=4,
+        ranks_per_node=3,
+        threads=2,
+        cores=4,
+        rendezvous="mpi",
+        mpi_type="pmix_v4",
+        memory_mb_per_node=2000,
+    )
     assert argv == [
-        "srun", "--nodes=4", "--mem=2000", *STEP[1:], "--ntasks=12", "--ntasks-per-node=3",
-        "--distribution=block", "--cpus-per-task=4", "--kill-on-bad-exit=1", "--wait=0",
-        "--mpi=pmix_v4", "--overcommit", "python", "a b.py",
-    ]  # fmt: skip
+        "srun",
+        "--nodes=4",
+        "--mem=2000",
+        *STEP[1:],
+        "--ntasks=12",
+        "--ntasks-per-node=3",
+        "--distribution=block",
+        "--cpus-per-task=4",
+        "--kill-on-bad-exit=1",
+        "--wait=0",
+        "--mpi=pmix_v4",
+        "--overcommit",
+        "python",
+        "a b.py",
+    ]
     assert variables["OMPI_MCA_mpi_yield_when_idle"] == "1"
     assert variables["OMPI_MCA_hwloc_base_binding_policy"] == "none"
     assert variables["SLURM_PMIX_FENCE"] == "ring"
@@ -84,9 +133,7 @@ def test_srun_for_mpi_on_shared_cores(job):
 
 
 def test_srun_places_three_ranks_on_two_nodes(job):
-    argv, _ = started(
-        "srun", nodes=2, ranks_per_node=2, counts=(2, 1), cores=2, rendezvous="tcp", label=True
-    )
+    argv, _ = started("srun", nodes=2, ranks_per_node=2, counts=(2, 1), cores=2, rendezvous="tcp", label=True)
     place = argv.index("--ntasks=3")
     assert argv[place + 1 : place + 3] == ["--distribution=arbitrary", "--nodelist=n1,n1,n2"]
     assert "--ntasks-per-node=2" not in argv
@@ -101,9 +148,8 @@ def test_fences_that_a_site_has_chosen_stay(job, monkeypatch):
 def test_srun_with_gpus_in_a_container(job):
     wrap = wrapping.container("/images/torch.sif", gpus=True, binds=["/data"])
     argv, _ = started(
-        "srun", ranks_per_node=2, rendezvous="tcp", gpus_per_rank=2, wrap=wrap, cores=2,
-        python="/usr/bin/python3",
-    )  # fmt: skip
+        "srun", ranks_per_node=2, rendezvous="tcp", gpus_per_rank=2, wrap=wrap, cores=2, python="/usr/bin/python3"
+    )
     assert "--gres=gpu:4" in argv and "--nodelist=n1" in argv
     at = argv.index("/usr/bin/python3")
     assert argv[at + 1] == rank.__file__ and argv[-2:] == ["python", "a b.py"]
@@ -204,21 +250,29 @@ def test_mpiexec(monkeypatch, tmp_path, cores, bind, expected):
     monkeypatch.setattr(mpiexec_module, "_is_open_mpi", lambda _: True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("TRANSECT_BIND", bind)
-    argv, _ = started(
-        "mpiexec", ranks_per_node=2, threads=2, cores=cores, rendezvous="mpi", bin=tmp_path
-    )
+    argv, _ = started("mpiexec", ranks_per_node=2, threads=2, cores=cores, rendezvous="mpi", bin=tmp_path)
     program = str(tmp_path / "mpiexec")
     assert argv == [program, "-n", "2", *expected, "python", "a b.py"]
     argv, variables = started(
-        "mpiexec", ranks_per_node=2, threads=2, cores=cores, rendezvous="tcp", bin=tmp_path,
-        bind=True,
-    )  # fmt: skip
+        "mpiexec", ranks_per_node=2, threads=2, cores=cores, rendezvous="tcp", bin=tmp_path, bind=True
+    )
     # rank.py binds these: ranks that they spawn would inherit what mpiexec binds by.
     free = ["--bind-to", "none"] if "core" in expected else expected
     assert argv == [
-        program, "-n", "2", *free, *shim("mpi", 2), *NUMBERS, "--bind", "always", "--threads", "2",
-        "--", "python", "a b.py",
-    ]  # fmt: skip
+        program,
+        "-n",
+        "2",
+        *free,
+        *shim("mpi", 2),
+        *NUMBERS,
+        "--bind",
+        "always",
+        "--threads",
+        "2",
+        "--",
+        "python",
+        "a b.py",
+    ]
     assert variables["MASTER_ADDR"] == "127.0.0.1"
 
 
@@ -260,15 +314,11 @@ def test_reports_of_ranks_are_understood(line, code):
 
 @pytest.mark.parametrize(("nodes", "here"), [(1, True), (2, False)])
 def test_a_benchmarks_own_mpiexec_starts_ranks_where_the_cell_is(job, monkeypatch, nodes, here):
-    benchmark = SimpleNamespace(
-        prefix_starts_ranks=False, programs=lambda _: (), command=lambda *_: ["hpcc"]
-    )
+    benchmark = SimpleNamespace(prefix_starts_ranks=False, programs=lambda _: (), command=lambda *_: ["hpcc"])
     monkeypatch.setattr(bench, "BENCHMARKS", {"mine": benchmark})
     monkeypatch.setattr(bench, "find_mpiexec", lambda _: None)
     cell = SimpleNamespace(benchmark="mine", nodes=nodes, threads=1)
-    asked = SimpleNamespace(
-        cell=cell, bin=None, python="python", folder=Path(), wrap=lambda: ([], {"A": "1"})
-    )
+    asked = SimpleNamespace(cell=cell, bin=None, python="python", folder=Path(), wrap=lambda: ([], {"A": "1"}))
     _, request = bench.Bench().prepare(asked)
     assert request.variables.pop("A") == "1"
     assert bool(request.variables) is here

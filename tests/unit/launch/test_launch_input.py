@@ -24,16 +24,18 @@ READ = 'while read -r line; do echo "$line"; done; echo end'
 
 
 def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {
-        "PYTHONPATH": str(SRC)
-    }
+    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(SRC)}
 
 
 def launch(*arguments: str, text: str = "", **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LAUNCH, *arguments], env=environment(), capture_output=True, text=True, timeout=600,
+        [*LAUNCH, *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
         **({"input": text} | more),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("label", ["--label", "--no-label"])
@@ -48,15 +50,13 @@ def test_standard_input_reaches_rank_0_alone(label):
 def test_services_beside_rank_0_take_nothing_from_it():
     # MXNet's scheduler and server run the same command, and end first.
     script = f'[ "$DMLC_ROLE" = worker ] || exec cat; {READ}'
-    done = launch("--framework", "mxnet", "--strategy", "kvstore", "--", "sh", "-c", script,
-                  text="a\nb\n")  # fmt: skip
+    done = launch("--framework", "mxnet", "--strategy", "kvstore", "--", "sh", "-c", script, text="a\nb\n")
     assert done.stdout.splitlines() == ["[0] a", "[0] b", "[0] end"], done.stderr
 
 
 def test_standard_input_reaches_rank_0_through_mpiexec(base_python):
     code = "import os, sys; print(os.environ['OMPI_COMM_WORLD_RANK'], sys.stdin.read().split())"
-    done = launch(*MPI, "--ranks-per-node", "2", "--no-label", "--", base_python, "-c", code,
-                  text="a\nb\n")  # fmt: skip
+    done = launch(*MPI, "--ranks-per-node", "2", "--no-label", "--", base_python, "-c", code, text="a\nb\n")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["0 ['a', 'b']", "1 []"]
 
@@ -72,16 +72,19 @@ def test_standard_input_reaches_rank_0_through_srun(monkeypatch):
 @pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
 def test_without_an_open_standard_input_ranks_run(base_python, arguments):
     code = "import sys; print(sys.stdin.read().split())"
-    done = launch(*arguments, "--no-label", "--", base_python, "-c", code, input=None,
-                  preexec_fn=lambda: os.close(0))  # fmt: skip
+    done = launch(*arguments, "--no-label", "--", base_python, "-c", code, input=None, preexec_fn=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 def test_without_an_open_standard_output_ranks_run(tmp_path):
     done = subprocess.run(
-        [*LAUNCH, *TORCH, "--", "sh", "-c", f"echo ran > {tmp_path}/ran"], env=environment(),
-        stderr=subprocess.PIPE, text=True, timeout=600, preexec_fn=lambda: os.close(1),
-    )  # fmt: skip
+        [*LAUNCH, *TORCH, "--", "sh", "-c", f"echo ran > {tmp_path}/ran"],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=600,
+        preexec_fn=lambda: os.close(1),
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "ran").read_text() == "ran\n"
 
@@ -93,14 +96,18 @@ def test_a_terminal_is_read_by_rank_0(base_python, arguments):
     code = "import sys; print(sys.stdin.read().split())"
     # Its terminal, as that of a command that a shell has put into the foreground.
     foreground = (
-        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-        "os.execv(sys.argv[1], sys.argv[1:])"
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
     )
     command = [sys.executable, "-c", foreground, *LAUNCH, *arguments, "--no-label", "--"]
     done = subprocess.run(
-        [*command, base_python, "-c", code], env=environment(), stdin=terminal,
-        capture_output=True, text=True, timeout=600, start_new_session=True,
-    )  # fmt: skip
+        [*command, base_python, "-c", code],
+        env=environment(),
+        stdin=terminal,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        start_new_session=True,
+    )
     os.close(controller)
     os.close(terminal)
     assert (done.returncode, done.stdout) == (0, "['typed']\n"), done.stderr
@@ -129,18 +136,15 @@ STAY = "exec sleep 6000"
 ENDS = {
     # Asked to end, they had their time already: none is left.
     "after a signal": (["0.1", f"{DEAF}kill -TERM $PPID; {STAY}"], ["0.0", "143"]),
-    "after a second one": (
-        ["6000", f"{DEAF}kill -HUP $PPID; kill -TERM $PPID; {STAY}"], ["0.0", "143"],
-    ),
+    "after a second one": (["6000", f"{DEAF}kill -HUP $PPID; kill -TERM $PPID; {STAY}"], ["0.0", "143"]),
     "after another one failed": (["17", f"{DEAF}{STAY}", "exit 3"], ["17.0", "3"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ENDS)
 def test_ranks_have_the_time_that_was_given_and_no_more(name):
     arguments, expected = ENDS[name]
     done = subprocess.run(
-        [sys.executable, "-c", NOTED, *arguments], env=environment(), capture_output=True,
-        text=True, timeout=600,
-    )  # fmt: skip
+        [sys.executable, "-c", NOTED, *arguments], env=environment(), capture_output=True, text=True, timeout=600
+    )
     assert done.stdout.split() == expected, done.stderr

@@ -30,8 +30,10 @@ def numbers_of(environ: dict[str, str], *args: object) -> tuple[int, ...]:
         (
             "mpi",
             {
-                "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8",
-                "OMPI_COMM_WORLD_LOCAL_RANK": "1", "SLURM_PROCID": "0",
+                "OMPI_COMM_WORLD_RANK": "5",
+                "OMPI_COMM_WORLD_SIZE": "8",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+                "SLURM_PROCID": "0",
             },
         ),
         ("mpi", {"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1"}),
@@ -39,7 +41,7 @@ def numbers_of(environ: dict[str, str], *args: object) -> tuple[int, ...]:
         # A batch script's own SLURM_PROCID is 0; mpiexec's number counts.
         ("auto", {"PMI_RANK": "5", "PMI_SIZE": "8", "SLURM_PROCID": "0"}),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_found(told_by, environ):
     assert numbers_of(environ, told_by, (4,)) == (5, 8, 1, 4, 1, 2)
 
@@ -53,9 +55,7 @@ def test_numbers_must_be_told():
 
 
 def test_nodes_may_have_unequal_numbers_of_ranks():
-    told = [
-        find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)
-    ]
+    told = [find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)]
     assert [(n.node, n.local_rank, n.local_size) for n in told] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
     # Horovod's "cross": local rank 1 has nobody of its kind on the second node.
     assert [(n.cross_rank, n.cross_size) for n in told] == [(0, 2), (0, 1), (1, 2)]
@@ -69,14 +69,15 @@ def test_fill_leaves_other_braces(rank, text):
     assert fill(text, numbers) == text.replace("{rank}", str(rank))
 
 
-def shim(
-    *options: str, command: list[str], rank: int = 1, **environ: str
-) -> subprocess.CompletedProcess[str]:
+def shim(*options: str, command: list[str], rank: int = 1, **environ: str) -> subprocess.CompletedProcess[str]:
     told = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
     return subprocess.run(
         [*SHIM, "--told-by", "given", "--ranks-per-node", "2", *options, "--", *command],
-        env=os.environ | told | environ, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        env=os.environ | told | environ,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
 
 
 SHOW = [sys.executable, "-c", "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"]
@@ -90,9 +91,7 @@ def test_shim_becomes_the_command():
 
 def test_shim_deals_gpus():
     for number, expected in enumerate(("GPU-a,3", "5,7")):
-        done = shim(
-            "--gpus-per-rank", "2", command=SHOW, rank=number, CUDA_VISIBLE_DEVICES="GPU-a,3,5,7"
-        )
+        done = shim("--gpus-per-rank", "2", command=SHOW, rank=number, CUDA_VISIBLE_DEVICES="GPU-a,3,5,7")
         assert done.stdout.strip() == expected
     shared = shim("--gpus-per-rank", "1", "--share-gpus", command=SHOW, CUDA_VISIBLE_DEVICES="4,6")
     assert shared.stdout.strip() == "4,6"
@@ -135,11 +134,7 @@ def test_long_output_arrives_whole():
 
 @pytest.mark.parametrize(
     ("script", "code", "said"),
-    [
-        ("exit 5", 5, "rank 1 on .* code 5"),
-        ("kill -9 $$", 137, r"signal 9 \(SIGKILL\)"),
-        ("exit 0", 0, "^$"),
-    ],
+    [("exit 5", 5, "rank 1 on .* code 5"), ("kill -9 $$", 137, r"signal 9 \(SIGKILL\)"), ("exit 0", 0, "^$")],
 )
 def test_parent_tells_the_end(script, code, said):
     done = shim("--label", command=["sh", "-c", script])
@@ -155,8 +150,7 @@ def test_program_that_is_not_there():
 
 
 def service(**fields: object) -> str:
-    one = {"name": "s", "on": "every-node", "argv": None, "variables": {}, "wait_for": "",
-           "ends": False}  # fmt: skip
+    one = {"name": "s", "on": "every-node", "argv": None, "variables": {}, "wait_for": "", "ends": False}
     return json.dumps(one | fields)
 
 

@@ -21,18 +21,20 @@ TORCH = ["--framework", "torch", "--strategy", "ddp"]
 
 
 def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {
-        "PYTHONPATH": str(SRC)
-    }
+    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(SRC)}
 
 
 def launch(
     *arguments: str, cwd: Path | None = None, variables: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LAUNCH, *arguments], env=environment() | (variables or {}), cwd=cwd, capture_output=True,
-        text=True, timeout=600,
-    )  # fmt: skip
+        [*LAUNCH, *arguments],
+        env=environment() | (variables or {}),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
 
 
 def test_two_torch_ranks_meet(torch_python, tmp_path):
@@ -56,9 +58,18 @@ MPI = "from mpi4py import MPI; c = MPI.COMM_WORLD; print('sum', c.allreduce(c.ra
 def test_two_mpi_ranks_meet(base_python):
     for label in ([], ["--no-label"]):
         done = launch(
-            "--framework", "numpy", "--strategy", "mpi-allreduce", "--ranks-per-node", "2", *label,
-            "--", base_python, "-c", MPI,
-        )  # fmt: skip
+            "--framework",
+            "numpy",
+            "--strategy",
+            "mpi-allreduce",
+            "--ranks-per-node",
+            "2",
+            *label,
+            "--",
+            base_python,
+            "-c",
+            MPI,
+        )
         assert done.returncode == 0, done.stderr
         lines = ["sum 3", "sum 3"] if label else ["[0] sum 3", "[1] sum 3"]
         assert sorted(done.stdout.splitlines()) == lines
@@ -66,17 +77,34 @@ def test_two_mpi_ranks_meet(base_python):
 
 # As `salloc` on a node that is not this one leaves them.
 ALLOCATION = {
-    "SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "SLURM_NODELIST": "elsewhere", "SLURM_NNODES": "1",
-    "SLURM_JOB_NODELIST": "elsewhere", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "1",
-    "SLURM_TASKS_PER_NODE": "1", "SLURM_JOB_CPUS_PER_NODE": "1",
-}  # fmt: skip
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOBID": "7",
+    "SLURM_NODELIST": "elsewhere",
+    "SLURM_NNODES": "1",
+    "SLURM_JOB_NODELIST": "elsewhere",
+    "SLURM_JOB_NUM_NODES": "1",
+    "SLURM_NTASKS": "1",
+    "SLURM_TASKS_PER_NODE": "1",
+    "SLURM_JOB_CPUS_PER_NODE": "1",
+}
 
 
 def test_mpiexec_starts_its_ranks_here_inside_a_slurm_job_too(base_python):
     done = launch(
-        "--framework", "numpy", "--strategy", "mpi-allreduce", "--ranks-per-node", "2",
-        "--launcher", "mpiexec", "--", base_python, "-c", MPI, variables=ALLOCATION,
-    )  # fmt: skip
+        "--framework",
+        "numpy",
+        "--strategy",
+        "mpi-allreduce",
+        "--ranks-per-node",
+        "2",
+        "--launcher",
+        "mpiexec",
+        "--",
+        base_python,
+        "-c",
+        MPI,
+        variables=ALLOCATION,
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["[0] sum 3", "[1] sum 3"]
 
@@ -101,9 +129,8 @@ def test_a_rank_spawns_another(base_python, options):
     if (os.cpu_count() or 1) < 2:
         pytest.skip("mpiexec has one slot here")
     done = launch(
-        "--framework", "numpy", "--strategy", "mpi", *options, "--env", f"SPAWN={SPAWN}",
-        "--", base_python, "-c", SPAWN,
-    )  # fmt: skip
+        "--framework", "numpy", "--strategy", "mpi", *options, "--env", f"SPAWN={SPAWN}", "--", base_python, "-c", SPAWN
+    )
     assert done.returncode == 0, done.stderr
     assert "child 0" in done.stdout
 
@@ -120,10 +147,7 @@ def test_one_rank_ends_all_and_gives_its_code(label, end, code):
 def test_one_mpi_rank_ends_all(base_python):
     code = "import os, time; r = os.environ['OMPI_COMM_WORLD_RANK']; "
     code += "os.kill(os.getpid(), 9) if r == '1' else time.sleep(6000)"
-    done = launch(
-        "--framework", "numpy", "--strategy", "mpi", "--ranks-per-node", "2",
-        "--", base_python, "-c", code,
-    )  # fmt: skip
+    done = launch("--framework", "numpy", "--strategy", "mpi", "--ranks-per-node", "2", "--", base_python, "-c", code)
     assert done.returncode == 137, done.stderr
 
 
@@ -134,9 +158,7 @@ LINES += "[print(i, file=sys.stderr) for i in range(20000)]; sys.exit(%d)"
 
 @pytest.mark.parametrize("code", [0, 5])
 @pytest.mark.parametrize("launcher", ["plain", "mpiexec"])
-def test_all_that_a_rank_wrote_comes_though_what_it_left_holds_the_pipe(
-    base_python, tmp_path, launcher, code
-):
+def test_all_that_a_rank_wrote_comes_though_what_it_left_holds_the_pipe(base_python, tmp_path, launcher, code):
     arguments = (*TORCH, "--launcher", launcher, "--", base_python, "-c", LINES % code)
     done = launch(*arguments, cwd=tmp_path)
     with contextlib.suppress(ProcessLookupError):
@@ -165,15 +187,23 @@ class Running:
     """`transect launch` with ranks that write down their process ids."""
 
     def __init__(
-        self, folder: Path, *arguments: str, code: str = HANDLER, python: str = sys.executable,
+        self,
+        folder: Path,
+        *arguments: str,
+        code: str = HANDLER,
+        python: str = sys.executable,
         ignored: tuple[signal.Signals, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.child = subprocess.Popen(
             [*LAUNCH, *TORCH, "--ranks-per-node", "2", *arguments, "--", python, "-c", code],
-            env=environment(), cwd=folder, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
+            env=environment(),
+            cwd=folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
             preexec_fn=lambda: [signal.signal(one, signal.SIG_IGN) for one in ignored],
-        )  # fmt: skip
+        )
         self.pids = []
         for number in range(2):
             path = folder / f"pid-{number}"
@@ -217,9 +247,7 @@ def test_second_signal_ends_ranks_at_once(tmp_path):
     stubborn = HANDLER.replace("        sys.exit(0)\n", "        pass\n")
     running = Running(tmp_path, code=stubborn)
     running.child.send_signal(signal.SIGTERM)
-    assert sorted(running.child.stdout.readline() for _ in range(2)) == [
-        "[0] SIGTERM\n", "[1] SIGTERM\n",
-    ]  # fmt: skip
+    assert sorted(running.child.stdout.readline() for _ in range(2)) == ["[0] SIGTERM\n", "[1] SIGTERM\n"]
     running.child.send_signal(signal.SIGTERM)
     running.child.communicate(timeout=600)
     assert running.child.returncode == 143 and not running.alive()
@@ -248,10 +276,13 @@ def test_a_hang_up_that_nohup_has_ignored_ends_nothing(tmp_path):
 
 def test_a_code_is_told_where_the_end_of_children_was_ignored():
     done = subprocess.run(
-        [*LAUNCH, *TORCH, "--", sys.executable, "-c", "raise SystemExit(7)"], env=environment(),
-        capture_output=True, text=True, timeout=600,
+        [*LAUNCH, *TORCH, "--", sys.executable, "-c", "raise SystemExit(7)"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
-    )  # fmt: skip
+    )
     assert done.returncode == 7, done.stderr
 
 
@@ -285,17 +316,28 @@ def test_killed_launcher_leaves_no_orphans_of_mpiexec(tmp_path, monkeypatch):
 def test_dry_run_prints_a_script_that_runs(tmp_path):
     show = "import os, sys; e = os.environ; print(e['RANK'], e['WORLD_SIZE'], e['A'], sys.argv[1:])"
     done = launch(
-        *TORCH, "--ranks-per-node", "2", "--env", "A=it's $HOME", "--threads", "3", "--dry-run",
-        "--", sys.executable, "-c", show, "a  b", "'", "$x",
-    )  # fmt: skip
+        *TORCH,
+        "--ranks-per-node",
+        "2",
+        "--env",
+        "A=it's $HOME",
+        "--threads",
+        "3",
+        "--dry-run",
+        "--",
+        sys.executable,
+        "-c",
+        show,
+        "a  b",
+        "'",
+        "$x",
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# torch ddp-gloo, rendezvous tcp, plain\n")
     for line in ("export MASTER_ADDR=127.0.0.1", "export OMP_NUM_THREADS=3", "export WORLD_SIZE=2"):
         assert line in done.stdout.splitlines()
     bare = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
-    again = subprocess.run(
-        ["bash"], input=done.stdout, env=bare, capture_output=True, text=True, timeout=600
-    )
+    again = subprocess.run(["bash"], input=done.stdout, env=bare, capture_output=True, text=True, timeout=600)
     tail = "2 it's $HOME ['a  b', \"'\", '$x']"
     assert sorted(again.stdout.splitlines()) == [f"[0] 0 {tail}", f"[1] 1 {tail}"], again.stderr
 
@@ -303,12 +345,14 @@ def test_dry_run_prints_a_script_that_runs(tmp_path):
 def test_services_of_a_rendezvous_run():
     show = "import os; print(os.environ['DMLC_ROLE'], os.environ['DMLC_NUM_WORKER'])"
     done = launch(
-        "--framework", "mxnet", "--strategy", "kvstore", "--ranks-per-node", "2",
-        "--", sys.executable, "-c", show,
-    )  # fmt: skip
+        "--framework", "mxnet", "--strategy", "kvstore", "--ranks-per-node", "2", "--", sys.executable, "-c", show
+    )
     assert sorted(done.stdout.splitlines()) == [
-        "[0] worker 2", "[1] worker 2", "[scheduler] scheduler 2", "[server 0] server 2",
-    ], done.stderr  # fmt: skip
+        "[0] worker 2",
+        "[1] worker 2",
+        "[scheduler] scheduler 2",
+        "[server 0] server 2",
+    ], done.stderr
 
 
 STORE = """
@@ -338,9 +382,8 @@ else:
 
 def test_horovod_store_answers_every_rank():
     done = launch(
-        "--framework", "torch", "--strategy", "horovod", "--ranks-per-node", "2",
-        "--", sys.executable, "-c", STORE,
-    )  # fmt: skip
+        "--framework", "torch", "--strategy", "horovod", "--ranks-per-node", "2", "--", sys.executable, "-c", STORE
+    )
     assert sorted(done.stdout.splitlines()) == ["[0] here", "[1] here"], done.stderr
     assert done.returncode == 0, done.stderr
 
@@ -351,10 +394,7 @@ def test_horovod_store_answers_every_rank():
         (["--framework", "troch", "--strategy", "ddp"], "'torch'?"),
         (["--framework", "torch", "--strategy", "dpd"], "Known: async, ddp, ddp-gloo"),
         (["--framework", "torch", "--strategy", "ddp-nccl"], "give --gpus-per-rank"),
-        (
-            ["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"],
-            "1 rank, not",
-        ),
+        (["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"], "1 rank, not"),
         ([*TORCH, "--nodes", "2"], "there is one node"),
         ([*TORCH, "--nodes", "0"], "--nodes 0: expected 1"),
         ([*TORCH, "--env", "A"], "--env 'A': expected NAME=VALUE"),

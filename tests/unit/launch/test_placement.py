@@ -50,9 +50,7 @@ INTERLEAVED = [list(range(0, 16, 2)), list(range(1, 16, 2))]
     ],
 )
 def test_core_blocks(tmp_path, nodes, siblings, allowed, ranks, threads, expected):
-    blocks = placement.core_blocks(
-        set(allowed), ranks, threads, make_sys(tmp_path, nodes, siblings)
-    )
+    blocks = placement.core_blocks(set(allowed), ranks, threads, make_sys(tmp_path, nodes, siblings))
     assert blocks == (expected and [set(block) for block in expected])
 
 

@@ -21,12 +21,7 @@ from transect.launch.rendezvous import RENDEZVOUS, World, choose
 from transect.training.strategies import STRATEGIES
 
 WORLD = World(
-    hosts=("n1", "n2"),
-    addresses=("10.0.0.1", "10.0.0.2"),
-    ranks_per_node=2,
-    threads=3,
-    port=20000,
-    interface="ib0",
+    hosts=("n1", "n2"), addresses=("10.0.0.1", "10.0.0.2"), ranks_per_node=2, threads=3, port=20000, interface="ib0"
 )
 LAST = Numbers(3, 4, 1, 2, 1, 2, "n2", 1, 2)
 
@@ -39,9 +34,13 @@ def told(kind: str, world: World = WORLD, numbers: Numbers = LAST) -> dict[str, 
 
 
 NUMBERS = {
-    "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
-    "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2",
-}  # fmt: skip
+    "RANK": "3",
+    "WORLD_SIZE": "4",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
+    "GROUP_RANK": "1",
+    "GROUP_WORLD_SIZE": "2",
+}
 
 
 @pytest.mark.parametrize(
@@ -54,26 +53,36 @@ NUMBERS = {
             "dmlc",
             NUMBERS
             | {
-                "DMLC_PS_ROOT_URI": "10.0.0.1", "DMLC_PS_ROOT_PORT": "20000",
-                "DMLC_NUM_WORKER": "4", "DMLC_NUM_SERVER": "2", "DMLC_INTERFACE": "ib0",
-                "DMLC_ROLE": "worker", "DMLC_WORKER_ID": "3",
+                "DMLC_PS_ROOT_URI": "10.0.0.1",
+                "DMLC_PS_ROOT_PORT": "20000",
+                "DMLC_NUM_WORKER": "4",
+                "DMLC_NUM_SERVER": "2",
+                "DMLC_INTERFACE": "ib0",
+                "DMLC_ROLE": "worker",
+                "DMLC_WORKER_ID": "3",
             },
         ),
         (
             "horovod",
             NUMBERS
             | {
-                "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo",
+                "HOROVOD_CONTROLLER": "gloo",
+                "HOROVOD_CPU_OPERATIONS": "gloo",
                 "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
-                "HOROVOD_GLOO_RENDEZVOUS_PORT": "20000", "HOROVOD_GLOO_IFACE": "ib0",
-                "HOROVOD_HOSTNAME": "n2", "HOROVOD_RANK": "3", "HOROVOD_SIZE": "4",
-                "HOROVOD_LOCAL_RANK": "1", "HOROVOD_LOCAL_SIZE": "2",
-                "HOROVOD_CROSS_RANK": "1", "HOROVOD_CROSS_SIZE": "2",
+                "HOROVOD_GLOO_RENDEZVOUS_PORT": "20000",
+                "HOROVOD_GLOO_IFACE": "ib0",
+                "HOROVOD_HOSTNAME": "n2",
+                "HOROVOD_RANK": "3",
+                "HOROVOD_SIZE": "4",
+                "HOROVOD_LOCAL_RANK": "1",
+                "HOROVOD_LOCAL_SIZE": "2",
+                "HOROVOD_CROSS_RANK": "1",
+                "HOROVOD_CROSS_SIZE": "2",
             },
         ),
         ("horovod-mpi", {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "mpi"}),
     ],
-)  # fmt: skip
+)
 def test_rank_is_told(kind, expected):
     assert told(kind) == expected
 
@@ -81,9 +90,7 @@ def test_rank_is_told(kind, expected):
 def test_tf_config_lists_all_workers_and_the_own_index():
     variables = told("tf-config")
     assert json.loads(variables["TF_CONFIG"]) == {
-        "cluster": {
-            "worker": ["10.0.0.1:20000", "10.0.0.1:20001", "10.0.0.2:20000", "10.0.0.2:20001"]
-        },
+        "cluster": {"worker": ["10.0.0.1:20000", "10.0.0.1:20001", "10.0.0.2:20000", "10.0.0.2:20001"]},
         "task": {"type": "worker", "index": 3},
     }
     assert variables["TF_NUM_INTRAOP_THREADS"] == "3"
@@ -154,9 +161,12 @@ def test_interface_reaches_every_library():
     variables = interface_variables("ib0")
     assert variables["NCCL_SOCKET_IFNAME"] == "=ib0"
     for name in (
-        "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include",
-        "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include",
-    ):  # fmt: skip
+        "GLOO_SOCKET_IFNAME",
+        "TP_SOCKET_IFNAME",
+        "OMPI_MCA_btl_tcp_if_include",
+        "OMPI_MCA_oob_tcp_if_include",
+        "PRTE_MCA_prte_if_include",
+    ):
         assert variables[name] == "ib0"
 
 
@@ -215,10 +225,7 @@ def test_store_keeps_bytes(store):
 
 @pytest.mark.env
 def test_store_serves_many_at_once(store):
-    threads = [
-        threading.Thread(target=ask, args=(f"{store}/g/{i}", "PUT", str(i).encode()))
-        for i in range(32)
-    ]
+    threads = [threading.Thread(target=ask, args=(f"{store}/g/{i}", "PUT", str(i).encode())) for i in range(32)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -232,7 +239,5 @@ def test_rendezvous_needs_no_framework():
         "import sys, transect.launch.rendezvous as r; r.RENDEZVOUS.names();"
         "print([n for n in ('torch','tensorflow','mxnet','numpy') if n in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ)
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert done.stdout.strip() == "[]", done.stderr

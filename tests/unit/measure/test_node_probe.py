@@ -19,14 +19,16 @@ def order(folder: Path, scratch: Path) -> dict[str, object]:
     token = folder / "token"
     token.touch()
     return {
-        "token": str(token), "results": str(folder), "interfaces": {"lo": "lo", "ib": "no-such"},
+        "token": str(token),
+        "results": str(folder),
+        "interfaces": {"lo": "lo", "ib": "no-such"},
         "scratch": str(scratch),
         "programs": {
             "none": {"argv": [str(folder / "python")], "variables": {}},
             "told": {"argv": ["sh", "-c", "echo $WORD >&2; exit 3"], "variables": {"WORD": "lacking"}},
             "fine": {"argv": ["true"], "variables": {}},
         },
-    }  # fmt: skip
+    }
 
 
 def test_probes_at_the_same_time_with_the_same_process_id_both_write(tmp_path):

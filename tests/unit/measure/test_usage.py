@@ -99,16 +99,12 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
 
 def test_packages_and_their_memory_are_counted_once_each(powercap):
     counters = rapl_counters(powercap)
-    assert [one.source for one in counters] == [
-        "rapl:package-0", "rapl:package-0:dram", "rapl:package-1-die-0",
-    ]  # fmt: skip
+    assert [one.source for one in counters] == ["rapl:package-0", "rapl:package-0:dram", "rapl:package-1-die-0"]
     (powercap / "intel-rapl:0/energy_uj").write_text("3500000\n")
     for one in counters:
         one.read()
     joules = {entry["source"]: entry["joules"] for one in counters for entry in one.result()}
-    assert joules == pytest.approx(
-        {"rapl:package-0": 2.5, "rapl:package-0:dram": 0.0, "rapl:package-1-die-0": 0.0}
-    )
+    assert joules == pytest.approx({"rapl:package-0": 2.5, "rapl:package-0:dram": 0.0, "rapl:package-1-die-0": 0.0})
 
 
 def test_a_counter_that_starts_anew_twice_is_added_up():
@@ -217,11 +213,22 @@ def test_a_gpu_without_a_counter_gives_no_energy(nvml):
 @pytest.mark.parametrize(
     ("visible", "local_rank", "index"),
     [
-        (None, 0, 0), (None, 1, 1), (None, 2, 0), ("1", 0, 1), ("1", 3, 1), ("1,0", 1, 0),
-        ("GPU-b0", 0, 1), ("GPU-b0000000-1111, GPU-a", 1, 0), ("GPU-", 0, None),
-        ("GPU-c", 0, None), ("", 0, None), ("-1", 0, None), ("7", 0, None), ("NoDevFiles", 0, None),
+        (None, 0, 0),
+        (None, 1, 1),
+        (None, 2, 0),
+        ("1", 0, 1),
+        ("1", 3, 1),
+        ("1,0", 1, 0),
+        ("GPU-b0", 0, 1),
+        ("GPU-b0000000-1111, GPU-a", 1, 0),
+        ("GPU-", 0, None),
+        ("GPU-c", 0, None),
+        ("", 0, None),
+        ("-1", 0, None),
+        ("7", 0, None),
+        ("NoDevFiles", 0, None),
     ],
-)  # fmt: skip
+)
 def test_the_rank_finds_its_gpu(nvml, visible, local_rank, index):
     found = find_gpu(local_rank, {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
     assert (found.index if found else None) == index

@@ -70,9 +70,7 @@ def test_jiggled_inputs_differ_by_some_roundings_and_integers_not_at_all() -> No
     assert (jiggled(given, 0)["x"] == one["x"]).all() and (jiggled(given, 1)["x"] != one["x"]).any()
 
 
-def test_outputs_of_a_batch_that_was_not_computed_are_asked_for_with_those_that_were(
-    tmp_path,
-) -> None:
+def test_outputs_of_a_batch_that_was_not_computed_are_asked_for_with_those_that_were(tmp_path) -> None:
     told = {"tolerance": {"y": 1.0}, "batched": True, "costs": None}
     write_facts(tmp_path, **told)
     assert of_batch(tmp_path, 8) == tmp_path

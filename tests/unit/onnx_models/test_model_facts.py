@@ -61,11 +61,7 @@ class Fake:
         ((2 * X[:2], X[:2].argmax(1)), None, ""),
         ((2 * X[:2] + 1e-3, X[:2].argmax(1)), "wrong-result", "differs by"),
         ((2 * X[:2],), "wrong-result", "1 outputs, expected"),
-        (
-            (2 * X[:1], X[:2].argmax(1)),
-            "wrong-result",
-            "'y' is float32 [1, 3], expected float32 [2, 3]",
-        ),
+        ((2 * X[:1], X[:2].argmax(1)), "wrong-result", "'y' is float32 [1, 3], expected float32 [2, 3]"),
         ((2.0 * X[:2].astype(float), X[:2].argmax(1)), "wrong-result", "'y' is float64"),
         ((2 * X[:2], [{0: 1}]), "wrong-result", "'best' is list, expected int64 [2]"),
         ((RuntimeError("no operator Twice"),), "unsupported", "no operator Twice"),
@@ -73,9 +69,8 @@ class Fake:
     ],
 )
 def test_a_loader_that_gives_other_outputs_is_wrong_and_one_that_raises_does_not_support(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outputs: tuple[Any, ...], cause: str | None,
-    words: str,
-) -> None:  # fmt: skip
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outputs: tuple[Any, ...], cause: str | None, words: str
+) -> None:
     monkeypatch.setattr(LOADERS, "get", lambda name, *_: Fake(*outputs))
     cell = Cell.of(stage="roundtrip", workload="mlp", exporter="dynamo", loader="opencv")
     result = roundtrip_cell(cell, folder_of_model(tmp_path))
@@ -112,16 +107,7 @@ def test_facts_are_the_same_bytes_whenever_they_are_written(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("role", "axes"),
     [
-        (
-            "export",
-            {
-                "stage": "infer",
-                "runtime": "python",
-                "provider": "cpu",
-                "batch": 1,
-                "exporter": "dynamo",
-            },
-        ),
+        ("export", {"stage": "infer", "runtime": "python", "provider": "cpu", "batch": 1, "exporter": "dynamo"}),
         ("model", {"stage": "roundtrip", "exporter": "dynamo", "loader": "opencv"}),
         ("model", {"stage": "convert", "exporter": "dynamo", "precision": "fp16"}),
     ],
@@ -131,8 +117,14 @@ def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
 ) -> None:
     cell = Cell.of(workload="mlp", **axes)
     inputs = {role: ["model", "one"]}
-    job = Job(spec={"inputs": inputs}, cell=cell, paths=StudyPaths(results=tmp_path, study="s"),
-              python=sys.executable, bin=None, environment={})  # fmt: skip
+    job = Job(
+        spec={"inputs": inputs},
+        cell=cell,
+        paths=StudyPaths(results=tmp_path, study="s"),
+        python=sys.executable,
+        bin=None,
+        environment={},
+    )
 
     def taken(facts: str) -> list[str]:
         files = {"model.onnx": "1", "inputs/header.json": "2", "facts.json": facts}
@@ -152,11 +144,23 @@ def test_a_cell_of_dynamic_ranges_takes_the_outputs_of_its_own_batch(
     """Another size of batch in the study makes no record stale."""
 
     def taken(precision: str, **sums: str) -> list[str]:
-        cell = Cell.of(stage="infer", workload="mlp", runtime="python", provider="cpu", batch=8,
-                       exporter="dynamo", precision=precision)  # fmt: skip
-        job = Job(spec={"inputs": {"export": ["convert", "one"]}}, cell=cell, bin=None,
-                  paths=StudyPaths(results=tmp_path, study="s"), python=sys.executable,
-                  environment={})  # fmt: skip
+        cell = Cell.of(
+            stage="infer",
+            workload="mlp",
+            runtime="python",
+            provider="cpu",
+            batch=8,
+            exporter="dynamo",
+            precision=precision,
+        )
+        job = Job(
+            spec={"inputs": {"export": ["convert", "one"]}},
+            cell=cell,
+            bin=None,
+            paths=StudyPaths(results=tmp_path, study="s"),
+            python=sys.executable,
+            environment={},
+        )
         files = {"model.onnx": "1", "facts.json": "2"}
         files |= {f"batch-{size.removeprefix('b')}/facts.json": one for size, one in sums.items()}
         record = type("Record", (), {"files": files})

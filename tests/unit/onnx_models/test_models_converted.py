@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from onnx_cells import export, metrics, plan_models, run_module
+from transect.domain.axes.export import PRECISIONS
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import read_tensors
 from transect.planning.expand import reason_to_skip
 from transect.runtimes.outputs import judge
-from transect.stages.convert.cell import PRECISIONS
 
 TRAIN = "train: {grids: [{workloads: [digits-cnn], frameworks: [torch], strategies: [single]}]}\n"
 
@@ -28,8 +28,7 @@ def convert(python: str, folder: Path, out: Path, precision: str, *more: str) ->
 
 
 @pytest.mark.parametrize(
-    ("precision", "most", "size"),
-    [("fp16", 1e-2, 0.6), ("int8-dynamic", 0.1, 0.5), ("int8-static", 0.1, 0.5)],
+    ("precision", "most", "size"), [("fp16", 1e-2, 0.6), ("int8-dynamic", 0.1, 0.5), ("int8-static", 0.1, 0.5)]
 )
 @pytest.mark.parametrize(("model", "exporter"), [("mlp", "dynamo"), ("resnet20", "torchscript")])
 def test_a_converted_model_is_smaller_and_near(

@@ -38,9 +38,14 @@ def folders(torch_python: str, model_cell: Any, tmp_path_factory: pytest.TempPat
 def infer(python: str, folder: Path, batch: int, runtime: str = "python") -> Any:
     """Run an infer cell on the converted model in `folder`; return (code, result, stderr)."""
     cell = {
-        "stage": "infer", "workload": "mlp", "exporter": "torchscript", "precision": DYNAMIC,
-        "provider": "cpu", "batch": batch, "runtime": runtime,
-    }  # fmt: skip
+        "stage": "infer",
+        "workload": "mlp",
+        "exporter": "torchscript",
+        "precision": DYNAMIC,
+        "provider": "cpu",
+        "batch": batch,
+        "runtime": runtime,
+    }
     limits = {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}
     spec = {"cell": cell, "limits": limits, "options": session_options("equal", 1, "cpu", {})}
     out, given = folder.with_name(f"infer-{folder.name}"), ("--export", str(folder))

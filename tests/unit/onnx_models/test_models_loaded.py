@@ -24,9 +24,12 @@ def made(model_cell: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Model cells, a folder each."""
     folder = tmp_path_factory.mktemp("made")
     for model, exporter in (
-        ("cnn", "torchscript"), ("several-inputs-outputs", "torchscript"), ("strings", "sklearn"),
-        ("control-flow", "torchscript"), ("identity-1", "onnx"),
-    ):  # fmt: skip
+        ("cnn", "torchscript"),
+        ("several-inputs-outputs", "torchscript"),
+        ("strings", "sklearn"),
+        ("control-flow", "torchscript"),
+        ("identity-1", "onnx"),
+    ):
         cell, result = model_cell(model, exporter)
         assert result["status"] == "ok", result["message"]
         shutil.copytree(cell, folder / model)

@@ -59,9 +59,10 @@ def test_a_model_computes_in_onnx_what_it_does_in_its_framework(model_cell, mode
 def test_frameworks_compute_the_same_of_the_same_numbers(model_cell):
     """Weights and inputs are one draw: an export that took others would pass its own check."""
     pairs = {
-        "lstm": ["torchscript", "keras", "mxnet"], "mlp": ["torchscript", "mxnet"],
+        "lstm": ["torchscript", "keras", "mxnet"],
+        "mlp": ["torchscript", "mxnet"],
         "several-inputs-outputs": ["torchscript", "tf2onnx"],
-    }  # fmt: skip
+    }
     for model, exporters in pairs.items():
         found = []
         for exporter in exporters:
@@ -94,9 +95,7 @@ def test_differences_are_told_by_output_and_by_kind():
             differences(bad, wanted)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"), [("float32", "float64"), ("int32", "int64"), ("int8", "uint8")]
-)
+@pytest.mark.parametrize(("given", "expected"), [("float32", "float64"), ("int32", "int64"), ("int8", "uint8")])
 def test_another_type_passes_only_where_it_is_named_as_a_stand_in(given, expected):
     found, wanted = {"y": np.ones(3, given)}, {"y": np.ones(3, expected)}
     for stand_ins in ({}, {given: expected}, {expected: "float16"}):

@@ -35,12 +35,7 @@ def test_texts_are_lengths_and_utf8(tmp_path):
 
 @pytest.mark.parametrize(
     ("raw", "message"),
-    [
-        (b"\5\0\0\0abc", "ends behind"),
-        (b"\1\0\0", "no texts"),
-        (b"\1\0\0\0\xff", "no texts"),
-        (b"", "holds 0 texts"),
-    ],
+    [(b"\5\0\0\0abc", "ends behind"), (b"\1\0\0", "no texts"), (b"\1\0\0\0\xff", "no texts"), (b"", "holds 0 texts")],
 )
 def test_damaged_texts_are_named(tmp_path, raw, message):
     write_tensors(tmp_path, {"t": np.array(["abc"], object)})

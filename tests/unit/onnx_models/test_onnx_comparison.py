@@ -98,9 +98,7 @@ def test_every_exporter_says_what_it_takes(name: str) -> None:
     exporter = EXPORTERS.get(name)
     cell = Cell.of(stage="model", workload="mlp", framework=exporter.framework, exporter=name)
     assert exporter.supports(cell) is None
-    trained = Cell.of(
-        stage="export", workload="iris-mlp-ce", framework=exporter.framework, exporter=name
-    )
+    trained = Cell.of(stage="export", workload="iris-mlp-ce", framework=exporter.framework, exporter=name)
     assert (exporter.supports(trained) is None) == (exporter.framework == "torch")
     assert "numpy" in (exporter.supports(cell.model_copy(update={"framework": "numpy"})) or "")
     assert "fp64" in (exporter.supports(cell.model_copy(update={"precision": "fp64"})) or "")

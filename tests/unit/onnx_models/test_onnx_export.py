@@ -20,9 +20,7 @@ from transect.training.workloads import WORKLOADS, model_of
 
 @pytest.mark.parametrize("workload", ["digits-cnn", "iris-mlp", "iris-mlp-ce", "images-resnet20"])
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
-def test_export_equals_the_framework(
-    torch_python: str, tmp_path: Path, workload: str, exporter: str
-) -> None:
+def test_export_equals_the_framework(torch_python: str, tmp_path: Path, workload: str, exporter: str) -> None:
     code, result, stderr = export(torch_python, tmp_path, workload, exporter)
     assert (code, result["status"]) == (0, "ok"), stderr
     values, details = metrics(result), result["details"]
@@ -80,12 +78,7 @@ def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_pat
     _, data = make_inputs(tmp_path, "iris-mlp-ce")
     np.savez(tmp_path / "other.npz", wrong=np.zeros(3))
     spec = {
-        "cell": {
-            "stage": "export",
-            "workload": "iris-mlp-ce",
-            "framework": "torch",
-            "exporter": "torchscript",
-        },
+        "cell": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
         "parameters": {},
     }
     paths = ("--weights", str(tmp_path / "other.npz"), "--data", str(data))

@@ -48,9 +48,12 @@ OTHER = {
     "shape": (np.float32([[1.0]]), np.float32([1.0]), "'y' has shape [1, 1], expected [1]"),
     "name": ({"z": np.float32([1])}, {"y": np.float32([1])}, "outputs are z, expected y"),
     "number": ({}, {"y": np.float32([1])}, "outputs are none, expected y"),
-    "order": ({"b": np.int8(1), "a": np.int8(1)}, {"a": np.int8(1), "b": np.int8(1)},
-              "outputs are b, a, expected a, b"),
-}  # fmt: skip
+    "order": (
+        {"b": np.int8(1), "a": np.int8(1)},
+        {"a": np.int8(1), "b": np.int8(1)},
+        "outputs are b, a, expected a, b",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", SAME)

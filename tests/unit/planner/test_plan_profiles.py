@@ -9,20 +9,18 @@ from pathlib import Path
 import pytest
 
 from factories import bare_record, bench_cell, write_records
+from transect.domain.axes.train import ProfileCell
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue
 from transect.engine.planned_training import Wanted, answer
 from transect.planner.problem import Link
-from transect.stages.profile.cell import ProfileCell
 
 PROFILES = "profiles of micro-batches of"
 
 
 def profiled(folder: Path, ranks: int, batch: int) -> Path:
     """A profile whose layers take as many seconds as ranks took it at once."""
-    cell = ProfileCell(
-        workload="digits-mlp", framework="numpy", batch=batch, ranks_per_node=ranks, precision="fp32"
-    )  # fmt: skip
+    cell = ProfileCell(workload="digits-mlp", framework="numpy", batch=batch, ranks_per_node=ranks, precision="fp32")
     place = write_records(folder, bare_record(cell)) / "profile" / cell.id
     row = {"forward_s": [ranks], "backward_s": [ranks], "update_s": [0.0]}
     sizes = dict.fromkeys(("weight_bytes", "kept_bytes", "out_bytes"), 8)
@@ -34,9 +32,7 @@ def profiled(folder: Path, ranks: int, batch: int) -> Path:
 def test_profiles_by_other_numbers_of_ranks_at_once_are_not_mixed(tmp_path):
     for ranks, batch in ((1, 16), (1, 64), (2, 8), (4, 4)):
         profiled(tmp_path, ranks, batch)
-    wanted = Wanted(
-        workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data"
-    )
+    wanted = Wanted(workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data")
     assert answer(wanted).costs.startswith(f"{PROFILES} 8 ")
     assert answer(replace(wanted, ranks=8)).costs.startswith(f"{PROFILES} 16, 64 ")
 
@@ -52,9 +48,13 @@ def test_a_damaged_profile_is_named(tmp_path, text):
 def test_profiles_of_an_earlier_call_are_left_out_where_others_are_asked_for(tmp_path):
     left, own = profiled(tmp_path, 2, 64), profiled(tmp_path, 1, 8)
     wanted = Wanted(
-        workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data",
+        workload="digits-mlp",
+        framework="numpy",
+        ranks=2,
+        results=tmp_path,
+        mode="data",
         profiles=frozenset({own.parent.name}),
-    )  # fmt: skip
+    )
     assert answer(wanted).costs.startswith(f"{PROFILES} 8 ")
     everything = answer(replace(wanted, profiles=None)).costs
     assert left.exists() and everything.startswith(f"{PROFILES} 64 ")
@@ -65,10 +65,8 @@ def probed(folder: Path, nodes: int, network: str | None, latency_s: float) -> N
     metrics = [
         MetricValue.of("message_time", latency_s + size / 1e9, log=LogPoint(series="pingpong_median", size=size))
         for size in (4, 1024, 262144)
-    ]  # fmt: skip
-    write_records(
-        folder, bare_record(bench_cell("network-probe", nodes=nodes, network=network), metrics)
-    )
+    ]
+    write_records(folder, bare_record(bench_cell("network-probe", nodes=nodes, network=network), metrics))
 
 
 def test_of_several_probed_networks_none_is_taken_unasked(tmp_path):
@@ -87,9 +85,7 @@ def test_the_sweep_that_a_prediction_takes_tells_a_plan_too(tmp_path):
     profiled(tmp_path, 1, 8)
     for test, seconds in (("bcast", 9.0), ("latency", 0.25)):
         cell = bench_cell("message-sweep", {"seconds": 5, "test": test}, nodes=2)
-        series = {
-            str(size): {"values": [1e6 * (seconds + size / 1e9)] * 3} for size in (4, 1024, 1 << 20)
-        }
+        series = {str(size): {"values": [1e6 * (seconds + size / 1e9)] * 3} for size in (4, 1024, 1 << 20)}
         write_records(tmp_path, bare_record(cell, details={"runs": [{"samples": series}]}))
     wanted = Wanted(workload="digits-mlp", framework="numpy", ranks=2, nodes=2, results=tmp_path)
     assert answer(wanted).machine.between.alpha_s == pytest.approx(0.25)

@@ -71,9 +71,7 @@ def test_memory_bounds_a_pass_where_there_is_little_to_compute():
     slow = costs_of(MLP, rates=Rates(flops_per_s=1e30, bytes_per_s=1e9))
     assert all(layer.forward_s > 0 for layer in slow if layer.weight_bytes)
     twice = costs_of(MLP, rates=Rates(flops_per_s=1e30, bytes_per_s=2e9))
-    assert [2 * layer.forward_s for layer in twice] == pytest.approx(
-        [layer.forward_s for layer in slow]
-    )
+    assert [2 * layer.forward_s for layer in twice] == pytest.approx([layer.forward_s for layer in slow])
 
 
 def test_a_model_without_layers_is_refused():
@@ -84,9 +82,14 @@ def test_a_model_without_layers_is_refused():
 
 def profile(batch: int, forward: float, names: tuple[str, ...] = ("0", "1")) -> dict[str, object]:
     layer = {
-        "forward_s": [forward, forward, 9 * forward], "backward_s": [2 * forward], "update_s": [0.5],
-        "weight_bytes": 10, "gradient_bytes": 10, "kept_bytes": 3 * batch, "out_bytes": 2 * batch,
-    }  # fmt: skip
+        "forward_s": [forward, forward, 9 * forward],
+        "backward_s": [2 * forward],
+        "update_s": [0.5],
+        "weight_bytes": 10,
+        "gradient_bytes": 10,
+        "kept_bytes": 3 * batch,
+        "out_bytes": 2 * batch,
+    }
     return {"batch": batch, "layers": [{"name": name, **layer} for name in names]}
 
 
@@ -127,9 +130,7 @@ def test_profiles_that_do_not_fit_together_are_refused(profiles, message):
 @pytest.mark.parametrize("seed", range(15))
 def test_partitions_are_the_best_of_all(seed, spread):
     generator = np.random.default_rng([seed, spread])
-    problem = random_problem(
-        generator, int(generator.integers(2, 9)), int(generator.integers(1, 5)), spread=spread
-    )
+    problem = random_problem(generator, int(generator.integers(2, 9)), int(generator.integers(1, 5)), spread=spread)
     best = by_trying(problem)
     for found in (dynamic.partition(problem), *(partition(problem, name) for name in SOLVERS)):
         if best is None:
@@ -148,21 +149,18 @@ def test_larger_partitions_are_those_of_dynamic_programming(seed, solver):
     assert type(exact) is type(found)
     if isinstance(exact, Solution) and isinstance(found, Solution):
         assert found.step_s == pytest.approx(exact.step_s, rel=1e-6)
-        assert all(
-            stage.memory_bytes <= memory
-            for stage, memory in zip(found.stages, problem.memories, strict=True)
-        )
+        assert all(stage.memory_bytes <= memory for stage, memory in zip(found.stages, problem.memories, strict=True))
 
 
 def test_the_step_follows_its_formula():
     layers = (
-        LayerCosts("0", 1, 2, 100, 10, 50, 0.5), LayerCosts("1", 2, 4, 100, 10, 20, 0.5),
+        LayerCosts("0", 1, 2, 100, 10, 50, 0.5),
+        LayerCosts("1", 2, 4, 100, 10, 20, 0.5),
         LayerCosts("2", 1, 1, 100, 10, 4, 0.5),
-    )  # fmt: skip
+    )
     problem = Problem(
-        layers=layers, devices=2, micro_batches=4, link=Link(0.1, 0.01),
-        replicas=2, replica_link=Link(1, 0.1),
-    )  # fmt: skip
+        layers=layers, devices=2, micro_batches=4, link=Link(0.1, 0.01), replicas=2, replica_link=Link(1, 0.1)
+    )
     found = problem.solution([(0, 1, 1), (1, 3, 1)], "by hand")
     # Both messages of 50 bytes: 2 (0.1 + 0.5); the sum over two replicas: 2 + bytes / 10.
     message, ends = 1.2, (0.5 + 2 + 10, 1.0 + 2 + 20)
@@ -210,10 +208,15 @@ def test_infeasible_says_which_constraint():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"devices": 0}, {"layers": ()}, {"speeds": (1.0,)}, {"speeds": (1.0, 0.0)},
-        {"memory_bytes": (1,)}, {"link": (Link(0, 0), Link(0, 0))}, {"micro_batches": 0},
+        {"devices": 0},
+        {"layers": ()},
+        {"speeds": (1.0,)},
+        {"speeds": (1.0, 0.0)},
+        {"memory_bytes": (1,)},
+        {"link": (Link(0, 0), Link(0, 0))},
+        {"micro_batches": 0},
     ],
-)  # fmt: skip
+)
 def test_a_problem_that_fits_nothing_is_refused(wrong):
     layers = random_layers(np.random.default_rng(1), 5)
     with pytest.raises(BadInput):
@@ -240,7 +243,7 @@ def test_copies_count_the_optimiser():
 def test_bounds_leave_a_large_problem_few_binaries(seed):
     # All stages at all places would be 16 x 200 x 201 / 2 = 321,600.
     problem = random_problem(np.random.default_rng([200, seed]), 200, 16)
-    problem = replace(problem, memory_bytes=int(1.15 * least_memory(replace(problem, memory_bytes=None))))  # fmt: skip
+    problem = replace(problem, memory_bytes=int(1.15 * least_memory(replace(problem, memory_bytes=None))))
     known = known_partition(problem)
     assert known is not None
     arcs = list(arcs_worth(problem, known))

@@ -8,15 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transect.planner.memory import (
-    Decision,
-    LayerMemory,
-    MemoryProblem,
-    NoMemory,
-    decide,
-    extra_seconds,
-    peak_bytes,
-)
+from transect.planner.memory import Decision, NoMemory, decide
+from transect.planner.memory_problem import LayerMemory, MemoryProblem, extra_seconds, peak_bytes
 
 
 def choices(first: int, count: int) -> Iterator[list[tuple[str, int, int]]]:
@@ -49,11 +42,15 @@ def problem(generator: np.random.Generator) -> MemoryProblem:
             )
         )
     return MemoryProblem(
-        layers=tuple(layers), sizes=tuple(sizes), budget=int(generator.integers(60, 60 * count + 60)),
-        window=int(generator.integers(0, 40)), write_s_per_byte=float(generator.random()),
-        read_s_per_byte=float(generator.random()), overlap=bool(generator.random() < 0.7),
+        layers=tuple(layers),
+        sizes=tuple(sizes),
+        budget=int(generator.integers(60, 60 * count + 60)),
+        window=int(generator.integers(0, 40)),
+        write_s_per_byte=float(generator.random()),
+        read_s_per_byte=float(generator.random()),
+        overlap=bool(generator.random() < 0.7),
         smallest=int(generator.choice([1, 30])),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.env
@@ -62,7 +59,7 @@ def test_it_is_the_best_of_all_choices():
     seen = set()
     for _ in range(60):
         case = problem(generator)
-        every = [(extra_seconds(case, one), peak_bytes(case, one)[0]) for one in choices(0, len(case.layers))]  # fmt: skip
+        every = [(extra_seconds(case, one), peak_bytes(case, one)[0]) for one in choices(0, len(case.layers))]
         fitting = [time for time, held in every if held <= case.budget]
         found = decide(case)
         if not fitting:
@@ -84,11 +81,15 @@ def test_layers_of_microseconds_are_decided_as_those_of_seconds_are():
     layers = (
         LayerMemory(name="0", forward_s=0.0, backward_s=1e-5, saved=(1, 3), before=0, after=1, working_bytes=0),
         LayerMemory(name="1", forward_s=6e-8, backward_s=3e-7, saved=(1,), before=1, after=2, working_bytes=0),
-    )  # fmt: skip
+    )
     case = MemoryProblem(
-        layers=layers, sizes=(1 << 16, 1 << 20, 1 << 17, 1 << 17), budget=1 << 22, window=0,
-        write_s_per_byte=1e-12, read_s_per_byte=1e-10,
-    )  # fmt: skip
+        layers=layers,
+        sizes=(1 << 16, 1 << 20, 1 << 17, 1 << 17),
+        budget=1 << 22,
+        window=0,
+        write_s_per_byte=1e-12,
+        read_s_per_byte=1e-10,
+    )
     found = decide(case)
     assert isinstance(found, Decision) and found.extra_s == 0
 
@@ -97,9 +98,13 @@ def test_layers_of_microseconds_are_decided_as_those_of_seconds_are():
 def test_with_room_for_all_nothing_is_done():
     case = problem(np.random.default_rng(1))
     roomy = MemoryProblem(
-        layers=case.layers, sizes=case.sizes, budget=10**6, window=case.window,
-        write_s_per_byte=1.0, read_s_per_byte=1.0,
-    )  # fmt: skip
+        layers=case.layers,
+        sizes=case.sizes,
+        budget=10**6,
+        window=case.window,
+        write_s_per_byte=1.0,
+        read_s_per_byte=1.0,
+    )
     found = decide(roomy)
     assert isinstance(found, Decision)
     assert (found.runs, found.extra_s) == ((("keep", 0, len(case.layers)),), 0)
@@ -109,12 +114,9 @@ def test_with_room_for_all_nothing_is_done():
 def test_of_many_layers_neighbours_share_a_decision():
     count = 100
     layers = tuple(
-        LayerMemory(
-            name=str(i), forward_s=1.0, backward_s=2.0, saved=(i,), before=i, after=i + 1,
-            working_bytes=0,
-        )
+        LayerMemory(name=str(i), forward_s=1.0, backward_s=2.0, saved=(i,), before=i, after=i + 1, working_bytes=0)
         for i in range(count)
-    )  # fmt: skip
+    )
     case = MemoryProblem(
         layers=layers,
         sizes=(10,) * (count + 1),

@@ -25,9 +25,7 @@ from transect.planning.plan import StudyPlan
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
 
-MACHINE = Machine(
-    rates=Rates(1e9, 1e9), inside=Link(0.0, 0.0), between=Link(0.5, 1e-6), source="a test"
-)
+MACHINE = Machine(rates=Rates(1e9, 1e9), inside=Link(0.0, 0.0), between=Link(0.5, 1e-6), source="a test")
 LAYERS = random_layers(np.random.default_rng(5), 7)
 BATCH = 16
 
@@ -36,12 +34,14 @@ def costs_of(batch: int):
     """Layers whose passes take a little for being called, and the rest for each sample."""
     return tuple(
         replace(
-            layer, forward_s=0.05 + layer.forward_s * batch / BATCH,
+            layer,
+            forward_s=0.05 + layer.forward_s * batch / BATCH,
             backward_s=0.05 + layer.backward_s * batch / BATCH,
-            kept_bytes=layer.kept_bytes * batch // BATCH, out_bytes=layer.out_bytes * batch // BATCH,
+            kept_bytes=layer.kept_bytes * batch // BATCH,
+            out_bytes=layer.out_bytes * batch // BATCH,
         )
         for layer in LAYERS
-    )  # fmt: skip
+    )
 
 
 def asked(**more: object) -> Asked:
@@ -61,11 +61,15 @@ def every_step(wanted: Asked, kinds: tuple[str, ...]) -> list[float]:
             machine, per_node = wanted.machine, 4 // wanted.nodes
             best = by_trying(
                 Problem(
-                    layers=costs_of(size), devices=stages, micro_batches=micro_batches,
-                    memory_bytes=wanted.memory_bytes, link=machine.links(stages, 4, per_node),
-                    replicas=layout.replicas, replica_link=machine.replica_link(4, per_node),
+                    layers=costs_of(size),
+                    devices=stages,
+                    micro_batches=micro_batches,
+                    memory_bytes=wanted.memory_bytes,
+                    link=machine.links(stages, 4, per_node),
+                    replicas=layout.replicas,
+                    replica_link=machine.replica_link(4, per_node),
                 )
-            )  # fmt: skip
+            )
             found += [best.step_s] if best else []
     return found
 
@@ -165,7 +169,7 @@ def transect(*arguments: str):
 
 
 def test_the_command_prints_a_plan_and_a_study_that_is_valid(tmp_path):
-    done = transect("plan", "digits-cnn", "--framework", "numpy", "--ranks", "4", "--plan", "hybrid", "--json")  # fmt: skip
+    done = transect("plan", "digits-cnn", "--framework", "numpy", "--ranks", "4", "--plan", "hybrid", "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert (told["stages"], told["replicas"], told["kind"]) == (2, 2, "hybrid")
@@ -174,7 +178,7 @@ def test_the_command_prints_a_plan_and_a_study_that_is_valid(tmp_path):
     trained = [cell for cell in cells if cell.stage == "train"]
     assert len(trained) == 1
     assert dict(trained[0].options)["stages"] == 2
-    text = transect("plan", "digits-cnn", "--framework", "numpy", "--ranks", "4", "--plan", "hybrid")  # fmt: skip
+    text = transect("plan", "digits-cnn", "--framework", "numpy", "--ranks", "4", "--plan", "hybrid")
     assert "hybrid: 2 x 2" in text.output and "strategies:" in text.output
 
 
@@ -203,21 +207,9 @@ def test_the_command_refuses_what_it_cannot_plan(options, message):
 
 def test_a_systems_network_is_what_lies_between_its_nodes(tmp_path):
     system = tmp_path / "two.yaml"
-    network = (
-        "network: slow\nnetworks: {slow: {interface: lo, latency_s: 1.0, bytes_per_s: 1.0e6}}\n"
-    )
+    network = "network: slow\nnetworks: {slow: {interface: lo, latency_s: 1.0, bytes_per_s: 1.0e6}}\n"
     system.write_text(f"name: two\nnodes: 2\nlauncher: srun\nmpi_launcher: srun\n{network}")
-    call = (
-        "plan",
-        "digits-mlp",
-        "--framework",
-        "numpy",
-        "--nodes",
-        "2",
-        "--plan",
-        "data",
-        "--json",
-    )
+    call = ("plan", "digits-mlp", "--framework", "numpy", "--nodes", "2", "--plan", "data", "--json")
     told = json.loads(transect(*call, "--system", str(system)).stdout)
     assert told["predicted_step_s"] > 2 and "system file" in told["machine"]
     given = json.loads(transect(*call, "--system", str(system), "--link", "0,1e12").stdout)
@@ -237,9 +229,7 @@ def test_a_model_without_layers_cannot_be_planned():
     assert isinstance(done.exception, BadInput) and "cannot be planned" in str(done.exception)
 
 
-PLANNER = {
-    "flops_per_s": 1e10, "bytes_per_s": 1e10, "latency_s": 2e-5, "link_bytes_per_s": 1e9,
-}  # fmt: skip
+PLANNER = {"flops_per_s": 1e10, "bytes_per_s": 1e10, "latency_s": 2e-5, "link_bytes_per_s": 1e9}
 
 
 def grid_plan(tmp_path: Path, **grid: object) -> StudyPlan:
@@ -247,13 +237,19 @@ def grid_plan(tmp_path: Path, **grid: object) -> StudyPlan:
     content = {
         "name": "planned",
         "train": {
-            "repeats": 1, **({"planner": planner} if planner else {}),
-            "grids": [{
-                "workloads": ["digits-cnn"], "frameworks": ["numpy"], "strategies": ["mpi-pipeline"],
-                "ranks": [4], **grid,
-            }],
+            "repeats": 1,
+            **({"planner": planner} if planner else {}),
+            "grids": [
+                {
+                    "workloads": ["digits-cnn"],
+                    "frameworks": ["numpy"],
+                    "strategies": ["mpi-pipeline"],
+                    "ranks": [4],
+                    **grid,
+                }
+            ],
         },
-    }  # fmt: skip
+    }
     return plan_study(tmp_path, yaml.safe_dump(content))
 
 
@@ -273,9 +269,14 @@ def test_what_is_planned_is_what_the_strategy_takes(tmp_path, strategy, batch):
     """Torch's 1F1B takes no fewer micro-batches than stages."""
     slow = PLANNER | {"latency_s": 1e-3}
     made = grid_plan(
-        tmp_path, workloads=["iris-mlp"], frameworks=["torch"], strategies=[strategy], batches=[batch],
-        options=[{"plan": "model"}], planner=slow,
-    )  # fmt: skip
+        tmp_path,
+        workloads=["iris-mlp"],
+        frameworks=["torch"],
+        strategies=[strategy],
+        batches=[batch],
+        options=[{"plan": "model"}],
+        planner=slow,
+    )
     (cell,) = (p.cell for p in made if p.cell.stage == "train")
     assert dict(cell.options)["micro_batches"] < 4 == dict(cell.options)["stages"]
     assert STRATEGIES.get(strategy).supports(cell) is None
@@ -289,10 +290,7 @@ def test_what_is_planned_is_what_the_strategy_takes(tmp_path, strategy, batch):
         ({"options": [{"plan": "auto"}], "planner": None}, "expected `train.planner`"),
         ({"options": [{"plan": "auto"}], "scaling": "weak"}, "expected strong"),
         ({"options": [{"plan": "auto"}], "strategies": ["ddp-gloo"]}, "has no option stages"),
-        (
-            {"options": [{"plan": "data"}], "ranks": [3]},
-            "train.grids.0.options.plan: no plan data of",
-        ),
+        ({"options": [{"plan": "data"}], "ranks": [3]}, "train.grids.0.options.plan: no plan data of"),
     ],
 )
 def test_an_option_that_cannot_be_followed_is_refused(tmp_path, grid, message):

@@ -73,10 +73,7 @@ def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
 def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path):
     made = shapes_plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
     blocks = make_blocks(made)
-    assert [b.id for b in blocks if "iris-mlp" in b.id] == [
-        "train.iris-mlp.n1",
-        "train.iris-mlp.n3",
-    ]
+    assert [b.id for b in blocks if "iris-mlp" in b.id] == ["train.iris-mlp.n1", "train.iris-mlp.n3"]
     assert all(resources(b, made.system, made.study.limits) == {} for b in blocks)
 
 
@@ -92,9 +89,7 @@ def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):
 
 def test_repeats_of_disturbed_cells_have_room(tmp_path):
     text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
-    (block,) = (
-        b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1"
-    )
+    (block,) = (b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
     assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5
 
 
@@ -103,20 +98,32 @@ def test_what_a_job_asks_for(tmp_path):
     blocks = {block.id: block for block in make_blocks(made)}
     limits = made.study.limits
     assert resources(blocks["train.iris-mlp.n3"], made.system, limits) == {
-        "nodes": 3, "tasks": 3, "cpus_per_task": 2, "runtime": 11, "mpi": "", "mem_mb": 1600,
+        "nodes": 3,
+        "tasks": 3,
+        "cpus_per_task": 2,
+        "runtime": 11,
+        "mpi": "",
+        "mem_mb": 1600,
         "slurm_extra": "--ntasks-per-node=1",
-    }  # fmt: skip
+    }
     where = "account: a\npartition: p\ngpu_partition: g\ngpu_type: h100\nqos: q\nconstraint: c\n"
-    whole = shapes_plan(
-        tmp_path, system=SYSTEM + where + "exclusive: true\nmemory_mb_per_node: 5000\n"
-    )
+    whole = shapes_plan(tmp_path, system=SYSTEM + where + "exclusive: true\nmemory_mb_per_node: 5000\n")
     blocks = {block.id: block for block in make_blocks(whole)}
     assert resources(blocks["train_gpu.iris-mlp.n1.g4"], whole.system, limits) == {
-        "nodes": 1, "tasks": 1, "cpus_per_task": 8, "runtime": 11, "mpi": "", "mem_mb": 5000,
-        "slurm_partition": "g", "slurm_account": "a", "qos": "q", "constraint": "c",
-        "gres": "gpu:h100:4", "tasks_per_gpu": 0,
+        "nodes": 1,
+        "tasks": 1,
+        "cpus_per_task": 8,
+        "runtime": 11,
+        "mpi": "",
+        "mem_mb": 5000,
+        "slurm_partition": "g",
+        "slurm_account": "a",
+        "qos": "q",
+        "constraint": "c",
+        "gres": "gpu:h100:4",
+        "tasks_per_gpu": 0,
         "slurm_extra": "--exclusive --ntasks-per-node=1",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,13 @@ def cells(made: StudyPlan) -> list:
 def test_a_knob_that_is_not_said_is_the_classifiers_own(tmp_path):
     [cell] = cells(plan_grids(tmp_path, "models: [encoder]"))
     assert cell.knobs() == {
-        "epochs": 4, "batch": 32, "learning_rate": 0.003, "optimiser": "adamw", "heads": 2,
+        "epochs": 4,
+        "batch": 32,
+        "learning_rate": 0.003,
+        "optimiser": "adamw",
+        "heads": 2,
         "layers": 1,
-    }  # fmt: skip
+    }
 
 
 def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
@@ -86,7 +90,7 @@ def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
         ("models: [encodre]", "unknown classifier 'encodre': did you mean 'encoder'?"),
         ("models: [encoder], devices: [gpu]", "grids.0.devices"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_cell_is_refused(tmp_path, grid, told):
     with pytest.raises(BadInput, match=told.replace("?", r"\?")):
         plan_grids(tmp_path, grid)
@@ -108,7 +112,7 @@ def test_patience_needs_a_part_to_look_at(tmp_path):
         ("{kind: tfidf, options: {epochs: 3}}", "odd.options.epochs: 3: .*known: strength, iterations"),
         ("{kind: fasttext}", "odd.kind: unknown classifier 'fasttext'"),
     ],
-)  # fmt: skip
+)
 def test_an_option_that_no_classifier_has_is_refused(tmp_path, rule, told):
     with pytest.raises(BadInput, match=told):
         plan_study(tmp_path, f"    odd: {rule}\n")

@@ -42,9 +42,7 @@ def test_batch_norm_and_sums_have_a_reference_for_each_number_of_ranks(tmp_path)
 
 
 def test_weak_scaling_grows_the_global_batch(tmp_path):
-    made = torch_plan(
-        tmp_path, "digits-cnn", "ranks: [1, 2, 4], scaling: weak, learning_rate_rule: linear"
-    )
+    made = torch_plan(tmp_path, "digits-cnn", "ranks: [1, 2, 4], scaling: weak, learning_rate_rule: linear")
     found = {cell.cell.ranks: cell.cell.batch for cell in made.stage("train").values()}
     assert found == {1: 64, 2: 128, 4: 256}
     assert {cell.cell.batch for cell in made.stage("reference").values()} == {64, 128, 256}
@@ -76,17 +74,12 @@ def test_frameworks_study_has_every_framework_and_strategy_on_three_numbers_of_r
 
 
 def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
-    made = make_plan(
-        find_study("frameworks-gpu"), find_system("example-gpu-cluster"), Path("results")
-    )
+    made = make_plan(find_study("frameworks-gpu"), find_system("example-gpu-cluster"), Path("results"))
     cells = list(made.stage("train").values())
     assert {one.cell.ranks for one in cells} == {1, 2, 4, 8, 16, 32, 64}
     assert {one.cell.precision for one in cells} == {"fp32", "amp-bf16"}
     own = {one.cell.framework: one.environment for one in cells if one.cell.strategy == "single"}
-    assert own == {
-        "torch": "torch", "tensorflow": "tensorflow-cuda",
-        "go-gorgonia": "trainer-go-gorgonia-cuda",
-    }  # fmt: skip
+    assert own == {"torch": "torch", "tensorflow": "tensorflow-cuda", "go-gorgonia": "trainer-go-gorgonia-cuda"}
     gorgonia = {one.cell.workload for one in cells if one.cell.framework == "go-gorgonia"}
     assert gorgonia == {"images-resnet20", *(f"images-resnet{depth}" for depth in (50, 101, 152))}
     for one in cells:
@@ -100,18 +93,15 @@ def test_rank_studies_have_the_published_ranks_and_every_way_in_both_languages()
     iris = {cell.ranks for cell in cells if cell.workload == "iris-mlp"}
     images = {cell.ranks for cell in cells if cell.workload == "images-mlp"}
     assert iris == {1, 2, 4, 6, 8} and images == {1, 2, 7, 16, 30}
-    ways = {
-        "mpi-allreduce",
-        "mpi-sendrecv",
-        "mpi-overlap",
-        "published-allreduce",
-        "published-sendrecv",
-    }
+    ways = {"mpi-allreduce", "mpi-sendrecv", "mpi-overlap", "published-allreduce", "published-sendrecv"}
     for framework in ("numpy", "go"):
         assert ways <= {cell.strategy for cell in cells if cell.framework == framework}
     assert "mpi-allreduce" in {c.strategy for c in cells if c.framework == "go+numpy"}
-    assert {cell.batch // cell.ranks for cell in cells if cell.strategy == "mpi-allreduce"
-            and cell.workload != "iris-mlp-ce"} == {4}  # fmt: skip
+    assert {
+        cell.batch // cell.ranks
+        for cell in cells
+        if cell.strategy == "mpi-allreduce" and cell.workload != "iris-mlp-ce"
+    } == {4}
     mixed = {(cell.strategy, cell.ranks) for cell in cells if cell.framework == "go+numpy"}
     assert mixed == {("mpi-allreduce", 2)}
     # What is claimed has enough repeats for an interval.
@@ -146,8 +136,7 @@ def test_the_cluster_study_asks_for_2_4_and_8_nodes_and_the_other_for_equal_cell
 )
 def test_wrong_image_options_end_the_planning(tmp_path, options, words):
     with pytest.raises(BadInput, match="dataset_options") as error:
-        torch_plan(tmp_path, "images-resnet20", "ranks: [1]",
-             f"images-resnet20: {{dataset_options: {options}}}")  # fmt: skip
+        torch_plan(tmp_path, "images-resnet20", "ranks: [1]", f"images-resnet20: {{dataset_options: {options}}}")
     assert words in str(error.value)
 
 

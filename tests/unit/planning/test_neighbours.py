@@ -73,9 +73,14 @@ def test_packages_nested_and_whatever_they_import_are_followed(ground):
         common__shared="",
     )
     assert followed(ground) == {
-        "mine/plugin.py", "mine/lib/__init__.py", "mine/lib/first.py", "mine/lib/second.py",
-        "mine/lib/deep/__init__.py", "mine/lib/deep/factors.py", "common/shared.py",
-    }  # fmt: skip
+        "mine/plugin.py",
+        "mine/lib/__init__.py",
+        "mine/lib/first.py",
+        "mine/lib/second.py",
+        "mine/lib/deep/__init__.py",
+        "mine/lib/deep/factors.py",
+        "common/shared.py",
+    }
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["when imported", "when run"])
@@ -90,9 +95,7 @@ def test_a_folder_that_a_plugin_makes_python_search_is_searched(ground, early):
 def test_the_packages_of_a_stage_in_a_plugin_folder_and_compiled_modules_are_followed(ground):
     write(ground / "mine", plugin="import fast", INIT="")
     (ground / "mine/fast.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
-    assert followed(ground) == {
-        "mine/plugin.py", "mine/__init__.py", "mine/fast.cpython-311-x86_64-linux-gnu.so"
-    }  # fmt: skip
+    assert followed(ground) == {"mine/plugin.py", "mine/__init__.py", "mine/fast.cpython-311-x86_64-linux-gnu.so"}
 
 
 def test_what_is_installed_below_the_study_is_its_environments(ground, monkeypatch):
@@ -107,11 +110,7 @@ def test_what_is_installed_below_the_study_is_its_environments(ground, monkeypat
 
 
 def test_a_long_word_in_quotes_is_no_name_of_a_file(ground):
-    write(
-        ground / "mine",
-        plugin=f"import helper\nTABLE = '{'a' * 5000}', '{'b' * 5000}.py'",
-        helper="",
-    )
+    write(ground / "mine", plugin=f"import helper\nTABLE = '{'a' * 5000}', '{'b' * 5000}.py'", helper="")
     assert followed(ground) == {"mine/plugin.py", "mine/helper.py"}
 
 
@@ -131,13 +130,7 @@ def named(ground: Path, spec: dict) -> dict[str, str]:
 @pytest.fixture
 def data(ground):
     """Files and folders that options may name."""
-    for name in (
-        "data/rows.csv",
-        "mine/own.csv",
-        "results/x/table.csv",
-        "results/y/table.csv",
-        "word",
-    ):
+    for name in ("data/rows.csv", "mine/own.csv", "results/x/table.csv", "results/y/table.csv", "word"):
         (ground / name).parent.mkdir(parents=True, exist_ok=True)
         (ground / name).touch()
     return ground

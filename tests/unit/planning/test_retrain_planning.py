@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from factories import plan_study
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.study import find_study, find_system
 from transect.runtimes import RUNTIMES
 from transect.runtimes.training import cannot_train, trains
-from transect.stages.retrain.cell import RetrainCell
 
 TRAIN = """
 train:
@@ -33,9 +33,7 @@ def cells(made: StudyPlan, stage: str = "retrain") -> list:
 
 
 def problems(made: StudyPlan) -> list[list[str]]:
-    return [
-        [p["name"] for p in planned.spec["problems"]] for planned in made.stage("step").values()
-    ]
+    return [[p["name"] for p in planned.spec["problems"]] for planned in made.stage("step").values()]
 
 
 def test_what_is_not_said_is_the_workloads_own(tmp_path):
@@ -46,14 +44,10 @@ def test_what_is_not_said_is_the_workloads_own(tmp_path):
 
 def test_one_step_serves_all_that_compute_with_its_graphs(tmp_path):
     section = "  rates: {fast: {factor: 10}}\n"
-    made = retrain_plan(
-        tmp_path, "runtimes: [python, c], rates: [old, fast], repeats: 2", section=section
-    )
+    made = retrain_plan(tmp_path, "runtimes: [python, c], rates: [old, fast], repeats: 2", section=section)
     assert len(cells(made)) == 8
     # One problem for each order of rows and rate, whoever computes it.
-    assert problems(made) == [
-        [f"r{r}.b16.a1.s100.{rate}" for r in (0, 1) for rate in ("fast", "old")]
-    ]
+    assert problems(made) == [[f"r{r}.b16.a1.s100.{rate}" for r in (0, 1) for rate in ("fast", "old")]]
     [step] = made.stage("step").values()
     rates = {p["name"].rpartition(".")[2]: p["rate"]["factor"] for p in step.spec["problems"]}
     assert rates == {"old": 1.0, "fast": 10.0}
@@ -62,13 +56,7 @@ def test_one_step_serves_all_that_compute_with_its_graphs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "axis",
-    [
-        "optimisers: [sgd, adamw]",
-        "base_epochs: [null, 1]",
-        "accumulate: [1, 2]",
-        "clip: [null, 1.0]",
-    ],
+    "axis", ["optimisers: [sgd, adamw]", "base_epochs: [null, 1]", "accumulate: [1, 2]", "clip: [null, 1.0]"]
 )
 def test_other_graphs_or_bases_are_other_steps(tmp_path, axis):
     assert len(cells(retrain_plan(tmp_path, f"runtimes: [python], {axis}"), "step")) == 2
@@ -116,7 +104,7 @@ REFUSED = {
     "runtimes: [python], optimisers: [adam]": "unknown optimiser 'adam': did you mean 'adamw'?",
     "runtimes: [python], base_epochs: [61]": "base_epochs: 61, and 'iris-mlp-ce' is trained for 60 epochs",
     "runtimes: [python], providers: [gpu]": "unknown execution provider 'gpu'",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("grid", REFUSED)
@@ -146,14 +134,11 @@ def test_a_trained_base_needs_a_training(tmp_path):
 
 def test_a_plug_in_may_say_what_it_cannot_train(monkeypatch):
     cell = RetrainCell(
-        workload="iris-mlp-ce", runtime="python", provider="cpu", optimiser="sgd", steps=4, batch=4,
-        accumulate=2,
-    )  # fmt: skip
+        workload="iris-mlp-ce", runtime="python", provider="cpu", optimiser="sgd", steps=4, batch=4, accumulate=2
+    )
     assert cannot_train("python", cell) is None
     plug_in = type(RUNTIMES.get("python"))
-    monkeypatch.setattr(
-        plug_in, "trains_on", lambda self, cell: f"not {cell.accumulate}", raising=False
-    )
+    monkeypatch.setattr(plug_in, "trains_on", lambda self, cell: f"not {cell.accumulate}", raising=False)
     assert cannot_train("python", cell) == "not 2"
     monkeypatch.setattr(plug_in, "trains", False)
     assert "does not train" in str(cannot_train("python", cell))
@@ -172,8 +157,7 @@ def test_the_study_has_every_runtime_that_trains_and_each_factor_of_the_claim(tm
         )
         for cell in claim
     }
-    full = [(o, r, t) for o in ("sgd", "adamw") for r in ("old", "new", "schedule")
-            for t in ("torch-eager", "python")]  # fmt: skip
+    full = [(o, r, t) for o in ("sgd", "adamw") for r in ("old", "new", "schedule") for t in ("torch-eager", "python")]
     assert all(seeds[one] == 6 for one in full)
     assert all(seeds["sgd", "matched", runtime] == 6 for runtime in ("torch-eager", "python"))
     assert all(seeds["adamw", rate, "ort-training"] == 6 for rate in ("old", "new", "schedule"))
@@ -181,9 +165,7 @@ def test_the_study_has_every_runtime_that_trains_and_each_factor_of_the_claim(tm
 
 def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
     section = "  repeats: 3\n  until: {or_equal_within: 5 %, cap: 5}\n"
-    made = retrain_plan(
-        tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section
-    )
+    made = retrain_plan(tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section)
     planned = [*made.stage("retrain").values()]
     assert {one.cell.repeat for one in planned if one.optional} == {3, 4} and len(planned) == 20
     told = planned[0].spec["until"]

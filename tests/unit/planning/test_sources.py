@@ -23,45 +23,43 @@ from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
 
 LAPTOP = System(name="laptop")
-TRAIN = {
-    "stage": "train", "workload": "iris-mlp-ce", "framework": "numpy", "strategy": "single",
-    "batch": 16,
-}  # fmt: skip
+TRAIN = {"stage": "train", "workload": "iris-mlp-ce", "framework": "numpy", "strategy": "single", "batch": 16}
 TEXT = {"corpus": "mails", "partition": "random", "vectors": "train"}
 CELLS = {
     "train": TRAIN,
     "forecast": TRAIN | {"stage": "forecast"},
-    "profile": {
-        "stage": "profile", "workload": "iris-mlp-ce", "framework": "numpy", "batch": 16,
-    },
+    "profile": {"stage": "profile", "workload": "iris-mlp-ce", "framework": "numpy", "batch": 16},
     "memory": {
-        "stage": "memory", "workload": "iris-mlp-ce", "framework": "torch", "batch": 16,
+        "stage": "memory",
+        "workload": "iris-mlp-ce",
+        "framework": "torch",
+        "batch": 16,
         "memory_budget": 1 << 30,
     },
     "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
     "data": {"stage": "data", "workload": "iris-mlp-ce"},
-    "export": {
-        "stage": "export", "workload": "iris-mlp-ce", "framework": "torch",
-        "exporter": "torchscript",
-    },
+    "export": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
     "infer": {
-        "stage": "infer", "workload": "iris-mlp-ce", "runtime": "python",
-        "exporter": "torchscript", "provider": "cpu", "batch": 1,
+        "stage": "infer",
+        "workload": "iris-mlp-ce",
+        "runtime": "python",
+        "exporter": "torchscript",
+        "provider": "cpu",
+        "batch": 1,
     },
-    "model": {
-        "stage": "model", "workload": "mlp", "framework": "torch", "exporter": "torchscript",
-    },
-    "convert": {
-        "stage": "convert", "workload": "mlp", "exporter": "torchscript", "precision": "fp16",
-    },
-    "roundtrip": {
-        "stage": "roundtrip", "workload": "mlp", "exporter": "torchscript", "loader": "onnx2torch",
-    },
+    "model": {"stage": "model", "workload": "mlp", "framework": "torch", "exporter": "torchscript"},
+    "convert": {"stage": "convert", "workload": "mlp", "exporter": "torchscript", "precision": "fp16"},
+    "roundtrip": {"stage": "roundtrip", "workload": "mlp", "exporter": "torchscript", "loader": "onnx2torch"},
     "nodetests": {"stage": "nodetests"},
     "step": {"stage": "step", "workload": "iris-mlp-ce", "optimiser": "sgd"},
     "retrain": {
-        "stage": "retrain", "workload": "iris-mlp-ce", "runtime": "python", "provider": "cpu",
-        "optimiser": "sgd", "steps": 10, "batch": 16,
+        "stage": "retrain",
+        "workload": "iris-mlp-ce",
+        "runtime": "python",
+        "provider": "cpu",
+        "optimiser": "sgd",
+        "steps": 10,
+        "batch": 16,
     },
     "conformance": {"stage": "conformance", "runtime": "python", "provider": "cpu"},
     # One whose options name a plug-in of a further kind.
@@ -73,14 +71,9 @@ CELLS = {
     "partition": {"stage": "partition", "corpus": "mails", "partition": "random"},
     "vectors": {"stage": "vectors", **TEXT},
     "encode": {"stage": "encode", **TEXT, "words": "quantile"},
-    "classify": {
-        "stage": "classify", **TEXT, "words": "quantile", "model": "mine", "kind": "transformer",
-    },
-    "search": {
-        "stage": "search", "corpus": "mails", "search": "rates", "kind": "transformer", "rung": 0,
-        "place": 0,
-    },
-}  # fmt: skip
+    "classify": {"stage": "classify", **TEXT, "words": "quantile", "model": "mine", "kind": "transformer"},
+    "search": {"stage": "search", "corpus": "mails", "search": "rates", "kind": "transformer", "rung": 0, "place": 0},
+}
 EVERY_STAGE = frozenset(CELLS)
 
 
@@ -157,14 +150,7 @@ OF_STAGES = {
     "stages/ingest/result.py": {"ingest", "bench"},
     "training/costs.py": {"train", "infer"},
     # An export's graph is counted by the same rules.
-    "training/operations.py": {
-        "train",
-        "export",
-        "infer",
-        "model",
-        "profile",
-        "forecast",
-    },
+    "training/operations.py": {"train", "export", "infer", "model", "profile", "forecast"},
     "training/divergence.py": {"train"},
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
@@ -216,9 +202,9 @@ def test_a_file_belongs_to_the_stages_that_run_it(path):
 def test_a_benchmark_depends_on_its_own_parser_alone(name):
     found = sources(example_of("bench", benchmark=name))
     own = relative(closure(PARSERS.source(BENCHMARKS.get(name).parser)))
-    assert {path for path in found if path.startswith("hpc/parsers/")} - {
-        "hpc/parsers/__init__.py"
-    } == {path for path in own if path.startswith("hpc/parsers/")} - {"hpc/parsers/__init__.py"}
+    assert {path for path in found if path.startswith("hpc/parsers/")} - {"hpc/parsers/__init__.py"} == {
+        path for path in own if path.startswith("hpc/parsers/")
+    } - {"hpc/parsers/__init__.py"}
 
 
 def test_logs_depend_on_every_parser():
@@ -252,9 +238,8 @@ def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
 
 
 @pytest.mark.parametrize(
-    ("registry", "axis"), [(FRAMEWORKS, "framework"), (STRATEGIES, "strategy")],
-    ids=["framework", "strategy"],
-)  # fmt: skip
+    ("registry", "axis"), [(FRAMEWORKS, "framework"), (STRATEGIES, "strategy")], ids=["framework", "strategy"]
+)
 def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
     for name in registry:
         found = sources(example_of("train", **{axis: name}))
@@ -295,7 +280,5 @@ def test_neighbours_and_every_name_of_a_line_are_followed(tmp_path):
         path.touch()
     found = closure(one)
     assert found >= {one, *near}
-    wanted = {
-        PACKAGE / "domain" / f"{name}.py" for name in ("paths", "precisions", "files", "errors")
-    }
+    wanted = {PACKAGE / "domain" / f"{name}.py" for name in ("paths", "precisions", "files", "errors")}
     assert found >= wanted

@@ -110,30 +110,33 @@ def refused(folder: Path, **parts: str) -> str:
 # What is given, and the words that say what is wrong and what was meant.
 MISTAKES = {
     "a dataset's option": ({"workloads": "iris-mlp: {dataset_options: {per_clas: 3}}"}, "iris 'per_clas'"),
-    "one of images": (
-        {"workloads": "images-mlp: {dataset_options: {per_clas: 3}}"}, "did you mean 'per_class'"
-    ),
+    "one of images": ({"workloads": "images-mlp: {dataset_options: {per_clas: 3}}"}, "did you mean 'per_class'"),
     "beta1 for sgd": ({"workloads": "iris-mlp: {beta1: 0.8}"}, "hyper-parameter of sgd 'beta1'"),
     "momentum for adamw": (
-        {"workloads": "iris-mlp: {optimiser: adamw, momentum: 0.8}"}, "hyper-parameter of adamw 'momentum'"
+        {"workloads": "iris-mlp: {optimiser: adamw, momentum: 0.8}"},
+        "hyper-parameter of adamw 'momentum'",
     ),
     "a workload that no grid has": ({"workloads": "digits-mlp: {epochs: 2}"}, "of this study's grids 'digits-mlp'"),
     "a device": ({"grid": ", device: gpu"}, "'cpu' or 'cuda', found 'gpu'"),
     "a key of published": ({"published": "{study: x, whta: y}"}, "did you mean 'what'"),
     "a stage of published": ({"published": "{measured: {stage: trian}}"}, "did you mean 'train'"),
     "a metric of published": (
-        {"published": "{measured: {stage: train, metric: sample_per_second}}"}, "did you mean 'samples_per_second'"
+        {"published": "{measured: {stage: train, metric: sample_per_second}}"},
+        "did you mean 'samples_per_second'",
     ),
     "an axis of published": (
-        {"published": "{measured: {stage: train, metric: step_time, treads: 1}}"}, "did you mean 'threads'"
+        {"published": "{measured: {stage: train, metric: step_time, treads: 1}}"},
+        "did you mean 'threads'",
     ),
     "an axis of over": (
-        {"published": "{measured: {stage: train, metric: step_time, over: {treads: 1}}}"}, "did you mean 'threads'"
+        {"published": "{measured: {stage: train, metric: step_time, over: {treads: 1}}}"},
+        "did you mean 'threads'",
     ),
     "a device of bench": (
-        {"more": "bench: {grids: [{benchmarks: [network-probe], device: gpu}]}"}, "bench.grids.0.device"
+        {"more": "bench: {grids: [{benchmarks: [network-probe], device: gpu}]}"},
+        "bench.grids.0.device",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -184,16 +187,14 @@ def test_a_workload_whose_cells_need_a_larger_system_may_be_changed(tmp_path: Pa
     assert plan_study(tmp_path, STUDY.format(grid=grid, **usual)).left_out
 
 
-def test_nothing_is_held_against_a_study_that_a_system_without_its_mistake_may_have(
-    tmp_path: Path,
-) -> None:
-    study = STUDY.format(
-        workloads="{}", grid=", networks: [fast]", published="", more="seeds: 1"
-    ).replace("[single]", "[mpi-allreduce], nodes: [2]")
+def test_nothing_is_held_against_a_study_that_a_system_without_its_mistake_may_have(tmp_path: Path) -> None:
+    study = STUDY.format(workloads="{}", grid=", networks: [fast]", published="", more="seeds: 1").replace(
+        "[single]", "[mpi-allreduce], nodes: [2]"
+    )
     system = "{name: x, nodes: 2, networks: {fast: {interface: eth0}}, partitoin: a}"
     with pytest.raises(BadInput) as error:
         plan_study(tmp_path, study, system=system)
-    assert sorted(line.split("'")[1] for line in str(error.value).splitlines()) == ["partitoin", "seeds"]  # fmt: skip
+    assert sorted(line.split("'")[1] for line in str(error.value).splitlines()) == ["partitoin", "seeds"]
 
 
 def test_check_tells_all_at_once(tmp_path: Path) -> None:
@@ -202,13 +203,26 @@ def test_check_tells_all_at_once(tmp_path: Path) -> None:
         grid=", precisions: [fp31], memories: [plian]",
         published="{measured: {stage: trian}}, {measured: {stage: train, metric: sped}}",
         more="questions: [{ask: who, answered_by: [training.fastets], shown_in: [spede]}]\nseeds: 1\nlimits: {second: 1}",
-    ).replace("[numpy]", "[numpi, troch]")  # fmt: skip
+    ).replace("[numpy]", "[numpi, troch]")
     (tmp_path / "study.yaml").write_text(study)
     (tmp_path / "system.yaml").write_text("{name: x, node: 3}")
-    told = CliRunner().invoke(app, ["check", str(tmp_path / "study.yaml"), "--system", str(tmp_path / "system.yaml")])  # fmt: skip
+    told = CliRunner().invoke(app, ["check", str(tmp_path / "study.yaml"), "--system", str(tmp_path / "system.yaml")])
     assert told.exit_code == 2 or isinstance(told.exception, BadInput)
     lines = str(told.exception).splitlines()
-    for word in ("iris-mlp.epochs", "digits-cnn.momentum", "'fp31'", "'plian'", "'numpi'", "'troch'", "'trian'",
-                 "'sped'", "'training.fastets'", "'spede'", "'seeds'", "'limits.second'", "'node'"):  # fmt: skip
+    for word in (
+        "iris-mlp.epochs",
+        "digits-cnn.momentum",
+        "'fp31'",
+        "'plian'",
+        "'numpi'",
+        "'troch'",
+        "'trian'",
+        "'sped'",
+        "'training.fastets'",
+        "'spede'",
+        "'seeds'",
+        "'limits.second'",
+        "'node'",
+    ):
         assert sum(word in line for line in lines) == 1, (word, lines)
     assert len(lines) == 13

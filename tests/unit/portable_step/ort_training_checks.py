@@ -21,12 +21,7 @@ X, Y = np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4), np.array([0, 1, 2
 def _model(path):
     """Dropout of nothing, a layer norm, a cast and a linear layer, as exporters write them."""
     rng = np.random.default_rng(0)
-    weights = {
-        "scale": np.ones(4),
-        "shift": np.zeros(4),
-        "w": rng.normal(size=(3, 4)),
-        "b": np.zeros(3),
-    }
+    weights = {"scale": np.ones(4), "shift": np.zeros(4), "w": rng.normal(size=(3, 4)), "b": np.zeros(3)}
     weights = {name: array.astype(np.float32) for name, array in weights.items()}
     constants = {"ratio": np.float32(0), "training": np.bool_(True)}
     nodes = [
@@ -35,15 +30,10 @@ def _model(path):
         helper.make_node("CastLike", ["normal", "x"], ["cast"]),
         helper.make_node("Gemm", ["cast", "w", "b"], ["output"], transB=1),
     ]
-    ends = [
-        helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", k])
-        for n, k in (("x", 4), ("output", 3))
-    ]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", k]) for n, k in (("x", 4), ("output", 3))]
     tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in (weights | constants).items()]
     graph = helper.make_graph(nodes, "model", ends[:1], ends[1:], tensors)
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
-    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return weights
 
 
@@ -106,9 +96,7 @@ def main():
     import artifacts_of
 
     artifacts_of.repair = lambda model: {}
-    found["unrepaired"] = _fault(
-        generate, source, _folder("unrepaired"), rule, weights | frozen, {}
-    )
+    found["unrepaired"] = _fault(generate, source, _folder("unrepaired"), rule, weights | frozen, {})
     print(json.dumps(found))
 
 

@@ -79,9 +79,7 @@ def sgd() -> Case:
 
 @case
 def momentum() -> Case:
-    return simple(
-        MOMENTUM, later={"lr": 0.01, "momentum": 0.5}, later_torch={"lr": 0.01, "momentum": 0.5}
-    )
+    return simple(MOMENTUM, later={"lr": 0.01, "momentum": 0.5}, later_torch={"lr": 0.01, "momentum": 0.5})
 
 
 @case
@@ -210,9 +208,7 @@ def batch_norm() -> Case:
 
 @case
 def dropout() -> Case:
-    return simple(
-        MOMENTUM, mlp(nn.Dropout(0.25), nn.Linear(30, 30), nn.Dropout(0.5)), seed=-(2**62) + 5
-    )
+    return simple(MOMENTUM, mlp(nn.Dropout(0.25), nn.Linear(30, 30), nn.Dropout(0.5)), seed=-(2**62) + 5)
 
 
 @case
@@ -231,10 +227,7 @@ def feature_dropout() -> Case:
 
 @case
 def accumulation() -> Case:
-    return simple(
-        MOMENTUM, mlp(nn.Dropout(0.25), nn.BatchNorm1d(30)), micro_batches=3,
-        options={"accumulation": True},
-    )  # fmt: skip
+    return simple(MOMENTUM, mlp(nn.Dropout(0.25), nn.BatchNorm1d(30)), micro_batches=3, options={"accumulation": True})
 
 
 @case
@@ -245,17 +238,13 @@ def clip_norm() -> Case:
 @case
 def clip_value() -> Case:
     return simple(
-        MOMENTUM, micro_batches=2,
-        options={"clip": "value", "defaults": {"clip": 0.02}, "accumulation": True},
-    )  # fmt: skip
+        MOMENTUM, micro_batches=2, options={"clip": "value", "defaults": {"clip": 0.02}, "accumulation": True}
+    )
 
 
 @case
 def proximal() -> Case:
-    return simple(
-        MOMENTUM, before=3,
-        options={"proximal": True, "clip": "norm", "defaults": {"mu": 0.5, "clip": 0.3}},
-    )  # fmt: skip
+    return simple(MOMENTUM, before=3, options={"proximal": True, "clip": "norm", "defaults": {"mu": 0.5, "clip": 0.3}})
 
 
 class Pair(nn.Module):
@@ -286,10 +275,11 @@ def several_inputs() -> Case:
     module = Pair().double()
     batch = {0: "batch"}
     options = {
-        "names": ("tokens", "number", "target"), "outputs": ("mean", "words"),
+        "names": ("tokens", "number", "target"),
+        "outputs": ("mean", "words"),
         "dynamic": {"tokens": {0: "batch", 1: "length"}, "number": batch, "target": batch},
         "metrics": {"largest": lambda outputs, y: outputs["words"].abs().mean()},
-    }  # fmt: skip
+    }
     optimiser = torch.optim.AdamW(module.parameters(), lr=0.01)
     return Case(module=module, optimiser=optimiser, batch=pairs, loss=pair_loss, options=options)
 
@@ -298,9 +288,10 @@ def several_inputs() -> Case:
 def single_precision() -> Case:
     module = mlp(nn.Dropout(0.25)).float()
     return Case(
-        module=module, optimiser=torch.optim.AdamW(module.parameters(), lr=0.01),
+        module=module,
+        optimiser=torch.optim.AdamW(module.parameters(), lr=0.01),
         batch=lambda g: tuple(t.float() if t.is_floating_point() else t for t in rows(g)),
-    )  # fmt: skip
+    )
 
 
 def torch_update(one: Case, step: int, batches: list[tuple[torch.Tensor, ...]]) -> float:
@@ -356,9 +347,7 @@ def compare(one: Case, folder: Path) -> dict[str, Any]:
     for step in range(one.before):
         torch_update(Case(**{**vars(one), "options": {}}), step, [one.batch(generator)])
     one.anchors = [p.detach().clone() for p in one.module.parameters()]  # type: ignore[attr-defined]
-    portable_step.export_step(
-        one.module, one.loss, one.optimiser, one.batch(generator), folder, **one.options
-    )
+    portable_step.export_step(one.module, one.loss, one.optimiser, one.batch(generator), folder, **one.options)
     runner = Runner(folder, one.seed)
     begin = int(runner.state["step"])
     losses: tuple[list[float], list[float]] = ([], [])
@@ -371,10 +360,14 @@ def compare(one: Case, folder: Path) -> dict[str, Any]:
         losses[0].append(runner.update(batches))
         losses[1].append(torch_update(one, step, batches))
     return {
-        "begin": begin, "end": int(runner.state["step"]), "loss": difference(*losses),
-        "first_loss": losses[1][0], "last_loss": losses[1][-1], "state": compare_state(one, runner),
+        "begin": begin,
+        "end": int(runner.state["step"]),
+        "loss": difference(*losses),
+        "first_loss": losses[1][0],
+        "last_loss": losses[1][-1],
+        "state": compare_state(one, runner),
         "evaluation": compare_evaluation(one, runner, one.batch(generator)),
-    }  # fmt: skip
+    }
 
 
 def main(folder: str, *names: str) -> None:

@@ -47,17 +47,18 @@ def arguments(*more: nn.Module, optimiser: Any = None, **options: Any) -> dict[s
     module = nn.Sequential(nn.Linear(4, 3), nn.Sequential(*more))
     sgd = torch.optim.SGD(module.parameters(), lr=0.1)
     return {
-        "module": module, "loss": nn.functional.cross_entropy, "optimiser": sgd,
-        "example": (torch.zeros(8, 4), torch.zeros(8, dtype=torch.int64)), **options,
-    }  # fmt: skip
+        "module": module,
+        "loss": nn.functional.cross_entropy,
+        "optimiser": sgd,
+        "example": (torch.zeros(8, 4), torch.zeros(8, dtype=torch.int64)),
+        **options,
+    }
 
 
 def other_library(x: torch.Tensor) -> torch.Tensor:
     """Call an operator as torchvision's are: with a gradient, and no translation into ONNX."""
     if not hasattr(torch.ops.regions, "pool"):
-        pool = torch.library.custom_op(
-            "regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
-        )
+        pool = torch.library.custom_op("regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor")
         pool.register_fake(torch.empty_like)
         pool.register_autograd(lambda context, gradient: gradient)
     return torch.ops.regions.pool(x)
@@ -124,11 +125,7 @@ def pooling_of_padding() -> Any:
 
 @fault
 def affine_grid() -> Any:
-    return body(
-        lambda x: (
-            x + nn.functional.affine_grid(x[:, None] + x[:, :2, None], [x.shape[0], 1, 2, 2]).sum()
-        )
-    )
+    return body(lambda x: x + nn.functional.affine_grid(x[:, None] + x[:, :2, None], [x.shape[0], 1, 2, 2]).sum())
 
 
 @fault
@@ -162,9 +159,7 @@ class Wrong(torch.autograd.Function):
 @fault
 def small_gradient() -> Any:
     # The weights do not hide it.
-    return arguments(
-        Body(Wrong.apply), loss=lambda outputs, y: 1e-6 * nn.functional.cross_entropy(outputs, y)
-    )
+    return arguments(Body(Wrong.apply), loss=lambda outputs, y: 1e-6 * nn.functional.cross_entropy(outputs, y))
 
 
 @fault
@@ -303,9 +298,8 @@ def message(make: Callable[[], dict[str, Any]], folder: Path) -> str:
 def graphs(folder: Path) -> dict[str, Any]:
     """Export a step with all options, and tell what is in its files."""
     given = arguments(
-        nn.BatchNorm1d(3), nn.Dropout(0.5), metrics=["accuracy"], accumulation=True, clip="norm",
-        proximal=True,
-    )  # fmt: skip
+        nn.BatchNorm1d(3), nn.Dropout(0.5), metrics=["accuracy"], accumulation=True, clip="norm", proximal=True
+    )
     before = remembered(given)
     manifest = portable_step.export_step(folder=folder, **given)
     assert remembered(given) == before, "the check left something in the module or the optimiser"
@@ -321,16 +315,25 @@ def graphs(folder: Path) -> dict[str, Any]:
             "domains": sorted({n.domain for n in model.graph.node} | {o.domain for o in model.opset_import}),
             "functions": len(model.functions),
             "notes": sum(bool(one.doc_string) + len(one.metadata_props) for one in parts)
-            + bool(model.doc_string) + len(model.metadata_props),
-            "paths": [str(p) for p in (Path(torch.__file__).parents[1], Path(__file__).parent) if str(p).encode() in raw],
+            + bool(model.doc_string)
+            + len(model.metadata_props),
+            "paths": [
+                str(p) for p in (Path(torch.__file__).parents[1], Path(__file__).parent) if str(p).encode() in raw
+            ],
             "constants_bytes": sum(i.ByteSize() for i in model.graph.initializer),
-            "inputs": [i.name for i in model.graph.input], "declared_inputs": graph.inputs,
-            "outputs": [o.name for o in model.graph.output], "declared_outputs": graph.outputs,
-            "lengths": sorted({
-                axis.dim_param for o in model.graph.output for axis in o.type.tensor_type.shape.dim
-            } - {""}),
-            "random": [n.op_type for n in model.graph.node if "Random" in n.op_type or n.op_type in ("Dropout", "Bernoulli", "Multinomial")],
-        }  # fmt: skip
+            "inputs": [i.name for i in model.graph.input],
+            "declared_inputs": graph.inputs,
+            "outputs": [o.name for o in model.graph.output],
+            "declared_outputs": graph.outputs,
+            "lengths": sorted(
+                {axis.dim_param for o in model.graph.output for axis in o.type.tensor_type.shape.dim} - {""}
+            ),
+            "random": [
+                n.op_type
+                for n in model.graph.node
+                if "Random" in n.op_type or n.op_type in ("Dropout", "Bernoulli", "Multinomial")
+            ],
+        }
     found["step"]["manifest"] = manifest.step_graph
     return found
 

@@ -21,9 +21,7 @@ class Runner:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self.sessions = {
-            name: onnxruntime.InferenceSession(
-                str(folder / graph.file), options, providers=["CPUExecutionProvider"]
-            )
+            name: onnxruntime.InferenceSession(str(folder / graph.file), options, providers=["CPUExecutionProvider"])
             for name, graph in self.manifest.graphs.items()
         }
         self.hyper = {one.name: np.float64(one.default) for one in self.manifest.hyper}

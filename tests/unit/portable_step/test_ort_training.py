@@ -22,9 +22,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     helper = Path(__file__).with_name("ort_training_checks.py")
     paths = [str(ROOT / "src" / "runners" / name) for name in ("ort-training", "python")]
     done = subprocess.run(
-        [python, str(helper), str(folder)], capture_output=True, text=True, check=False,
+        [python, str(helper), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     told: dict[str, Any] = json.loads(done.stdout)
     return told

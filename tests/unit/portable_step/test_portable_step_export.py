@@ -98,9 +98,7 @@ def number():
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     # What the driver's Python loads, and whom it starts, is looked at.
     own = arguments[0] == sys.executable
-    return run_command(
-        arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, own=own
-    )
+    return run_command(arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, own=own)
 
 
 @pytest.fixture(scope="module")
@@ -173,18 +171,14 @@ def test_the_same_module_is_the_same_bytes(facts, python, tmp_path):
 def test_the_command_writes_a_step(tmp_path, python):
     """The driver's Python has no torch: the command takes the environment's."""
     (tmp_path / "train.py").write_text(STEP)
-    done = run(
-        sys.executable, "-m", "transect", "export-step", "train:make", "--out", "out", cwd=tmp_path
-    )
+    done = run(sys.executable, "-m", "transect", "export-step", "train:make", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["eval.onnx", "infer.onnx", "manifest.json", "state.safetensors", "step.onnx"]
     facts = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert facts["step_graph"] in done.stdout
     before = (tmp_path / "out" / "step.onnx").read_bytes()
-    done = run(
-        python, "-m", "transect.portable_step", "train.py:make", "--out", "out", cwd=tmp_path
-    )
+    done = run(python, "-m", "transect.portable_step", "train.py:make", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "step.onnx").read_bytes() == before
 

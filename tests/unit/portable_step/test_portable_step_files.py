@@ -16,25 +16,33 @@ from transect.portable_step.state import read_tensors, state_bytes
 
 HASH = "ab" * 32
 FACTS = {
-    "format": "transect-portable-step", "version": 1, "step_graph": HASH,
+    "format": "transect-portable-step",
+    "version": 1,
+    "step_graph": HASH,
     "state_file": "state.safetensors",
-    "data": [{"name": "x", "dtype": "float32", "shape": ["batch", 2], "target": False},
-             {"name": "y", "dtype": "int64", "shape": ["batch"], "target": True}],
+    "data": [
+        {"name": "x", "dtype": "float32", "shape": ["batch", 2], "target": False},
+        {"name": "y", "dtype": "int64", "shape": ["batch"], "target": True},
+    ],
     "hyper": [{"name": "lr", "dtype": "float64", "default": 1}],
     "seed": {"name": "seed", "dtype": "int64"},
     "state": [
         {"name": "step", "role": "counter", "dtype": "int64", "shape": [], "next": "next.step"},
-        {"name": "model.w", "role": "parameter", "dtype": "float32", "shape": [2, 3],
-         "next": "next.model.w"},
-        {"name": "model.seen", "role": "buffer", "dtype": "bool", "shape": [1], "next": None}],
+        {"name": "model.w", "role": "parameter", "dtype": "float32", "shape": [2, 3], "next": "next.model.w"},
+        {"name": "model.seen", "role": "buffer", "dtype": "bool", "shape": [1], "next": None},
+    ],
     "metrics": [{"name": "loss", "dtype": "float32"}],
     "outputs": [{"name": "output", "dtype": "float32", "shape": ["batch", 3]}],
     "graphs": {
-        "step": {"file": "step.onnx", "inputs": ["x", "y", "lr", "seed", "step", "model.w"],
-                 "outputs": ["loss", "next.step", "next.model.w"]},
+        "step": {
+            "file": "step.onnx",
+            "inputs": ["x", "y", "lr", "seed", "step", "model.w"],
+            "outputs": ["loss", "next.step", "next.model.w"],
+        },
         "eval": {"file": "eval.onnx", "inputs": ["x", "y", "model.w"], "outputs": ["loss"]},
-        "infer": {"file": "infer.onnx", "inputs": ["x", "model.w"], "outputs": ["output"]}},
-}  # fmt: skip
+        "infer": {"file": "infer.onnx", "inputs": ["x", "model.w"], "outputs": ["output"]},
+    },
+}
 STATE = {
     "step": np.array(3, np.int64),
     "model.w": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -50,9 +58,7 @@ def manifest_of(folder, facts=FACTS) -> Manifest:
 
 def test_a_manifest_is_read_and_written_as_it_was(tmp_path):
     manifest = manifest_of(tmp_path)
-    assert manifest.graphs["eval"] == Graph(
-        file="eval.onnx", inputs=("x", "y", "model.w"), outputs=("loss",)
-    )
+    assert manifest.graphs["eval"] == Graph(file="eval.onnx", inputs=("x", "y", "model.w"), outputs=("loss",))
     assert manifest.hyper[0].default == 1.0 and manifest.seed is not None
     assert json.loads(manifest.to_json()) == json.loads(json.dumps(FACTS))
     told = {"runtime": "onnxruntime 1.29.0", "lengths": {"batch": [2, 3]}, "unchecked": None}
@@ -102,9 +108,7 @@ def changed(path: str, value) -> dict:
         ("data.0.shape", 3, "data[0].shape: 3"),
     ],
 )
-def test_a_wrong_manifest_is_one_error_that_names_the_file_and_the_entry(
-    tmp_path, path, value, words
-):
+def test_a_wrong_manifest_is_one_error_that_names_the_file_and_the_entry(tmp_path, path, value, words):
     with pytest.raises(BadInput) as error:
         manifest_of(tmp_path, changed(path, value))
     assert str(tmp_path / "manifest.json") in str(error.value) and words in str(error.value)
@@ -167,11 +171,7 @@ def test_a_state_of_another_step_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "array", "words"),
     [
-        (
-            "model.w",
-            np.zeros((3, 2), np.float32),
-            r"model\.w is float32 \[3, 2\], expected float32",
-        ),
+        ("model.w", np.zeros((3, 2), np.float32), r"model\.w is float32 \[3, 2\], expected float32"),
         ("model.w", np.zeros((2, 3)), r"model\.w is float64"),
         ("model.w", None, r"model\.w is not there"),
     ],
@@ -226,14 +226,19 @@ def test_a_damaged_file_is_an_error_or_other_numbers(tmp_path_factory, cut, chan
 
 def test_transfer_takes_what_has_the_same_name_shape_and_dtype():
     source = {
-        "step": np.array(9, np.int64), "model.a": np.ones(2, np.float32),
-        "model.b": np.ones(3, np.float32), "model.c": np.ones(2), "optimiser.momentum.a": np.ones(2),
-    }  # fmt: skip
+        "step": np.array(9, np.int64),
+        "model.a": np.ones(2, np.float32),
+        "model.b": np.ones(3, np.float32),
+        "model.c": np.ones(2),
+        "optimiser.momentum.a": np.ones(2),
+    }
     state = {
-        "step": np.array(0, np.int64), "model.a": np.zeros(2, np.float32),
-        "model.b": np.zeros(2, np.float32), "model.c": np.zeros(2, np.float32),
+        "step": np.array(0, np.int64),
+        "model.a": np.zeros(2, np.float32),
+        "model.b": np.zeros(2, np.float32),
+        "model.c": np.zeros(2, np.float32),
         "optimiser.momentum.a": np.zeros(2),
-    }  # fmt: skip
+    }
     made, taken = transfer(source, state)
     assert taken == ["model.a"] and list(made) == list(state)
     assert made["model.a"].all()

@@ -23,11 +23,7 @@ CASES = [
 # Each exports three graphs, which is all the time that it takes.
 REPEATED = {"layer_norm", "batch_norm", "shared_part", "momentum_continued"}
 EACH = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.exhaustive if name in REPEATED else ())
-        for name in CASES
-    ],
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in REPEATED else ()) for name in CASES]
 )
 # Float64: rounding alone, over 100 updates. Float32: the same of its own rounding.
 TOLERANCE = {"single_precision": 1e-5}

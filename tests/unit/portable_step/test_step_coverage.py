@@ -27,8 +27,7 @@ def test_gradients_and_path_are_those_of_pytorch(worker: StepWorker, name: str) 
 
 
 @pytest.mark.parametrize(
-    "operator",
-    ["aten.convolution_backward.default", "aten.max_pool2d_with_indices_backward.default"],
+    "operator", ["aten.convolution_backward.default", "aten.max_pool2d_with_indices_backward.default"]
 )
 def test_a_gradient_that_is_off_by_a_thousandth_is_found(worker: StepWorker, operator: str) -> None:
     found = worker("spoilt", "digits-cnn", operator, 1.001)

@@ -34,10 +34,10 @@ BOTH = {
     "'same'": ("'padding': 'same'",),
     "'valid'": ("'padding': 'valid'",),
     "output padding": ("'output_padding': \\((?!0(, 0)*,?\\))",),
-    "kernels that are not square|windows that are not square": (
-        "'kernel_size': \\((\\d+), (?!\\1\\))",
+    "kernels that are not square|windows that are not square": ("'kernel_size': \\((\\d+), (?!\\1\\))",),
+    "depthwise with|depthwise convolution": (
+        "'in_channels': (\\d+), 'out_channels': (?!\\1,).*'groups': \\1,|'groups': 12",
     ),
-    "depthwise with|depthwise convolution": ("'in_channels': (\\d+), 'out_channels': (?!\\1,).*'groups': \\1,|'groups': 12",),
     "without a multiplier": ("'in_channels': (\\d+), 'out_channels': \\1,.*'groups': \\1,",),
     "pointwise with": ("'kernel_size': \\(1, 1\\), 'stride': \\(1, 1\\)",),
     "padding by reflection": ("'padding_mode': 'reflect'",),
@@ -97,7 +97,12 @@ BOTH = {
     "Poisson NLL": ("poisson_nll_loss",),
     "Two convolutions with max pooling": ("Conv2d .*'out_channels': 8", "Conv2d .*'in_channels': 8", "MaxPool2d"),
     "then two linear layers": ("Linear .*'out_features': 16", "Linear .*'in_features': 16"),
-    "Three basic residual blocks as in ResNet-20": ("BatchNorm2d .*: 4,", "BatchNorm2d .*: 8,", "BatchNorm2d .*: 16,", "^add "),
+    "Three basic residual blocks as in ResNet-20": (
+        "BatchNorm2d .*: 4,",
+        "BatchNorm2d .*: 8,",
+        "BatchNorm2d .*: 16,",
+        "^add ",
+    ),
     "An inverted residual block": ("^add ",),
     "expansion": ("Conv2d .*'in_channels': 4, 'out_channels': 12, 'kernel_size': \\(1, 1\\)",),
     "squeeze": ("AdaptiveAvgPool2d .*'output_size': 1",),
@@ -117,7 +122,9 @@ BOTH = {
     "of float": ("attn_mask': 'float32",),
     "own scale": ("'scale': '\\d",),
     "scaled_dot_product_attention with fewer heads of keys": ("'enable_gqa': 'True'",),
-    "values than of queries": ("scaled_dot_product_attention \\['float32\\[3, (\\d+), .*'float32\\[3, (?!\\1)\\d+, .*'float32\\[3, (?!\\1)",),
+    "values than of queries": (
+        "scaled_dot_product_attention \\['float32\\[3, (\\d+), .*'float32\\[3, (?!\\1)\\d+, .*'float32\\[3, (?!\\1)",
+    ),
     "self": ("multi_head_attention_forward \\['(\\S+ \\S+ \\S+)', '\\1'",),
     "cross": ("multi_head_attention_forward .*'float32\\[18\\]|q_proj_weight",),
     "key_padding_mask": ("'key_padding_mask': 'float32",),
@@ -128,7 +135,10 @@ BOTH = {
     "ReLU": ("^relu ",),
     "GELU": ("^gelu ",),
     "causal mask": ("'attn_mask': 'float32",),
-    "cross attention to an encoder's memory": ("TransformerDecoderLayer", "multi_head_attention_forward .*'attn_mask': 'None'"),
+    "cross attention to an encoder's memory": (
+        "TransformerDecoderLayer",
+        "multi_head_attention_forward .*'attn_mask': 'None'",
+    ),
     "A small GPT": ("TransformerEncoderLayer",),
     "tokens": ("embedding \\['int64\\[3, 6\\]",),
     "per-token loss": ("cross_entropy .*int64\\[3, 6\\]",),
@@ -139,7 +149,7 @@ BOTH = {
     "RNN with tanh": ("RNN .*'tanh'",),
     "then with ReLU": ("RNN .*'relu'",),
     "GRUCell in a loop of the module": ("GRUCell",),
-}  # fmt: skip
+}
 MEANING = {word: found for words, found in BOTH.items() for word in words.split("|")}
 
 
@@ -157,9 +167,6 @@ def test_a_row_names_what_its_case_contains(worker: StepWorker, name: str) -> No
     for words in filter(None, (w.strip() for w in re.split(r"[,:;()]| and ", CASES[name].what))):
         if words in MEANING:
             for expression in MEANING[words]:
-                assert any(re.search(expression, line, re.S) for line in contents), (
-                    words,
-                    expression,
-                )
+                assert any(re.search(expression, line, re.S) for line in contents), (words, expression)
         else:
             assert words.lower() in names, f"'{words}' is in no line of {sorted(names)}"

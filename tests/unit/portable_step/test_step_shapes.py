@@ -22,9 +22,7 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
 
 
 # Each time other shapes are drawn.
-TIMES = pytest.mark.parametrize(
-    "time", [1, *(pytest.param(time, marks=pytest.mark.exhaustive) for time in (2, 3))]
-)
+TIMES = pytest.mark.parametrize("time", [1, *(pytest.param(time, marks=pytest.mark.exhaustive) for time in (2, 3))])
 SEEDS = st.integers(0, 99)
 BATCHES = st.sampled_from([1, 2, 5])
 
@@ -41,22 +39,26 @@ def convolutions(draw: st.DrawFn) -> dict[str, Any]:
     if transposed:
         size = [draw(st.integers(1, 4)) for _ in axes]
         # Something must be left after the padding is cut off.
-        padding = [
-            draw(st.integers(0, ((n - 1) * s + r) // 2))
-            for n, s, r in zip(size, stride, reach, strict=True)
-        ]
+        padding = [draw(st.integers(0, ((n - 1) * s + r) // 2)) for n, s, r in zip(size, stride, reach, strict=True)]
     else:
         padding = [draw(st.integers(0, 3)) for _ in axes]
         least = [max(1, r + 1 - 2 * p) for r, p in zip(reach, padding, strict=True)]
         size = [draw(st.integers(n, n + 5)) for n in least]
     longest = [max(s, d) for s, d in zip(stride, dilation, strict=True)]
     return {
-        "kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding,
-        "size": size, "transposed": transposed, "groups": draw(st.integers(1, 3)),
-        "channels": draw(st.integers(1, 3)), "filters": draw(st.integers(1, 3)),
-        "batch": draw(BATCHES), "seed": draw(SEEDS),
+        "kernel": kernel,
+        "stride": stride,
+        "dilation": dilation,
+        "padding": padding,
+        "size": size,
+        "transposed": transposed,
+        "groups": draw(st.integers(1, 3)),
+        "channels": draw(st.integers(1, 3)),
+        "filters": draw(st.integers(1, 3)),
+        "batch": draw(BATCHES),
+        "seed": draw(SEEDS),
         "output_padding": [draw(st.integers(0, n - 1)) for n in longest],
-    }  # fmt: skip
+    }
 
 
 @TIMES
@@ -71,17 +73,19 @@ def pools(draw: st.DrawFn) -> dict[str, Any]:
     kernel = [draw(st.integers(1, 4)) for _ in range(2)]
     padding = [draw(st.integers(0, k // 2)) for k in kernel]
     dilation = [draw(st.integers(1, 2)) for _ in range(2)]
-    least = [
-        max(1, d * (k - 1) + 1 - 2 * p) for d, k, p in zip(dilation, kernel, padding, strict=True)
-    ]
+    least = [max(1, d * (k - 1) + 1 - 2 * p) for d, k, p in zip(dilation, kernel, padding, strict=True)]
     return {
-        "kernel": kernel, "padding": padding, "dilation": dilation,
+        "kernel": kernel,
+        "padding": padding,
+        "dilation": dilation,
         "stride": [draw(st.integers(1, 5)) for _ in range(2)],
         "size": [draw(st.integers(n, n + 6)) for n in least],
-        "ceil_mode": draw(st.booleans()), "count_include_pad": draw(st.booleans()),
+        "ceil_mode": draw(st.booleans()),
+        "count_include_pad": draw(st.booleans()),
         "divisor": draw(st.sampled_from([None, 1, 3])),
-        "batch": draw(BATCHES), "seed": draw(SEEDS),
-    }  # fmt: skip
+        "batch": draw(BATCHES),
+        "seed": draw(SEEDS),
+    }
 
 
 def sees_padding_alone(shape: dict[str, Any]) -> bool:
@@ -105,10 +109,17 @@ def test_max_pool_gradients(worker: StepWorker, time: int, shape: dict[str, Any]
 
 @TIMES
 @given(shape=pools())
-@example(shape={
-    "kernel": [2, 1], "padding": [1, 0], "dilation": [2, 1], "stride": [1, 1], "size": [1, 1],
-    "ceil_mode": False, "batch": 1,
-})  # fmt: skip
+@example(
+    shape={
+        "kernel": [2, 1],
+        "padding": [1, 0],
+        "dilation": [2, 1],
+        "stride": [1, 1],
+        "size": [1, 1],
+        "ceil_mode": False,
+        "batch": 1,
+    }
+)
 @settings(max_examples=35)
 def test_max_pool_is_refused_where_a_window_sees_padding_alone(
     worker: StepWorker, time: int, shape: dict[str, Any]
@@ -138,12 +149,7 @@ def test_adaptive_pools_and_gradients(
 
 
 @TIMES
-@given(
-    size=PLANES,
-    padding=st.lists(st.integers(0, 4), min_size=4, max_size=4),
-    batch=BATCHES,
-    seed=SEEDS,
-)
+@given(size=PLANES, padding=st.lists(st.integers(0, 4), min_size=4, max_size=4), batch=BATCHES, seed=SEEDS)
 @settings(max_examples=15)
 def test_gradient_of_padding_by_repetition(
     worker: StepWorker, time: int, size: list[int], padding: list[int], batch: int, seed: int
@@ -154,10 +160,15 @@ def test_gradient_of_padding_by_repetition(
 
 @TIMES
 @given(
-    heads=st.integers(1, 3), groups=st.integers(1, 3), queries=st.integers(1, 5),
-    keys=st.integers(1, 5), width=st.integers(1, 4), batch=BATCHES, seed=SEEDS,
+    heads=st.integers(1, 3),
+    groups=st.integers(1, 3),
+    queries=st.integers(1, 5),
+    keys=st.integers(1, 5),
+    width=st.integers(1, 4),
+    batch=BATCHES,
+    seed=SEEDS,
     mask=st.sampled_from([None, "bool", "float", "causal"]),
-)  # fmt: skip
+)
 @settings(max_examples=20)
 def test_attention_and_gradients(worker: StepWorker, time: int, **shape: Any) -> None:
     assert worker("attention", shape) < BOUND
@@ -172,17 +183,14 @@ def test_drawn_layers_through_onnx_runtime(worker: StepWorker, kind: str, seed: 
     assert found["path"] <= 1
 
 
-def test_zero_times_infinity_is_not_made_of_a_gradient_that_relu_keeps_back(
-    worker: StepWorker,
-) -> None:
+def test_zero_times_infinity_is_not_made_of_a_gradient_that_relu_keeps_back(worker: StepWorker) -> None:
     found = worker("root_of_relu")
     assert found["float64"] < 1e-10
     assert found["excess"] <= 1
 
 
 @pytest.mark.parametrize(
-    ("name", "operator"),
-    [("multihead-attention", "Pad"), ("max-pool2d", "Mod"), ("mlp", "ReduceMax")],
+    ("name", "operator"), [("multihead-attention", "Pad"), ("max-pool2d", "Mod"), ("mlp", "ReduceMax")]
 )
 def test_slower_nodes_are_not_in_the_graph(worker: StepWorker, name: str, operator: str) -> None:
     assert operator not in worker("operators", name)
@@ -190,12 +198,11 @@ def test_slower_nodes_are_not_in_the_graph(worker: StepWorker, name: str, operat
 
 # The others' operators are in trajectories of float64 too (test_portable_step_trajectories.py).
 FLOAT64 = (
-    "conv2d", "attention-grouped", "layer-norm",
-    *(
-        pytest.param(name, marks=pytest.mark.exhaustive)
-        for name in ("mlp", "cross-entropy", "batch-norm1d")
-    ),
-)  # fmt: skip
+    "conv2d",
+    "attention-grouped",
+    "layer-norm",
+    *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("mlp", "cross-entropy", "batch-norm1d")),
+)
 
 
 @pytest.mark.parametrize("name", FLOAT64)

@@ -11,45 +11,96 @@ import numpy as np
 from transect.text.tokeniser import FIRST, numbers
 from warm import warm
 
-__all__ = [
-    "CLASSES", "LENGTH", "STOP_WORDS", "TABLE", "TEXTS", "WORDS", "batches", "make_bundle", "padded",
-    "probabilities", "told",
-]  # fmt: skip
-
 # What no text can be cut into stays unfound: a word of 41 letters, one with a sign, a capital.
 WORDS = [
-    "hello", "wörld", "straße", "привет", "ab", "a" * 40, "a" * 41, "don't", "Upper", "é", "x",
-    "אבג", "नमस", "ⱥ", "emailaddress",
-]  # fmt: skip
+    "hello",
+    "wörld",
+    "straße",
+    "привет",
+    "ab",
+    "a" * 40,
+    "a" * 41,
+    "don't",
+    "Upper",
+    "é",
+    "x",
+    "אבג",
+    "नमस",
+    "ⱥ",
+    "emailaddress",
+]
 STOP_WORDS = ["the", "und", "won't"]
 LENGTH = 7
 CLASSES = ["Hardware", "Zugänge", "ネット"]
 # A row of logits for each number: padding, which counts for nothing, unknown, and the words.
-TABLE = (
-    np.random.default_rng(5).normal(0, 0.3, (FIRST + len(WORDS), len(CLASSES))).astype(np.float32)
-)
+TABLE = np.random.default_rng(5).normal(0, 0.3, (FIRST + len(WORDS), len(CLASSES))).astype(np.float32)
 TABLE[0] = 0
 
 TEXTS = [
-    b"", b"\0", b" ", b"\n\t.,;:!?\r\n-", b"hello", b"HELLO the W\xc3\x96RLD x",
+    b"",
+    b"\0",
+    b" ",
+    b"\n\t.,;:!?\r\n-",
+    b"hello",
+    b"HELLO the W\xc3\x96RLD x",
     # 40, 41 and 39 letters.
-    b"a" * 40 + b" " + b"A" * 41 + b" " + b"a" * 39, "é".encode() * 40 + b" " + "é".encode() * 41,
-    b"the " * 100 + b"x", b"und", b"x " * 100, b"x\0x", "Straße STRASSE ẞ ǅ İstanbul".encode(),
+    b"a" * 40 + b" " + b"A" * 41 + b" " + b"a" * 39,
+    "é".encode() * 40 + b" " + "é".encode() * 41,
+    b"the " * 100 + b"x",
+    b"und",
+    b"x " * 100,
+    b"x\0x",
+    "Straße STRASSE ẞ ǅ İstanbul".encode(),
     # Scripts of one, two, three and four bytes; those beyond the letters part words.
-    "Привет мир", "שלום אבג\u200f\u202e x", "नमस्ते", "ᏸ ꭰ Ჿ ⱥ Ⱥ", "日本hello語x", "x🙂x𝐱x𐐀x",
+    "Привет мир",
+    "שלום אבג\u200f\u202e x",
+    "नमस्ते",
+    "ᏸ ꭰ Ჿ ⱥ Ⱥ",
+    "日本hello語x",
+    "x🙂x𝐱x𐐀x",
     # What is decomposed stays so: a combining mark is no letter.
-    "e\u0301 é", "\ufeffhello\u2028x\u0085x\u00a0x\u00adx", "<script>x</script>",
+    "e\u0301 é",
+    "\ufeffhello\u2028x\u0085x\u00a0x\u00adx",
+    "<script>x</script>",
     # No UTF-8: alone, cut short, too long a form, half a surrogate pair, beyond the last character.
-    b"\x80x\xbf", b"\xff\xfe hello\xc3", b"ab\x80ab ab\xc1\xa1", b"\xc3\xa9\xa9x", b"x\xe2\xb1",
-    b"\xe0\x81\xa1bx x", b"\xed\xa0\x80x", b"\xf0\x9f\x98x", b"\xf4\x90\x80\x80x", b"\xe3\x80x",
-    b"\xe1\x8fx", b"\xc3\xc3\xa9x", b"\xe0\xa0\x7fx", b"\xc2", b"\xe1", b"\xf0",
-]  # fmt: skip
+    b"\x80x\xbf",
+    b"\xff\xfe hello\xc3",
+    b"ab\x80ab ab\xc1\xa1",
+    b"\xc3\xa9\xa9x",
+    b"x\xe2\xb1",
+    b"\xe0\x81\xa1bx x",
+    b"\xed\xa0\x80x",
+    b"\xf0\x9f\x98x",
+    b"\xf4\x90\x80\x80x",
+    b"\xe3\x80x",
+    b"\xe1\x8fx",
+    b"\xc3\xc3\xa9x",
+    b"\xe0\xa0\x7fx",
+    b"\xc2",
+    b"\xe1",
+    b"\xf0",
+]
 TEXTS = [text.encode() if isinstance(text, str) else text for text in TEXTS]
 
 _PIECES = [
-    b"hello", b"the", b"a", b"X", b" ", b".", b"\0", "ö".encode(), "Ⱥ".encode(), "🙂".encode(),
-    b"\xc3", b"\x80", b"\xe0", b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"a" * 39,
-]  # fmt: skip
+    b"hello",
+    b"the",
+    b"a",
+    b"X",
+    b" ",
+    b".",
+    b"\0",
+    "ö".encode(),
+    "Ⱥ".encode(),
+    "🙂".encode(),
+    b"\xc3",
+    b"\x80",
+    b"\xe0",
+    b"\xff",
+    b"\xc0\xaf",
+    b"\xed\xa0\x80",
+    b"a" * 39,
+]
 
 
 def _drawn(seed: int) -> bytes:
@@ -89,9 +140,7 @@ def padded(texts: list[bytes]) -> np.ndarray:
 def told(texts: list[bytes]) -> np.ndarray:
     """Return the numbers by Python's tokeniser, of bytes of which some are no UTF-8."""
     vocabulary = {word: number for number, word in enumerate(WORDS, FIRST)}
-    rows = [
-        numbers(text.decode("utf-8", "replace"), vocabulary, STOP_WORDS, LENGTH) for text in texts
-    ]
+    rows = [numbers(text.decode("utf-8", "replace"), vocabulary, STOP_WORDS, LENGTH) for text in texts]
     return np.array(rows, np.int64)
 
 

@@ -80,12 +80,7 @@ def main(folder: Path) -> None:
         [value("y", T.FLOAT, ["N", 3])],
     )
     complex_ = [value(name, T.COMPLEX64, ["N", "M"]) for name in ("x", "y")]
-    _save(
-        folder / "complex.onnx",
-        [helper.make_node("Identity", ["x"], ["y"])],
-        complex_[:1],
-        complex_[1:],
-    )
+    _save(folder / "complex.onnx", [helper.make_node("Identity", ["x"], ["y"])], complex_[:1], complex_[1:])
 
 
 if __name__ == "__main__":

@@ -21,10 +21,20 @@ node = helper.make_node
 # y = relu(x w), x: (N, 4).
 WEIGHT = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
 NUMBERS = {
-    "f32": T.FLOAT, "f64": T.DOUBLE, "f16": T.FLOAT16, "i8": T.INT8, "i16": T.INT16,
-    "i32": T.INT32, "i64": T.INT64, "u8": T.UINT8, "u16": T.UINT16, "u32": T.UINT32,
-    "u64": T.UINT64, "flag": T.BOOL, "text": T.STRING,
-}  # fmt: skip
+    "f32": T.FLOAT,
+    "f64": T.DOUBLE,
+    "f16": T.FLOAT16,
+    "i8": T.INT8,
+    "i16": T.INT16,
+    "i32": T.INT32,
+    "i64": T.INT64,
+    "u8": T.UINT8,
+    "u16": T.UINT16,
+    "u32": T.UINT32,
+    "u64": T.UINT64,
+    "flag": T.BOOL,
+    "text": T.STRING,
+}
 
 
 def save(path: Path, nodes: Sequence[Any], ends: tuple[list[Any], list[Any]], *weights: Any) -> Any:
@@ -41,9 +51,8 @@ def main(folder: Path) -> None:
     relu = [node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["y"])]
     linear = save(folder / "linear.onnx", relu, ([x], [y]), numpy_helper.from_array(WEIGHT, "w"))
     onnx.save(
-        linear, str(folder / "external.onnx"), save_as_external_data=True,
-        location="external.data", size_threshold=0,
-    )  # fmt: skip
+        linear, str(folder / "external.onnx"), save_as_external_data=True, location="external.data", size_threshold=0
+    )
     every = [value(name, kind, ["N", 2]) for name, kind in NUMBERS.items()]
     same = [node("Identity", [name], [f"{name}-out"]) for name in NUMBERS]
     outs = [value(f"{name}-out", kind, ["N", 2]) for name, kind in NUMBERS.items()]

@@ -39,21 +39,9 @@ def _models(dtypes):
         [y, _end("l", "int64", ("n",))],
         {"b": np.full(4, 10, np.float32)},
     )
-    yield (
-        "total",
-        [node("ReduceSum", ["x", "axes"], ["y"])],
-        [x],
-        [_end("y", shape=(1, 4))],
-        {"axes": np.array([0])},
-    )
+    yield ("total", [node("ReduceSum", ["x", "axes"], ["y"])], [x], [_end("y", shape=(1, 4))], {"axes": np.array([0])})
     # No number of rows makes 7 columns: found when it runs.
-    yield (
-        "fails",
-        [node("Reshape", ["x", "to"], ["y"])],
-        [x],
-        [_end("y", shape=("m", 7))],
-        {"to": np.array([-1, 7])},
-    )
+    yield ("fails", [node("Reshape", ["x", "to"], ["y"])], [x], [_end("y", shape=("m", 7))], {"to": np.array([-1, 7])})
     classes = node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[2, 3, 5, 7])
     of_map = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(1, None))
     kind = helper.make_sequence_type_proto(of_map)

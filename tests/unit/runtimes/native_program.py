@@ -49,9 +49,20 @@ class Program:
 
     def paths(self, folder: Path, model: str) -> tuple[Any, ...]:
         """Return the arguments that name model, inputs and outputs, for few quick iterations."""
-        return ("--model", self.models / f"{model}.onnx", "--inputs", folder / "inputs",
-                "--outputs", folder / "outputs", "--warmup", 2, "--min-runs", 20,
-                "--max-seconds", 0)  # fmt: skip
+        return (
+            "--model",
+            self.models / f"{model}.onnx",
+            "--inputs",
+            folder / "inputs",
+            "--outputs",
+            folder / "outputs",
+            "--warmup",
+            2,
+            "--min-runs",
+            20,
+            "--max-seconds",
+            0,
+        )
 
     def latency(
         self, folder: Path, model: str, tensors: Mapping[str, np.ndarray], *more: Any, **header: Any
@@ -72,5 +83,4 @@ def make_models(torch_python: str, folder: Path) -> Path:
 def case(folder: Path, name: str, model: Path, tensors: dict[str, np.ndarray]) -> dict[str, str]:
     """Write the inputs of one case; return it as it stands in a list of cases."""
     write_tensors(folder / name, tensors)
-    return {"name": name, "model": str(model), "inputs": str(folder / name),
-            "outputs": str(folder / f"{name}-outputs")}  # fmt: skip
+    return {"name": name, "model": str(model), "inputs": str(folder / name), "outputs": str(folder / f"{name}-outputs")}

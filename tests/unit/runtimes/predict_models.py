@@ -36,10 +36,12 @@ def _classifier(table, *, output="probabilities", length="length", classes=None)
     ]
     stored = {"table": table, "axes": np.array([1])}
     return helper.make_graph(
-        nodes, "classifier", [value_info("x", "int64", ("batch", length))],
+        nodes,
+        "classifier",
+        [value_info("x", "int64", ("batch", length))],
         [value_info(output, "float32", ("batch", classes or table.shape[1]))],
         [numpy_helper.from_array(value, name) for name, value in stored.items()],
-    )  # fmt: skip
+    )
 
 
 def main(folder: Path) -> None:
@@ -51,16 +53,10 @@ def main(folder: Path) -> None:
     for name, narrow in (("numbers", False), ("narrow", True)):
         graph = tokeniser_graph(lexicon, length, "numbers", narrow=narrow)
         _save(graph, folder / f"{name}.onnx")
-    vocabulary = {
-        "words": made["words"], "stop_words": made["stop_words"],
-        "letters": unicodedata.unidata_version,
-    }  # fmt: skip
+    vocabulary = {"words": made["words"], "stop_words": made["stop_words"], "letters": unicodedata.unidata_version}
     model = folder / "model.onnx"
     _save(_classifier(table), model)
-    details = {
-        "view": "first", "names": "removed", "redact": True, "unsure": 0.6,
-        "about": {"kind": "made up"},
-    }  # fmt: skip
+    details = {"view": "first", "names": "removed", "redact": True, "unsure": 0.6, "about": {"kind": "made up"}}
     write_bundle(folder, model, vocabulary, classes, length, details)
     refused = {
         "letters": ({}, {}, vocabulary | {"letters": "3.0.0"}),

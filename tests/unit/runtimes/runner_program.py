@@ -82,17 +82,20 @@ class Program:
     def start(self, folder: Path, *arguments: str | Path, **variables: str) -> Run:
         """Run it to its end."""
         done = subprocess.run(
-            self.command(folder, *arguments), env=os.environ | variables,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            self.command(folder, *arguments), env=os.environ | variables, capture_output=True, text=True, check=False
+        )
         return Run(done.returncode, done.stderr, folder)
 
     def paths(self, folder: Path, model: str) -> list[str | Path]:
         """Return the arguments of files; the inputs are in `FOLDER/inputs`."""
         return [
-            "--model", self.models / f"{model}.onnx", "--inputs", folder / "inputs",
-            "--outputs", folder / "outputs",
-        ]  # fmt: skip
+            "--model",
+            self.models / f"{model}.onnx",
+            "--inputs",
+            folder / "inputs",
+            "--outputs",
+            folder / "outputs",
+        ]
 
     def latency(
         self,

@@ -39,10 +39,14 @@ def run_of(folder: Path, *names: str, command: list[str] | None = None) -> CaseR
     cases.write_text(json.dumps([{"name": name} for name in names]))
     runner = command or [sys.executable, str(STUMBLING)]
     return CaseRun(
-        [*runner, "--cases", str(cases), "--record", str(record)], names, record,
-        log=folder / "runner.log", variables=os.environ, patience_s=PATIENCE_S,
+        [*runner, "--cases", str(cases), "--record", str(record)],
+        names,
+        record,
+        log=folder / "runner.log",
+        variables=os.environ,
+        patience_s=PATIENCE_S,
         clock=Clock(folder),
-    )  # fmt: skip
+    )
 
 
 def statuses(ends: list[CaseEnd]) -> list[str]:
@@ -51,9 +55,7 @@ def statuses(ends: list[CaseEnd]) -> list[str]:
 
 def test_all_cases_end_and_are_told_in_order(tmp_path):
     ends = run_of(tmp_path, "ok-0", "failed-1", "ok-2").run()
-    assert ends == [
-        CaseEnd(status="ok"), CaseEnd(status="failed", message="no kernel"), CaseEnd(status="ok"),
-    ]  # fmt: skip
+    assert ends == [CaseEnd(status="ok"), CaseEnd(status="failed", message="no kernel"), CaseEnd(status="ok")]
 
 
 def test_a_crash_is_the_case_s_own_and_the_rest_runs(tmp_path):
@@ -74,8 +76,13 @@ def test_half_a_line_was_never_written(tmp_path):
     # The record can be read to its end: what was cut off is not in the middle of it.
     lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
     assert [(line["case"], line["status"]) for line in lines] == [
-        (0, "started"), (0, "ok"), (1, "started"), (1, "crash"), (2, "started"), (2, "ok"),
-    ]  # fmt: skip
+        (0, "started"),
+        (0, "ok"),
+        (1, "started"),
+        (1, "crash"),
+        (2, "started"),
+        (2, "ok"),
+    ]
 
 
 def test_a_crash_after_the_last_word_on_a_case_is_that_case_s(tmp_path):
@@ -112,17 +119,13 @@ def test_a_runner_that_breaks_the_contract_is_told(tmp_path, what):
 def test_a_runner_that_ignores_skip_is_told(tmp_path):
     script = STUMBLING.read_text().replace("given.skip", "0")
     (tmp_path / "runner.py").write_text(script)
-    run = run_of(
-        tmp_path, "ok-0", "abort-1", "ok-2", command=[sys.executable, str(tmp_path / "runner.py")]
-    )
+    run = run_of(tmp_path, "ok-0", "abort-1", "ok-2", command=[sys.executable, str(tmp_path / "runner.py")])
     with pytest.raises(RunnerFault, match="case 0 'ok-0', expected case 2 'ok-2'"):
         run.run()
 
 
 def test_a_runner_that_hangs_before_the_first_case_is_told(tmp_path):
-    script = STUMBLING.read_text().replace(
-        "    cases = json", "    stay(given.record)\n    cases = json"
-    )
+    script = STUMBLING.read_text().replace("    cases = json", "    stay(given.record)\n    cases = json")
     (tmp_path / "runner.py").write_text(script)
     run = run_of(tmp_path, "ok-0", command=[sys.executable, str(tmp_path / "runner.py")])
     with pytest.raises(RunnerFault, match="did nothing for 60 s after 0 of 1 cases"):

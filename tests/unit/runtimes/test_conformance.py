@@ -23,9 +23,12 @@ from transect.runtimes.conformance import conformance_result, judge
 pytestmark = pytest.mark.env
 
 UNPACKED = {
-    "test_string_concat", "test_cast_FLOAT_to_BFLOAT16", "test_cast_FLOAT_to_FLOAT16",
-    "test_bitcast_scalar_float32_to_int32", "test_reduce_sum_empty_set",
-}  # fmt: skip
+    "test_string_concat",
+    "test_cast_FLOAT_to_BFLOAT16",
+    "test_cast_FLOAT_to_FLOAT16",
+    "test_bitcast_scalar_float32_to_int32",
+    "test_reduce_sum_empty_set",
+}
 
 
 STUMBLING = ROOT / "tests" / "data" / "runners" / "stumbling.py"
@@ -38,9 +41,11 @@ def made(tmp_path_factory):
     python = environment_python("conformance", folder)
     done = subprocess.run(
         [python, "-m", "transect.stages.nodetests.worker", "--out", str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -71,19 +76,18 @@ def test_every_test_is_prepared_or_left_out_with_its_reason(made, unpacked):
     assert outside["test_quantizelinear_uint4"] == "uint4 as input or output"
     random = [name for name, why in outside.items() if "random" in why]
     assert sorted(name for name in random if "bernoulli" not in name) == [
-        "test_training_dropout", "test_training_dropout_default",
-        "test_training_dropout_default_mask", "test_training_dropout_mask",
-    ]  # fmt: skip
+        "test_training_dropout",
+        "test_training_dropout_default",
+        "test_training_dropout_default_mask",
+        "test_training_dropout_mask",
+    ]
     # These draw nothing: no training, or nothing is dropped.
     assert {"test_dropout_default", "test_training_dropout_zero_ratio"} <= tests.keys()
 
 
 def tensors(unpacked, name, side):
     _, folder = unpacked
-    return (
-        read_tensors(folder / name / side, bits=True),
-        tensor_types(folder / name / side),
-    )
+    return (read_tensors(folder / name / side, bits=True), tensor_types(folder / name / side))
 
 
 def test_strings_arrive_as_they_are(unpacked):
@@ -133,13 +137,10 @@ def test_what_is_no_archive_is_told(tmp_path):
 BROKEN = {
     "no header": (None, "no such file"),
     "half a header": ('{"tensors": [', "does not describe tensors"),
-    "no file": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [1], "file": "no.bin"}]}',
-                "no such file"),
-    "other size": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [3], "file": "y.bin"}]}',
-                   "holds 4 bytes"),
-    "below zero": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [-1], "file": "y.bin"}]}',
-                   "shape [-1]"),
-}  # fmt: skip
+    "no file": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [1], "file": "no.bin"}]}', "no such file"),
+    "other size": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [3], "file": "y.bin"}]}', "holds 4 bytes"),
+    "below zero": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [-1], "file": "y.bin"}]}', "shape [-1]"),
+}
 
 
 @pytest.mark.parametrize("what", BROKEN)

@@ -31,9 +31,11 @@ def test_every_runtime_can_be_asked_whether_it_runs_here():
 def transect(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "transect", "conformance", *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
 
 
 def test_the_command_runs_tests_and_what_onnx_runtime_refuses_is_no_error(tmp_path):

@@ -50,9 +50,7 @@ def ran(name: str, folder: Path, out: str, **more: Any) -> dict[str, Any]:
     if reason := runtime.supports(Cell.of(stage="infer", **axes)):  # type: ignore[arg-type]
         pytest.skip(reason)
     python = environment_python(runtime.environment, folder / f"env-{name}")
-    code, result, stderr = infer(
-        python, folder, "torchscript", out=f"{out}-{name}", runtime=name, **more
-    )
+    code, result, stderr = infer(python, folder, "torchscript", out=f"{out}-{name}", runtime=name, **more)
     assert (code, result["status"]) == (0, "ok"), (result, stderr)
     return dict(result)
 

@@ -18,10 +18,7 @@ from transect.text.bundle import read_bundle
 from transect.text.lexicon import Lexicon
 from transect.text.tokeniser import FIRST, words
 
-RUNNERS = (
-    "python", "c", "cpp", "rust", "go", "java", "javascript",
-    pytest.param("browser", marks=pytest.mark.browser),
-)  # fmt: skip
+RUNNERS = ("python", "c", "cpp", "rust", "go", "java", "javascript", pytest.param("browser", marks=pytest.mark.browser))
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +35,28 @@ def test_hostile_texts_give_the_same_through_every_runner(
 ) -> None:
     python = python_of(runtime, tmp_path)
     cases = [
-        {"name": f"{model}-{name}", "model": str(bundle / f"{model}.onnx"),
-         "inputs": str(inputs / name), "outputs": str(tmp_path / f"{model}-{name}")}
-        for model in ("numbers", "narrow", "predict") for name in batches()
-    ]  # fmt: skip
+        {
+            "name": f"{model}-{name}",
+            "model": str(bundle / f"{model}.onnx"),
+            "inputs": str(inputs / name),
+            "outputs": str(tmp_path / f"{model}-{name}"),
+        }
+        for model in ("numbers", "narrow", "predict")
+        for name in batches()
+    ]
     (tmp_path / "cases.json").write_text(json.dumps(cases))
     record = tmp_path / "record.json"
-    arguments = ["--mode", "cases", "--cases", str(tmp_path / "cases.json"), "--provider", "cpu",
-                 "--record", str(record)]  # fmt: skip
-    done = subprocess.run(
-        RUNTIMES.get(runtime).command(python, arguments),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = [
+        "--mode",
+        "cases",
+        "--cases",
+        str(tmp_path / "cases.json"),
+        "--provider",
+        "cpu",
+        "--record",
+        str(record),
+    ]
+    done = subprocess.run(RUNTIMES.get(runtime).command(python, arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ends = [json.loads(line) for line in record.read_text().splitlines()]
     assert [end for end in ends if end["status"] not in ("started", "ok")] == []
@@ -73,9 +78,22 @@ def test_memory_is_linear_in_the_bytes(bundle: Path, tmp_path: Path) -> None:
         folder = tmp_path / str(million)
         text = (b"hello the printer does not print. " * 120_000)[: million * 1_000_000]
         write_tensors(folder / "inputs", {"text": padded([text])})
-        arguments = ["--model", bundle / "predict.onnx", "--inputs", folder / "inputs", "--outputs",
-                     folder / "outputs", "--warmup", 0, "--min-runs", 1, "--max-seconds", 0,
-                     "--record", folder / "record.json"]  # fmt: skip
+        arguments = [
+            "--model",
+            bundle / "predict.onnx",
+            "--inputs",
+            folder / "inputs",
+            "--outputs",
+            folder / "outputs",
+            "--warmup",
+            0,
+            "--min-runs",
+            1,
+            "--max-seconds",
+            0,
+            "--record",
+            folder / "record.json",
+        ]
         subprocess.run(command(python, list(map(str, arguments))), check=True)
         peaks.append(json.loads((folder / "record.json").read_text())["peak_memory_bytes"])
     # About 55 and no more with more of them; the input itself is there twice.
@@ -88,9 +106,7 @@ def test_the_texts_are_hostile() -> None:
         FIRST + WORDS.index(word) for word in ("a" * 41, "don't", "Upper", "emailaddress")
     }
     assert (rows[:, -1] > 0).any() and (rows == 0).all(axis=1).any()
-    assert {len(word) for text in TEXTS for word in words(text.decode("utf-8", "replace"))} >= {
-        39, 40, 41,
-    }  # fmt: skip
+    assert {len(word) for text in TEXTS for word in words(text.decode("utf-8", "replace"))} >= {39, 40, 41}
 
 
 def test_a_word_is_found_by_its_sum_and_no_other() -> None:

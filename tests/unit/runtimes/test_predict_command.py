@@ -19,14 +19,16 @@ from checkouts import ROOT
 # markup and names, and with a word for the address.
 TICKETS = [
     {"id": "a", "text": "Hello w\u00f6rld"},
-    {"id": "b", "messages": [
-        {"role": "agent", "author": "Anna Schmidt", "text": "hello hello hello"},
-        {"role": "customer", "text":
-         "Stra\u00dfe Anna Schmidt, anna@example.org\n\n> hello hello\n> hello"},
-    ]},
+    {
+        "id": "b",
+        "messages": [
+            {"role": "agent", "author": "Anna Schmidt", "text": "hello hello hello"},
+            {"role": "customer", "text": "Stra\u00dfe Anna Schmidt, anna@example.org\n\n> hello hello\n> hello"},
+        ],
+    },
     {"id": "c", "text": "x " * 400_000},
     {"id": "ü", "text": "אבג\u202e <script>x</script>"},
-]  # fmt: skip
+]
 READ = ["hello wörld", "straße emailaddress", "x " * 7, "אבג"]
 
 
@@ -39,20 +41,23 @@ def tickets(tmp_path: Path) -> Path:
 
 def predict(*arguments: str | Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     # A terminal that is no UTF-8 makes no difference.
-    variables = {"PYTHONPATH": str(ROOT / "src"), "TRANSECT_SALT_FILE": str(folder / "salt"),
-                 "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}  # fmt: skip
+    variables = {
+        "PYTHONPATH": str(ROOT / "src"),
+        "TRANSECT_SALT_FILE": str(folder / "salt"),
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+    }
     done = subprocess.run(
         [sys.executable, "-m", "transect", "predict", *map(str, arguments)],
-        env=os.environ | variables | more, capture_output=True, check=False,
-    )  # fmt: skip
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        env=os.environ | variables | more,
+        capture_output=True,
+        check=False,
     )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def test_tickets_are_read_as_in_training_and_told(
-    bundle: Path, tickets: Path, tmp_path: Path
-) -> None:
+def test_tickets_are_read_as_in_training_and_told(bundle: Path, tickets: Path, tmp_path: Path) -> None:
     done = predict(bundle, tickets, folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -70,8 +75,7 @@ def test_tickets_are_read_as_in_training_and_told(
 
 
 def test_a_table_of_the_likeliest(bundle: Path, tickets: Path, tmp_path: Path) -> None:
-    done = predict(bundle / "predict.onnx", tickets, "--top", "1", "--output", "csv", "--unsure",
-                   "1", folder=tmp_path)  # fmt: skip
+    done = predict(bundle / "predict.onnx", tickets, "--top", "1", "--output", "csv", "--unsure", "1", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     head, *rows = csv.reader(done.stdout.splitlines())
     assert head == ["id", "class", "class_1", "probability_1"]
@@ -84,17 +88,25 @@ def test_a_table_of_the_likeliest(bundle: Path, tickets: Path, tmp_path: Path) -
 
 def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path: Path) -> None:
     path = tmp_path / "tickets"
-    lines = [b'{"id": "a", "text": "hello"}', b"{no json", b'{"id": "b", "text": " .\\u0000"}',
-             b'{"id": "c"}', b'{"id": "d", "text": "\xff"}', "{\"id\": 7, \"text\": \"é\"}".encode()]  # fmt: skip
+    lines = [
+        b'{"id": "a", "text": "hello"}',
+        b"{no json",
+        b'{"id": "b", "text": " .\\u0000"}',
+        b'{"id": "c"}',
+        b'{"id": "d", "text": "\xff"}',
+        '{"id": 7, "text": "é"}'.encode(),
+    ]
     path.write_bytes(b"\n".join(lines))
     done = predict(bundle, path, "--format", "jsonl", folder=tmp_path)
     assert done.returncode == 1
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["a", "7"]
     said = done.stderr.splitlines()
     assert [line.split(": ")[:2] for line in said[:-1]] == [
-        ["line 2", "broken-json"], ["ticket 3", "no-text"], ["line 4", "missing-column"],
+        ["line 2", "broken-json"],
+        ["ticket 3", "no-text"],
+        ["line 4", "missing-column"],
         ["line 5", "broken-encoding"],
-    ]  # fmt: skip
+    ]
     assert "tickets told: 2, " in said[-1] and "not read: 4 (1 " in said[-1]
 
 
@@ -103,10 +115,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path:
     [
         (["tickets.txt"], "its name tells no format; expected .jsonl"),
         (["gone.jsonl"], "gone.jsonl: no such file"),
-        (
-            ["tickets.jsonl", "--format", "jsnol"],
-            "unknown ticket format 'jsnol': did you mean 'jsonl'",
-        ),
+        (["tickets.jsonl", "--format", "jsnol"], "unknown ticket format 'jsnol': did you mean 'jsonl'"),
         (["tickets.jsonl", "--format", "synthetic"], "makes its own tickets"),
         (["tickets.jsonl", "--option", "largest"], "expected KEY=VALUE"),
         (["tickets.jsonl", "--option", "largets=7"], "--option.largets"),
@@ -124,9 +133,7 @@ def test_what_cannot_be_used_is_one_message(
     assert message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-def test_a_pipeline_with_other_classes_is_refused(
-    bundle: Path, tickets: Path, tmp_path: Path
-) -> None:
+def test_a_pipeline_with_other_classes_is_refused(bundle: Path, tickets: Path, tmp_path: Path) -> None:
     told = json.loads((bundle / "pipeline.json").read_text())
     (tmp_path / "pipeline.json").write_text(json.dumps(told | {"classes": CLASSES[:-1]}))
     (tmp_path / "predict.onnx").symlink_to(bundle / "predict.onnx")

@@ -41,9 +41,13 @@ def test_program_tells_the_class(language: str, bundle: Path, tmp_path: Path) ->
         (folder / name).symlink_to(bundle / name)
     variables = prepare(folder, built)
     done = subprocess.run(
-        ["bash", "-eu", "run.sh", TEXT], cwd=folder, env=os.environ | {"LC_ALL": "C.UTF-8"} | variables,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["bash", "-eu", "run.sh", TEXT],
+        cwd=folder,
+        env=os.environ | {"LC_ALL": "C.UTF-8"} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (shares,) = probabilities([TEXT.encode()])
     best = int(shares.argmax())
@@ -53,6 +57,4 @@ def test_program_tells_the_class(language: str, bundle: Path, tmp_path: Path) ->
 
 def test_every_program_of_the_page_is_run() -> None:
     assert len(FILES) == len(re.findall(r"^<!-- example: ", PAGE, re.MULTILINE))
-    assert {name for name in FILES if name.endswith("run.sh")} == {
-        f"{name.partition('/')[0]}/run.sh" for name in FILES
-    }
+    assert {name for name in FILES if name.endswith("run.sh")} == {f"{name.partition('/')[0]}/run.sh" for name in FILES}

@@ -10,19 +10,12 @@ from transect.runtimes.times import load_samples, run_samples, run_values
 
 
 def raw_times(amount: int) -> dict[str, list[int]]:
-    return {
-        "run_ns": [1000 + n for n in range(amount)],
-        "bind_ns": [100] * amount,
-        "copy_ns": [10] * amount,
-    }
+    return {"run_ns": [1000 + n for n in range(amount)], "bind_ns": [100] * amount, "copy_ns": [10] * amount}
 
 
 def test_few_times_stand_in_the_result(tmp_path) -> None:
     found = run_samples(raw_times(3), tmp_path)
-    assert {name: one["count"] for name, one in found.items()} == {
-        "latency": 3,
-        "end_to_end_time": 3,
-    }
+    assert {name: one["count"] for name, one in found.items()} == {"latency": 3, "end_to_end_time": 3}
     assert found["latency"]["values"] == pytest.approx([1e-6, 1.001e-6, 1.002e-6])
     assert found["end_to_end_time"]["values"] == pytest.approx([1.11e-6, 1.111e-6, 1.112e-6])
     assert not (tmp_path / "samples.npz").exists()

@@ -73,9 +73,13 @@ class Case:
 @pytest.fixture(scope="module", params=SERVING)
 def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     runtime = RUNTIMES.get(request.param)
-    cell = Cell.of(stage="infer", workload="digits-cnn", runtime=request.param,
-                   provider=PROVIDERS.get(request.param, "cpu"),
-                   batch=1)  # fmt: skip
+    cell = Cell.of(
+        stage="infer",
+        workload="digits-cnn",
+        runtime=request.param,
+        provider=PROVIDERS.get(request.param, "cpu"),
+        batch=1,
+    )
     if reason := runtime.supports(cell):
         pytest.skip(reason)
     return request.param, environment_python(runtime.environment, tmp_path_factory.mktemp("env"))

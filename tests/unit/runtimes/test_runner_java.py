@@ -85,9 +85,7 @@ def test_measurement_ends_when_the_interval_is_narrow_or_the_time_is_up(
         ("identity", np.zeros((0, 3), np.float32)),
     ],
 )
-def test_numbers_come_out_as_they_went_in(
-    program: Program, tmp_path: Path, model: str, value: np.ndarray
-) -> None:
+def test_numbers_come_out_as_they_went_in(program: Program, tmp_path: Path, model: str, value: np.ndarray) -> None:
     run = program.latency(tmp_path, model, {"x": value})
     assert run.code == 0, run.stderr
     found = run.outputs()["y"]
@@ -173,9 +171,7 @@ def _load(program: Program, folder: Path, arrivals: list[int], *more: str) -> di
     np.array(arrivals, "<i8").tofile(folder / "arrivals.bin")
     write_tensors(folder / "inputs", {"x": X}, batch=2)
     paths = program.paths(folder, "linear")
-    run = program.start(
-        folder, *paths, "--mode", "load", "--arrivals", folder / "arrivals.bin", *more
-    )
+    run = program.start(folder, *paths, "--mode", "load", "--arrivals", folder / "arrivals.bin", *more)
     assert run.code == 0, run.stderr
     return run.record
 
@@ -249,9 +245,7 @@ def test_strings_that_are_cut_or_too_many_are_named(program: Program, tmp_path: 
         assert "expected 2 strings of tensor 'x'" in run.record["message"]
 
 
-def test_library_that_cannot_be_loaded_is_a_missing_dependency(
-    program: Program, tmp_path: Path
-) -> None:
+def test_library_that_cannot_be_loaded_is_a_missing_dependency(program: Program, tmp_path: Path) -> None:
     (tmp_path / "libonnxruntime.so").write_text("no library")
     write_tensors(tmp_path / "inputs", {"x": X})
     launcher = Path(program.python).parent / "transect-runner-java"
@@ -272,9 +266,7 @@ def test_cuda_without_a_device_is_skipped(program: Program, tmp_path: Path) -> N
 
 
 @pytest.mark.env
-def test_missing_or_old_java_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_or_old_java_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = RUNTIMES.get("java")
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("java", "javac", "mvn"):

@@ -77,8 +77,19 @@ def test_measurement_ends_when_the_interval_is_narrow_or_the_time_is_up(
 
 def _types(rows: int = 3) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(5)
-    names = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "i16": "i2", "i32": "i4",
-             "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8"}  # fmt: skip
+    names = {
+        "f32": "f4",
+        "f64": "f8",
+        "f16": "f2",
+        "i8": "i1",
+        "i16": "i2",
+        "i32": "i4",
+        "i64": "i8",
+        "u8": "u1",
+        "u16": "u2",
+        "u32": "u4",
+        "u64": "u8",
+    }
     found = {}
     for name, code in names.items():
         kind = np.dtype(code)
@@ -94,9 +105,7 @@ def _types(rows: int = 3) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("rows", [{}, {"batch": 2}])
-def test_every_type_comes_out_as_it_went_in(
-    program: Program, tmp_path: Path, rows: dict[str, int]
-) -> None:
+def test_every_type_comes_out_as_it_went_in(program: Program, tmp_path: Path, rows: dict[str, int]) -> None:
     given = _types()
     run = program.latency(tmp_path, "types", given, **rows)
     assert run.code == 0, run.stderr
@@ -112,9 +121,7 @@ def test_every_type_comes_out_as_it_went_in(
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 0), (1, 2, 3)])
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
-def test_scalars_and_empty_tensors_keep_their_shape(
-    program: Program, tmp_path: Path, shape: tuple[int, ...]
-) -> None:
+def test_scalars_and_empty_tensors_keep_their_shape(program: Program, tmp_path: Path, shape: tuple[int, ...]) -> None:
     given = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     run = program.latency(tmp_path, "identity", {"x": given})
     assert run.code == 0, run.stderr
@@ -169,9 +176,7 @@ UNFIT: dict[str, tuple[str, dict[str, np.ndarray], dict[str, int], list[str]]] =
 
 
 @pytest.mark.parametrize(
-    ("program", "unfit"),
-    thirds(("javascript", "browser"), UNFIT, whole=["javascript"]),
-    indirect=["program"],
+    ("program", "unfit"), thirds(("javascript", "browser"), UNFIT, whole=["javascript"]), indirect=["program"]
 )
 def test_inputs_that_do_not_fit_are_named(program: Program, tmp_path: Path, unfit: str) -> None:
     model, tensors, header, words = UNFIT[unfit]
@@ -189,9 +194,7 @@ def test_an_input_with_a_default_may_be_left_out(program: Program, tmp_path: Pat
 
 
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
-def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(
-    program: Program, tmp_path: Path
-) -> None:
+def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "reshape", {"x": X})
     assert (run.code, run.record["cause"]) == (1, "crash")
     assert "Reshape" in run.record["message"]
@@ -240,9 +243,7 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
     assert len(record["profile_run_ns"]) == 10
     events = json.loads(Path(record["profile_file"]).read_text())
     assert sum(event["name"] == "model_run" for event in events) == 10
-    others = [
-        event["args"]["thread_scheduling_stats"] for event in events if event["cat"] == "Node"
-    ]
+    others = [event["args"]["thread_scheduling_stats"] for event in events if event["cat"] == "Node"]
     assert others
     assert all(len(one["sub_threads"]) == 1 for one in others)
 

@@ -29,18 +29,18 @@ def program(request: pytest.FixtureRequest, javascript_models: Path) -> Program:
 
 @pytest.mark.env
 def test_types_hold_strictly(tmp_path: Path) -> None:
-    for runtime, projects in {
-        "javascript": ("javascript",),
-        "browser": ("browser", "browser/page"),
-    }.items():
+    for runtime, projects in {"javascript": ("javascript",), "browser": ("browser", "browser/page")}.items():
         runners = Path(python_of(runtime, tmp_path)).parents[1] / "runners"
         compiler = runners / "node_modules" / "typescript" / "bin" / "tsc"
         path = f"{runners.parent / 'bin'}:{os.environ['PATH']}"
         for project in projects:
             told = subprocess.run(
                 ["node", str(compiler), "-p", str(runners / project / "tsconfig.json")],
-                env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                env=os.environ | {"PATH": path},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert (told.returncode, told.stdout + told.stderr) == (0, ""), project
 
 
@@ -58,9 +58,7 @@ def test_library_is_the_one_that_runs(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"no library"])
-def test_library_that_is_none_is_named(
-    javascript_models: Path, tmp_path: Path, content: bytes | None
-) -> None:
+def test_library_that_is_none_is_named(javascript_models: Path, tmp_path: Path, content: bytes | None) -> None:
     library = tmp_path / "libother.so"
     if content is not None:
         library.write_bytes(content)
@@ -74,9 +72,7 @@ def test_library_that_is_none_is_named(
     assert str(library) in record["message"]
 
 
-def test_without_a_library_the_package_s_own_is_taken(
-    javascript_models: Path, tmp_path: Path
-) -> None:
+def test_without_a_library_the_package_s_own_is_taken(javascript_models: Path, tmp_path: Path) -> None:
     program = Program.of("javascript", javascript_models)
     write_tensors(tmp_path / "inputs", {"x": X})
     command = program.command(tmp_path, *program.paths(tmp_path, "linear"), *("--min-runs", "5"))
@@ -87,9 +83,7 @@ def test_without_a_library_the_package_s_own_is_taken(
     assert "onnxruntime-node" in record["library_file"]
 
 
-def test_node_comes_from_a_wheel_where_the_machine_has_none(
-    javascript_models: Path, tmp_path: Path
-) -> None:
+def test_node_comes_from_a_wheel_where_the_machine_has_none(javascript_models: Path, tmp_path: Path) -> None:
     # All programs of this machine but these.
     programs, folder = tmp_path / "bin", tmp_path / "environment"
     programs.mkdir()

@@ -27,9 +27,7 @@ def _load(program: Program, folder: Path, arrivals: list[int], *more: str) -> di
     np.array(arrivals, "<i8").tofile(folder / "arrivals.bin")
     write_tensors(folder / "inputs", {"x": X}, batch=2)
     paths = program.paths(folder, "linear")
-    run = program.start(
-        folder, *paths, "--mode", "load", "--arrivals", folder / "arrivals.bin", *more
-    )
+    run = program.start(folder, *paths, "--mode", "load", "--arrivals", folder / "arrivals.bin", *more)
     assert run.code == 0, run.stderr
     assert run.outputs()["y"] == pytest.approx(EXPECTED, abs=1e-5)
     return run.record
@@ -69,10 +67,15 @@ def test_load_tells_of_a_fault_in_a_worker(program: Program, tmp_path: Path) -> 
 def _cases(folder: Path, models: Path, names: list[str]) -> Path:
     write_tensors(folder / "inputs", {"x": X})
     cases = [
-        dict(zip(CASE_KEYS, (name, str(models / f"{name}.onnx"), str(folder / "inputs"),
-                             str(folder / f"out-{index}")), strict=True))
+        dict(
+            zip(
+                CASE_KEYS,
+                (name, str(models / f"{name}.onnx"), str(folder / "inputs"), str(folder / f"out-{index}")),
+                strict=True,
+            )
+        )
         for index, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     (folder / "cases.json").write_text(json.dumps(cases))
     return folder / "cases.json"
 
@@ -87,9 +90,13 @@ def test_cases_go_on_after_one_that_fails(program: Program, tmp_path: Path) -> N
     assert [line["status"] for line in lines[::2]] == ["started"] * 6
     verdicts = {line["name"]: line["status"] for line in lines[1::2]}
     assert verdicts == {
-        "linear": "ok", "gone": "failed", "reshape": "failed", "sequence": "unsupported",
-        "types": "failed", "default": "ok",
-    }  # fmt: skip
+        "linear": "ok",
+        "gone": "failed",
+        "reshape": "failed",
+        "sequence": "unsupported",
+        "types": "failed",
+        "default": "ok",
+    }
     assert all(line["message"] for line in lines[1::2] if line["status"] != "ok")
     assert "Reshape" in lines[5]["message"]
     assert (tmp_path / "out-0" / "header.json").exists()
@@ -107,9 +114,7 @@ def test_cases_are_skipped_and_the_record_is_appended_to(program: Program, tmp_p
 
 
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
-def test_values_that_are_no_tensors_are_unsupported_as_inputs(
-    program: Program, tmp_path: Path
-) -> None:
+def test_values_that_are_no_tensors_are_unsupported_as_inputs(program: Program, tmp_path: Path) -> None:
     cases = _cases(tmp_path, program.models, ["linear"])
     write_header(tmp_path / "inputs", [{"name": "x", "kind": "sequence(tensor(float))"}])
     run = program.start(tmp_path, "--mode", "cases", "--cases", cases)

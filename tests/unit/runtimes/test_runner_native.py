@@ -48,9 +48,7 @@ def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_
     assert Path(record["library_file"]) == library.resolve()
 
 
-def test_peak_memory_is_the_runners_and_not_that_of_who_started_it(
-    program: Program, tmp_path: Path
-) -> None:
+def test_peak_memory_is_the_runners_and_not_that_of_who_started_it(program: Program, tmp_path: Path) -> None:
     launcher = np.ones(512 << 20, np.uint8)
     code, record, stderr = program.latency(tmp_path, "relu", {"x": X})
     assert code == 0, stderr
@@ -71,12 +69,15 @@ def test_measurement_ends_as_the_contract_says(
     assert record["outputs"]["rows"] is None
 
 
-def test_profile_is_of_ten_runs_and_the_log_tells_the_options(
-    program: Program, tmp_path: Path
-) -> None:
-    options = {"intra_op_num_threads": 2, "enable_mem_pattern": False, "execution_mode": "parallel",
-               "inter_op_num_threads": 3, "session.intra_op.allow_spinning": "0",
-               "enable_cpu_mem_arena": None}  # fmt: skip
+def test_profile_is_of_ten_runs_and_the_log_tells_the_options(program: Program, tmp_path: Path) -> None:
+    options = {
+        "intra_op_num_threads": 2,
+        "enable_mem_pattern": False,
+        "execution_mode": "parallel",
+        "inter_op_num_threads": 3,
+        "session.intra_op.allow_spinning": "0",
+        "enable_cpu_mem_arena": None,
+    }
     (tmp_path / "options.json").write_text(json.dumps(options))
     more = ("--options", tmp_path / "options.json", "--profile", "p")
     code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, *more)
@@ -104,10 +105,13 @@ def test_options_of_a_provider_that_has_none_are_not_set(
     assert record["options_not_set"] == (["provider_options"] if given else [])
 
 
-@pytest.mark.parametrize(("tool", "arguments"), [
-    ("cargo", ["fmt", "--check", "--manifest-path", str(RUNNERS / "rust" / "Cargo.toml")]),
-    ("gofmt", ["-l", str(RUNNERS / "go")]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("cargo", ["fmt", "--check", "--manifest-path", str(RUNNERS / "rust" / "Cargo.toml")]),
+        ("gofmt", ["-l", str(RUNNERS / "go")]),
+    ],
+)
 @pytest.mark.env
 def test_sources_are_formatted(tool: str, arguments: list[str]) -> None:
     if shutil.which(tool) is None or (

@@ -34,8 +34,9 @@ def test_type_that_the_contract_lacks_is_unsupported(program: Program, tmp_path:
 def _load(program: Program, folder: Path, arrivals: np.ndarray, *more: Any) -> dict[str, Any]:
     write_tensors(folder / "inputs", {"x": X}, batch=2)
     arrivals.astype("<i8").tofile(folder / "arrivals.bin")
-    done = program.start(folder, *program.paths(folder, "relu"), "--mode", "load",
-                         "--arrivals", folder / "arrivals.bin", *more)  # fmt: skip
+    done = program.start(
+        folder, *program.paths(folder, "relu"), "--mode", "load", "--arrivals", folder / "arrivals.bin", *more
+    )
     assert done.returncode == 0, done.stderr
     record: dict[str, Any] = json.loads((folder / "record.json").read_text())
     return record
@@ -63,15 +64,14 @@ def test_load_leaves_what_comes_too_late(program: Program, tmp_path: Path) -> No
 def test_arrival_beyond_36_years_is_bad_input(program: Program, tmp_path: Path) -> None:
     write_tensors(tmp_path / "inputs", {"x": X}, batch=2)
     np.array([0, 2**61], "<i8").tofile(tmp_path / "arrivals.bin")
-    done = program.start(tmp_path, *program.paths(tmp_path, "relu"), "--mode", "load",
-                         "--arrivals", tmp_path / "arrivals.bin")  # fmt: skip
+    done = program.start(
+        tmp_path, *program.paths(tmp_path, "relu"), "--mode", "load", "--arrivals", tmp_path / "arrivals.bin"
+    )
     assert done.returncode == 2, done.stderr
     assert "arrivals.bin" in done.stderr
 
 
-def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(
-    program: Program, tmp_path: Path
-) -> None:
+def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(program: Program, tmp_path: Path) -> None:
     models = {name: program.models / f"{name}.onnx" for name in ("relu", "fails", "absent")}
     cases = [
         case(tmp_path, "good", models["relu"], {"x": X}),
@@ -91,9 +91,13 @@ def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(
     assert all(line["status"] == "started" for line in lines[::2])
     verdicts = {line["name"]: line for line in lines[1::2]}
     assert {name: verdict["status"] for name, verdict in verdicts.items()} == {
-        "good": "ok", "fails": "failed", "gone": "failed", "absent": ABSENT[program.name],
-        "other": "failed", "again": "ok",
-    }  # fmt: skip
+        "good": "ok",
+        "fails": "failed",
+        "gone": "failed",
+        "absent": ABSENT[program.name],
+        "other": "failed",
+        "again": "ok",
+    }
     # In ONNX Runtime's words.
     assert "Reshape" in verdicts["fails"]["message"]
     assert "gone.onnx" in verdicts["gone"]["message"]
@@ -107,9 +111,7 @@ def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(
 
 
 @pytest.mark.parametrize("content", ["{}", '[{"name": "x"}]', "[3]", "[", None])
-def test_list_of_cases_that_is_none_is_bad_input(
-    program: Program, tmp_path: Path, content: str | None
-) -> None:
+def test_list_of_cases_that_is_none_is_bad_input(program: Program, tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "cases.json").write_text(content)
     done = program.start(tmp_path, "--mode", "cases", "--cases", tmp_path / "cases.json")

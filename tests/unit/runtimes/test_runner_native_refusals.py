@@ -23,9 +23,7 @@ def program(request: pytest.FixtureRequest, native_models: Path) -> Program:
     return Program.of(request.param, native_models)
 
 
-def test_input_that_is_left_out_and_has_no_default_is_named(
-    program: Program, tmp_path: Path
-) -> None:
+def test_input_that_is_left_out_and_has_no_default_is_named(program: Program, tmp_path: Path) -> None:
     code, record, stderr = program.latency(tmp_path, "default", {"x": X})
     assert (code, record["cause"]) == (2, "bad-input")
     assert re.search(r"\bk\b", record["message"]), stderr
@@ -39,9 +37,7 @@ def test_batch_beyond_64_bits_is_bad_input(program: Program, tmp_path: Path, bat
 
 
 @pytest.mark.parametrize(("model", "batch"), [("pairs", 2), ("sequence", 7)])
-def test_inputs_that_the_model_refuses_are_bad_input(
-    program: Program, tmp_path: Path, model: str, batch: int
-) -> None:
+def test_inputs_that_the_model_refuses_are_bad_input(program: Program, tmp_path: Path, model: str, batch: int) -> None:
     # Of seven rows the last pair is one; a tensor is no sequence.
     code, record, stderr = program.latency(tmp_path, model, {"x": X}, batch=batch)
     assert (code, record["cause"]) == (2, "bad-input"), stderr
@@ -57,9 +53,7 @@ def test_outputs_without_the_rows_cannot_be_joined(program: Program, tmp_path: P
     assert np.array_equal(read_tensors(tmp_path / "outputs")["y"], X.sum(0, keepdims=True))
 
 
-def test_cuda_without_a_device_is_skipped(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuda_without_a_device_is_skipped(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Hides every device, on a machine that has one too.
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, "--provider", "cuda")
@@ -120,9 +114,7 @@ def test_outputs_that_cannot_be_written_are_said(program: Program, tmp_path: Pat
     assert stderr.count("\n") == 1
 
 
-def test_record_that_cannot_be_written_leaves_no_other_file(
-    program: Program, tmp_path: Path
-) -> None:
+def test_record_that_cannot_be_written_leaves_no_other_file(program: Program, tmp_path: Path) -> None:
     write_tensors(tmp_path / "inputs", {"x": X})
     # A file cannot take a folder's name.
     (tmp_path / "record.json").mkdir()

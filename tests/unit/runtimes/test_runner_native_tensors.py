@@ -42,9 +42,9 @@ def _write_raw(folder: Path, entries: dict[str, tuple[str, list[int]]], **header
     (folder / "header.json").write_text(json.dumps({"tensors": tensors, **header}))
 
 
-@pytest.mark.parametrize(("shape", "header"), [
-    ([5, 3], {"batch": 2}), ([5, 3], {}), ([2, 0], {}), ([0, 3], {}), ([2, 0], {"batch": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "header"), [([5, 3], {"batch": 2}), ([5, 3], {}), ([2, 0], {}), ([0, 3], {}), ([2, 0], {"batch": 1})]
+)
 def test_every_type_comes_back_bit_by_bit(
     program: Program, tmp_path: Path, shape: list[int], header: dict[str, int]
 ) -> None:
@@ -61,9 +61,7 @@ def test_every_type_comes_back_bit_by_bit(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_scalars_come_back_or_are_said_to_be_beyond_the_binding(
-    program: Program, tmp_path: Path, dtype: str
-) -> None:
+def test_scalars_come_back_or_are_said_to_be_beyond_the_binding(program: Program, tmp_path: Path, dtype: str) -> None:
     _write_raw(tmp_path / "inputs", {"x": (dtype, [])})
     done = program.start(tmp_path, *program.paths(tmp_path, f"scalar-{dtype}"))
     if program.name == "go" and dtype in ("float16", "bfloat16", "string"):
@@ -77,9 +75,7 @@ def test_scalars_come_back_or_are_said_to_be_beyond_the_binding(
 
 
 @pytest.mark.parametrize("with_default", [False, True])
-def test_input_with_a_default_may_be_left_out(
-    program: Program, tmp_path: Path, with_default: bool
-) -> None:
+def test_input_with_a_default_may_be_left_out(program: Program, tmp_path: Path, with_default: bool) -> None:
     b = np.array([1, 2, 3, 4], np.float32)
     tensors = {"k": np.arange(7), "x": X} | ({"b": b} if with_default else {})
     code, _, stderr = program.latency(tmp_path, "default", tensors)
@@ -97,9 +93,7 @@ def test_what_is_no_tensor_is_named_by_its_kind(program: Program, tmp_path: Path
     assert outputs == {"y": NoTensor("sequence(map(int64,float32))")}
 
 
-def test_absent_optional_has_a_kind_or_is_said_to_be_beyond_the_binding(
-    program: Program, tmp_path: Path
-) -> None:
+def test_absent_optional_has_a_kind_or_is_said_to_be_beyond_the_binding(program: Program, tmp_path: Path) -> None:
     code, record, stderr = program.latency(tmp_path, "absent", {"x": X})
     if ABSENT[program.name] == "unsupported":
         assert (code > 0, record["status"]) == (True, "failed")
@@ -110,13 +104,16 @@ def test_absent_optional_has_a_kind_or_is_said_to_be_beyond_the_binding(
     assert np.array_equal(outputs["y"], np.maximum(X, 0))
 
 
-@pytest.mark.parametrize(("dtype", "raw", "words"), [
-    ("string", b"\3\0\0\0abc\5\0\0\0abcd", "ends within string 1"),
-    ("string", b"\0\0\0\0\1\0\0\0\xff", "UTF-8"),
-    ("string", b"\0\0\0\0\0\0\0\0\0\0\0\0", "are left after 2 strings"),
-    ("string", b"\0\0\0\0", "takes >= "),
-    ("bool", b"\0\2", "0 and 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "raw", "words"),
+    [
+        ("string", b"\3\0\0\0abc\5\0\0\0abcd", "ends within string 1"),
+        ("string", b"\0\0\0\0\1\0\0\0\xff", "UTF-8"),
+        ("string", b"\0\0\0\0\0\0\0\0\0\0\0\0", "are left after 2 strings"),
+        ("string", b"\0\0\0\0", "takes >= "),
+        ("bool", b"\0\2", "0 and 1"),
+    ],
+)
 def test_elements_that_are_none_are_bad_input(
     program: Program, tmp_path: Path, dtype: str, raw: bytes, words: str
 ) -> None:

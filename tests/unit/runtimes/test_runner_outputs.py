@@ -13,9 +13,14 @@ ZIPMAP = NoTensor("sequence(map(string,float32))")
 
 @pytest.mark.parametrize(
     "kind",
-    ["sequence(map(int64,float32))", "seq(map(string,tensor(float)))", "SequenceInfo(length=2,type=MAP)", "list",
-     "not a tensor: JavaScript gives tensors only"],
-)  # fmt: skip
+    [
+        "sequence(map(int64,float32))",
+        "seq(map(string,tensor(float)))",
+        "SequenceInfo(length=2,type=MAP)",
+        "list",
+        "not a tensor: JavaScript gives tensors only",
+    ],
+)
 def test_a_sequence_is_one_in_the_words_of_every_language(kind: str) -> None:
     assert judge({"p": NoTensor(kind)}, {"p": ZIPMAP}, {}).wrong == []
 
@@ -28,9 +33,7 @@ def test_a_sequence_is_one_in_the_words_of_every_language(kind: str) -> None:
         (np.zeros((2, 3), np.float32), r"float32 [2, 3]"),
     ],
 )
-def test_another_kind_or_a_tensor_in_place_of_a_sequence_is_wrong(
-    found: np.ndarray | NoTensor, words: str
-) -> None:
+def test_another_kind_or_a_tensor_in_place_of_a_sequence_is_wrong(found: np.ndarray | NoTensor, words: str) -> None:
     (wrong,) = judge({"p": found}, {"p": ZIPMAP}, {}).wrong
     assert wrong == f"output 'p' is {words}, expected {ZIPMAP.kind}"
 

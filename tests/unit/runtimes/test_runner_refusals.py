@@ -23,10 +23,7 @@ int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !siz
 """
 
 
-@pytest.fixture(
-    scope="module",
-    params=["java", "javascript", pytest.param("browser", marks=pytest.mark.exhaustive)],
-)
+@pytest.fixture(scope="module", params=["java", "javascript", pytest.param("browser", marks=pytest.mark.exhaustive)])
 def program(request: pytest.FixtureRequest, java_models: Path, javascript_models: Path) -> Program:
     models = java_models if request.param == "java" else javascript_models
     return Program.of(request.param, models)
@@ -85,9 +82,7 @@ def test_arrivals_that_no_limit_can_follow_are_named(program: Program, tmp_path:
 
 
 @pytest.mark.parametrize("batch", [2, 7])
-def test_outputs_without_the_rows_of_the_batch_are_named(
-    program: Program, tmp_path: Path, batch: int
-) -> None:
+def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_path: Path, batch: int) -> None:
     run = program.latency(tmp_path, "transposed", {"x": X}, batch=batch)
     assert (run.code, run.record["cause"]) == (2, "bad-input")
     shape = f"[4, {batch}]" if program.runtime == "java" else f"[4,{batch}]"

@@ -24,18 +24,13 @@ Make = Callable[..., Run]
 # The browser computes with its own kernels, and reads, keeps and checks with what Node.js has.
 browser_at_times = pytest.mark.parametrize(
     "trainer",
-    [
-        *(name for name in TRAINERS if name != "browser"),
-        pytest.param("browser", marks=pytest.mark.exhaustive),
-    ],
+    [*(name for name in TRAINERS if name != "browser"), pytest.param("browser", marks=pytest.mark.exhaustive)],
     indirect=True,
 )
 
 
 @pytest.fixture(scope="module", params=TRAINERS)
-def trainer(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, str]:
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     name: str = request.param
     return name, runner_python(name, tmp_path_factory.mktemp("environment"))
 
@@ -150,10 +145,7 @@ def test_state_is_begun_with_where_there_is_no_checkpoint(make: Make) -> None:
 
 @pytest.mark.parametrize("same_kernels", [True, False])
 def test_relay_through_all_runners_is_one_training(
-    same_kernels: bool,
-    train_steps: Path,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    same_kernels: bool, train_steps: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Each runner goes on with the checkpoint of the one before."""
     runs, folder = [], tmp_path_factory.mktemp("environments")
@@ -182,9 +174,7 @@ def test_relay_through_all_runners_is_one_training(
         np.testing.assert_allclose(found[key], array, **TOLERANCE)
 
 
-def test_checkpoint_is_the_same_in_every_language(
-    run: Run, train_steps: Path, tmp_path: Path
-) -> None:
+def test_checkpoint_is_the_same_in_every_language(run: Run, train_steps: Path, tmp_path: Path) -> None:
     if not TRAINERS[run.runtime]:
         pytest.skip(f"{run.runtime} computes with kernels that were built apart from the others'")
     first = next(iter(TRAINERS))
@@ -245,10 +235,7 @@ def test_killed_training_goes_on_as_if_unbroken(make: Make) -> None:
 @browser_at_times
 def test_what_a_killed_run_left_is_removed(run: Run) -> None:
     # Linux has no process of the first number; the second one is there.
-    left, written = (
-        run.checkpoint.with_name(f".{run.checkpoint.name}.{pid}")
-        for pid in (2**22 + 1, os.getpid())
-    )
+    left, written = (run.checkpoint.with_name(f".{run.checkpoint.name}.{pid}") for pid in (2**22 + 1, os.getpid()))
     other = run.checkpoint.with_name(f".{run.checkpoint.name}.mine")
     for file in (left, written, other):
         file.write_bytes(b"half")
@@ -279,9 +266,7 @@ def test_loss_that_is_not_finite_ends_it(make: Make) -> None:
 @browser_at_times
 def test_state_that_is_not_finite_is_not_kept(run: Run) -> None:
     run.write("schedule.json", {"lr": [0.05] * 7 + [1e300]})
-    code, record, stderr = run.train(
-        schedule=run.folder / "schedule.json", checkpoint_every=1, until=8
-    )
+    code, record, stderr = run.train(schedule=run.folder / "schedule.json", checkpoint_every=1, until=8)
     assert (code, record["status"], record["cause"]) == (1, "failed", "diverged"), stderr
     assert "step 7" in record["message"]
     assert [entry["step"] for entry in record["checkpoints"]] == [1, 2, 3, 4, 5, 6, 7]
@@ -299,9 +284,7 @@ def _without_limit(run: Run) -> Path:
     return path
 
 
-def test_full_disk_leaves_the_checkpoint_of_before(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_leaves_the_checkpoint_of_before(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     if run.runtime == "browser":
         monkeypatch.setenv("TRANSECT_CHROMIUM", str(_without_limit(run)))
     run.good(until=5)
@@ -329,8 +312,7 @@ def test_any_valid_safetensors_file_is_read(make: Make) -> None:
     for name in sorted(header, reverse=True):
         begin, end = header[name]["data_offsets"]
         offsets = [len(raw), len(raw) + end - begin]
-        turned[name] = {"data_offsets": offsets, "shape": header[name]["shape"],
-                        "dtype": header[name]["dtype"]}  # fmt: skip
+        turned[name] = {"data_offsets": offsets, "shape": header[name]["shape"], "dtype": header[name]["dtype"]}
         raw += data[begin:end]
     text = json.dumps(turned | {"__metadata__": metadata}, indent=3)
     state = other.write("state", state_file(text.encode() + b"   ", raw))

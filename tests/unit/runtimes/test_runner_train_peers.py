@@ -38,8 +38,15 @@ def made(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _cell(runtime: str, **axes: Any) -> Cell:
-    given = {"stage": "retrain", "workload": "iris-mlp-ce", "runtime": runtime, "provider": "cpu",
-             "optimiser": "adamw", "steps": STEPS, "batch": BATCH}  # fmt: skip
+    given = {
+        "stage": "retrain",
+        "workload": "iris-mlp-ce",
+        "runtime": runtime,
+        "provider": "cpu",
+        "optimiser": "adamw",
+        "steps": STEPS,
+        "batch": BATCH,
+    }
     return Cell.of(**given | axes)
 
 
@@ -66,8 +73,12 @@ def _expected(run: Run, which: str = "plain") -> list[float]:
 
 
 # Compiling takes seconds: once is enough, the optimisers are those of eager mode.
-CASES = [(runtime, optimiser) for runtime in PEERS for optimiser in OPTIMISERS
-         if runtime != "torch-compile" or optimiser == "adamw"]  # fmt: skip
+CASES = [
+    (runtime, optimiser)
+    for runtime in PEERS
+    for optimiser in OPTIMISERS
+    if runtime != "torch-compile" or optimiser == "adamw"
+]
 
 
 @pytest.mark.parametrize(("runtime", "optimiser"), CASES)
@@ -138,10 +149,7 @@ def test_workload_of_another_model_is_told(make: Make) -> None:
     assert "model.0.weight" in record["message"]
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [({"accumulate": 2}, "micro-batches"), ({"provider": "cuda"}, "CUDA")],
-)
+@pytest.mark.parametrize(("more", "words"), [({"accumulate": 2}, "micro-batches"), ({"provider": "cuda"}, "CUDA")])
 def test_ort_training_says_what_it_lacks(make: Make, more: dict[str, Any], words: str) -> None:
     code, record, _ = make("ort-training", "adamw").train(**more)
     assert (code, record["status"]) == (3, "skipped")

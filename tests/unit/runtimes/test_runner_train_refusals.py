@@ -17,9 +17,7 @@ from thirds import thirds
 
 
 @pytest.fixture(scope="module")
-def trainer(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, str]:
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     name: str = request.param
     return name, runner_python(name, tmp_path_factory.mktemp("environment"))
 
@@ -70,9 +68,7 @@ def _twice(header: dict[str, Any], data: bytes) -> tuple[bytes, bytes]:
 def _overlap(header: dict[str, Any], data: bytes) -> tuple[Any, bytes]:
     """Let all tensors of one size be the first one's bytes."""
     first = header[_weight(header)]
-    shared = {
-        k: first if v.get("shape") == first["shape"] else v for k, v in header.items()
-    }  # fmt: skip
+    shared = {k: first if v.get("shape") == first["shape"] else v for k, v in header.items()}
     return shared, data
 
 
@@ -136,25 +132,25 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "manifest without a state": (_manifest(lambda m: m.pop("state")), "manifest.json"),
     "manifest without a graph": (_manifest(lambda m: m.pop("graphs")), "manifest.json"),
     "manifest of texts": (_manifest(lambda m: m.update(state="x")), "manifest.json"),
-    "manifest with a huge shape": (
-        _manifest(lambda m: _tensor(m).update(shape=[2**40, 2**40])), "model",
-    ),
-    "manifest with a negative shape": (
-        _manifest(lambda m: _tensor(m).update(shape=[-1, 4])), "manifest.json",
-    ),
+    "manifest with a huge shape": (_manifest(lambda m: _tensor(m).update(shape=[2**40, 2**40])), "model"),
+    "manifest with a negative shape": (_manifest(lambda m: _tensor(m).update(shape=[-1, 4])), "manifest.json"),
     "graph that takes what nothing names": (
-        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("nothing")), "nothing",
+        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("nothing")),
+        "nothing",
     ),
     "graph that takes less than the manifest says": (
-        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("other")
-                  or m["hyper"].append({"name": "other", "dtype": "float64", "default": 1})),
+        _manifest(
+            lambda m: (
+                m["graphs"]["step"]["inputs"].append("other")
+                or m["hyper"].append({"name": "other", "dtype": "float64", "default": 1})
+            )
+        ),
         "other",
     ),
     "no graph": (lambda r: (r.folder / "step" / "step.onnx").unlink(), "step.onnx"),
     "graph that is none": (lambda r: r.write("step/step.onnx", b"no model" * 99), "step.onnx"),
     "micro-batches without their graph": (
-        lambda r: (_manifest(lambda m: m["graphs"].pop("accumulate"))(r),
-                   r.arguments.update(accumulate=2)),
+        lambda r: (_manifest(lambda m: m["graphs"].pop("accumulate"))(r), r.arguments.update(accumulate=2)),
         "accumulate",
     ),
     "no such state": (_arguments(state="gone.safetensors"), "gone.safetensors"),
@@ -167,22 +163,14 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "header that is a list": (_raw(state_file([1])), GIVEN),
     "deep header": (_raw(state_file(b'{"a":' * 100_000)), GIVEN),
     "header that is no UTF-8": (_raw(state_file(b'{"\xff": 1}')), GIVEN),
-    "no metadata": (
-        _state(lambda h, d: ({k: v for k, v in h.items() if k != "__metadata__"}, d)), GIVEN,
-    ),
+    "no metadata": (_state(lambda h, d: ({k: v for k, v in h.items() if k != "__metadata__"}, d)), GIVEN),
     "metadata of a list": (_state(lambda h, d: (h | {"__metadata__": [1]}, d)), GIVEN),
-    "state of another step": (
-        _state(lambda h, d: (h | {"__metadata__": {"step_graph": OTHER}}, d)), OTHER,
-    ),
+    "state of another step": (_state(lambda h, d: (h | {"__metadata__": {"step_graph": OTHER}}, d)), OTHER),
     "cut state": (_state(lambda h, d: (h, d[:-1])), GIVEN),
     "state with more behind it": (_state(lambda h, d: (h, d + b"\0")), GIVEN),
-    "state without one tensor": (
-        _state(lambda h, d: ({k: v for k, v in h.items() if k != _weight(h)}, d)), GIVEN,
-    ),
+    "state without one tensor": (_state(lambda h, d: ({k: v for k, v in h.items() if k != _weight(h)}, d)), GIVEN),
     "state with one tensor more": (
-        _state(lambda h, d: (
-            h | {"more": {"dtype": "F32", "shape": [0], "data_offsets": [len(d), len(d)]}}, d,
-        )),
+        _state(lambda h, d: (h | {"more": {"dtype": "F32", "shape": [0], "data_offsets": [len(d), len(d)]}}, d)),
         "more",
     ),
     "tensor twice": (_state(_twice), GIVEN),
@@ -203,22 +191,16 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "offsets of fractions": (_entry(data_offsets=[8.5, 3080.5]), GIVEN),
     "entry that is no object": (_state(lambda h, d: (h | {_weight(h): 7}, d)), GIVEN),
     "number in the state that is none": (_state(_not_a_number), "model."),
-    "checkpoint that is cut": (
-        lambda r: r.write("checkpoint.safetensors", b"\x10\0\0\0\0\0\0\0{"), "checkpoint",
-    ),
+    "checkpoint that is cut": (lambda r: r.write("checkpoint.safetensors", b"\x10\0\0\0\0\0\0\0{"), "checkpoint"),
     "checkpoint of a later step": (lambda r: (r.good(until=5), r.arguments.update(until=4)), "5"),
     "no data": (lambda r: (r.folder / "data" / "header.json").unlink(), "header.json"),
     "data of another name": (_data(name="z"), "z"),
     "data of another type": (_data(dtype="int32"), "x"),
     "data of another shape": (_data(shape=[60, 4]), "x"),
-    "data of other rows": (
-        lambda r: (r.write("data/x.bin", b"\0" * 24 * 39), _data(shape=[39, 6])(r)), "rows",
-    ),
+    "data of other rows": (lambda r: (r.write("data/x.bin", b"\0" * 24 * 39), _data(shape=[39, 6])(r)), "rows"),
     "huge data": (_data(shape=[2**40, 2**40]), "x"),
     "data cut": (lambda r: r.write("data/x.bin", b"\0" * 12), "x.bin"),
-    "data missing": (
-        lambda r: r.edit("data/header.json", lambda t: t["tensors"].pop()), "header.json",
-    ),
+    "data missing": (lambda r: r.edit("data/header.json", lambda t: t["tensors"].pop()), "header.json"),
     "no file of the order": (_arguments(order="gone.bin"), "gone.bin"),
     "order of fewer batches": (lambda r: r.write("order.bin", b"\0" * 8 * 95), "order.bin"),
     "order that is cut": (lambda r: r.write("order.bin", b"\0" * (8 * 96 + 4)), "order.bin"),
@@ -233,7 +215,7 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "rate that is no number": (_schedule('{"lr": NaN}'), "schedule.json"),
     "rate beyond all numbers": (_schedule('{"lr": 1e999}'), "schedule.json"),
     "list of too few rates": (_schedule({"lr": [0.1] * 23}), "23"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("trainer", "fault"), thirds(TRAINERS, FAULTS), indirect=["trainer"])

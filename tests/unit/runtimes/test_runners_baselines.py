@@ -13,11 +13,11 @@ import pytest
 
 from checkouts import environment_python
 from onnx_cells import infer, metrics
+from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import missing_library
-from transect.stages.infer.cell import InferCell
 from warm import run_command
 
 BASELINES = ("torch-eager", "torchscript", "torch-compile", "tensorflow")
@@ -50,9 +50,8 @@ def test_baseline_agrees_with_the_framework_and_says_what_it_set(
     python = _python(runtime, tmp_path)
     options = THREADS | {"graph_optimization_level": "all"}
     code, result, stderr = infer(
-        python, folder, "torchscript", out=f"infer-{runtime}", runtime=runtime, threads=2,
-        options=options,
-    )  # fmt: skip
+        python, folder, "torchscript", out=f"infer-{runtime}", runtime=runtime, threads=2, options=options
+    )
     assert (code, result["status"]) == (0, "ok"), (result, stderr)
     values, details = metrics(result), result["details"]
     assert values["max_abs_difference"] <= details["tolerance"]
@@ -69,9 +68,7 @@ def test_baseline_agrees_with_the_framework_and_says_what_it_set(
 
 def _start(runtime: str, python: str, folder: Path, *more: str | Path) -> tuple[int, dict, str]:
     given = ["--inputs", folder / "inputs", "--outputs", folder / "outputs", *more]
-    command = RUNTIMES.get(runtime).command(
-        python, [*map(str, given), "--record", str(folder / "record.json")]
-    )
+    command = RUNTIMES.get(runtime).command(python, [*map(str, given), "--record", str(folder / "record.json")])
     done = run_command(command)
     record = folder / "record.json"
     return done.returncode, json.loads(record.read_text()) if record.exists() else {}, done.stderr
@@ -105,9 +102,7 @@ def _other_weights(folder: Path, model: dict[str, str]) -> None:
     ],
 )
 @pytest.mark.parametrize("runtime", ["torch-eager", "tensorflow"])
-def test_wrong_model_file_is_bad_input(
-    folder: Path, tmp_path: Path, runtime: str, spoil: Any, said: str
-) -> None:
+def test_wrong_model_file_is_bad_input(folder: Path, tmp_path: Path, runtime: str, spoil: Any, said: str) -> None:
     python = _python(runtime, tmp_path)
     shutil.copy(folder / "weights.npz", tmp_path)
     write_tensors(tmp_path / "inputs", {"input": np.ones((4, 1, 8, 8), np.float32)}, batch=2)
@@ -152,9 +147,7 @@ def test_baselines_have_the_mode_latency_only(tmp_path: Path, runtime: str) -> N
         code, _, stderr = _start(runtime, python, tmp_path, *more)
         assert code == 2
         assert f"--mode {mode}: this runner has latency" in stderr
-    assert "without an offered load" in (
-        RUNTIMES.get(runtime).supports(_cell(runtime, load=10.0)) or ""
-    )
+    assert "without an offered load" in (RUNTIMES.get(runtime).supports(_cell(runtime, load=10.0)) or "")
 
 
 @pytest.mark.env
@@ -170,18 +163,22 @@ def test_compiler_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.M
 def test_openvino_runs_on_its_own_threads_in_its_own_package(folder: Path, tmp_path: Path) -> None:
     python = _python("python-openvino", tmp_path, provider="openvino")
     code, result, stderr = infer(
-        python, folder, "torchscript", out="openvino", runtime="python-openvino",
-        provider="openvino", threads=2, options={"intra_op_num_threads": 2},
-    )  # fmt: skip
+        python,
+        folder,
+        "torchscript",
+        out="openvino",
+        runtime="python-openvino",
+        provider="openvino",
+        threads=2,
+        options={"intra_op_num_threads": 2},
+    )
     assert (code, result["status"]) == (0, "ok"), (result, stderr)
     details = result["details"]
     assert details["provider_used"] == "openvino"
     # ONNX Runtime of another version: it is seen, and compared with nothing silently.
     assert details["runtime_version"] == "1.24.1"
     assert details["session_options"]["provider_options"]["num_of_threads"] == "2"
-    assert {name.split()[1] for name in details["kernels"]["names"]} == {
-        "OpenVINOExecutionProvider"
-    }
+    assert {name.split()[1] for name in details["kernels"]["names"]} == {"OpenVINOExecutionProvider"}
     assert metrics(result)["max_abs_difference"] <= details["tolerance"]
 
 

@@ -45,9 +45,7 @@ def test_full_batches_leave_the_rest_out(runner: SimpleNamespace, tmp_path: Path
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(3, 4), (3, 0)])
-def test_batch_that_does_not_fit_is_refused(
-    runner: SimpleNamespace, tmp_path: Path, rows: int, batch: int
-) -> None:
+def test_batch_that_does_not_fit_is_refused(runner: SimpleNamespace, tmp_path: Path, rows: int, batch: int) -> None:
     with pytest.raises(runner.tensors.BadInput, match="N >= batch >= 1"):
         runner.tensors.read_header(_inputs(tmp_path, rows, batch))
 
@@ -69,9 +67,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("entry", "message"), WRONG)
-def test_wrong_tensor_is_named(
-    runner: SimpleNamespace, tmp_path: Path, entry: dict[str, object], message: str
-) -> None:
+def test_wrong_tensor_is_named(runner: SimpleNamespace, tmp_path: Path, entry: dict[str, object], message: str) -> None:
     with pytest.raises(runner.tensors.BadInput, match=message):
         runner.tensors.read_header(_inputs(tmp_path, 4, 2, **entry))
 
@@ -85,22 +81,14 @@ def test_wrong_header_is_named(runner: SimpleNamespace, tmp_path: Path, text: st
 
 @pytest.mark.parametrize(
     ("values", "narrow"),
-    [
-        ([100] * 100, True),
-        (list(range(100, 200)), False),
-        ([100] * 3, False),
-        ([100] * 90 + [9000] * 10, True),
-    ],
+    [([100] * 100, True), (list(range(100, 200)), False), ([100] * 3, False), ([100] * 90 + [9000] * 10, True)],
 )
-def test_interval_is_of_the_median(
-    runner: SimpleNamespace, values: list[int], narrow: bool
-) -> None:
+def test_interval_is_of_the_median(runner: SimpleNamespace, values: list[int], narrow: bool) -> None:
     assert runner.latency.interval_is_narrow(values) is narrow
 
 
 @pytest.mark.parametrize(
-    ("times", "seconds", "stop", "runs"),
-    [([100], 60.0, "interval-reached", 50), ([1, 1000], 0.0, "time-limit", 50)],
+    ("times", "seconds", "stop", "runs"), [([100], 60.0, "interval-reached", 50), ([1, 1000], 0.0, "time-limit", 50)]
 )
 def test_measurement_says_why_it_stopped(
     runner: SimpleNamespace, times: list[int], seconds: float, stop: str, runs: int
@@ -111,9 +99,7 @@ def test_measurement_says_why_it_stopped(
         seen.append(batch)
         return 1, times[len(seen) % len(times)], 2
 
-    series = runner.latency.measure(
-        step, ["a", "b", "c"], warmup=4, min_runs=50, max_seconds=seconds
-    )
+    series = runner.latency.measure(step, ["a", "b", "c"], warmup=4, min_runs=50, max_seconds=seconds)
     assert (series["stop_reason"], len(series["run_ns"])) == (stop, runs)
     assert len(series["bind_ns"]) == len(series["copy_ns"]) == runs
     assert seen[:4] == ["a", "b", "c", "a"]
@@ -171,16 +157,9 @@ def test_long_series_go_into_a_side_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "text", "cause"),
-    [
-        (-9, None, "killed"),
-        (-11, None, "crash"),
-        (1, "{half", "crash"),
-        (1, '{"status": "ok"}', "crash"),
-    ],
+    [(-9, None, "killed"), (-11, None, "crash"), (1, "{half", "crash"), (1, '{"status": "ok"}', "crash")],
 )
-def test_runner_without_a_good_record_failed(
-    tmp_path: Path, code: int, text: str | None, cause: str
-) -> None:
+def test_runner_without_a_good_record_failed(tmp_path: Path, code: int, text: str | None, cause: str) -> None:
     path = tmp_path / "runner.json"
     if text is not None:
         path.write_text(text)

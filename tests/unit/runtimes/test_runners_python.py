@@ -23,12 +23,8 @@ def cell_folder(digits: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("runtime", ["python", "python-iobinding", "torch-eager"])
 @pytest.mark.parametrize("batch", [1, 16, ROWS + 10])
-def test_runner_agrees_and_is_timed(
-    torch_python: str, cell_folder: Path, runtime: str, batch: int
-) -> None:
-    code, result, stderr = infer(
-        torch_python, cell_folder, "torchscript", runtime=runtime, batch=batch
-    )
+def test_runner_agrees_and_is_timed(torch_python: str, cell_folder: Path, runtime: str, batch: int) -> None:
+    code, result, stderr = infer(torch_python, cell_folder, "torchscript", runtime=runtime, batch=batch)
     assert (code, result["status"]) == (0, "ok"), (result, stderr)
     values, details = metrics(result), result["details"]
     assert values["throughput"] == pytest.approx(batch / values["latency"])
@@ -43,9 +39,7 @@ def test_runner_agrees_and_is_timed(
     assert series["count"] == details["runs"] >= 20
 
 
-def test_modules_or_a_container_go_before_the_runner(
-    torch_python: str, cell_folder: Path, tmp_path: Path
-) -> None:
+def test_modules_or_a_container_go_before_the_runner(torch_python: str, cell_folder: Path, tmp_path: Path) -> None:
     mark = tmp_path / "wrapped"
     wrap = ("sh", "-c", f'touch {mark}; exec "$@"', "wrap")
     _, result, stderr = infer(torch_python, cell_folder, "torchscript", wrap=wrap)
@@ -64,9 +58,7 @@ def test_threads_reach_the_session(torch_python: str, cell_folder: Path) -> None
     assert result["details"]["session_options"]["intra_op_num_threads"] == 2
 
 
-def test_wrong_outputs_are_a_wrong_result_without_times(
-    torch_python: str, cell_folder: Path
-) -> None:
+def test_wrong_outputs_are_a_wrong_result_without_times(torch_python: str, cell_folder: Path) -> None:
     path = cell_folder / "torchscript" / "expected" / "tensor-0.bin"
     expected = np.fromfile(path, "<f4")
     expected[-3] += 1e-3
@@ -74,16 +66,12 @@ def test_wrong_outputs_are_a_wrong_result_without_times(
     code, result, _ = infer(torch_python, cell_folder, "torchscript")
     assert (code, result["status"], result["cause"]) == (0, "failed", "wrong-result")
     assert "tolerance" in result["message"]
-    assert set(metrics(result)) == {
-        "max_abs_difference", "max_rel_difference", "top1_agreement", "nonfinite_outputs",
-    }  # fmt: skip
+    assert set(metrics(result)) == {"max_abs_difference", "max_rel_difference", "top1_agreement", "nonfinite_outputs"}
     assert result["samples"] == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no model" * 9, None])
-def test_damaged_model_is_named(
-    torch_python: str, cell_folder: Path, content: bytes | None
-) -> None:
+def test_damaged_model_is_named(torch_python: str, cell_folder: Path, content: bytes | None) -> None:
     model = cell_folder / "torchscript" / "model.onnx"
     model.write_bytes(model.read_bytes()[:2000] if content is None else content)
     code, result, _ = infer(torch_python, cell_folder, "torchscript")
@@ -119,12 +107,7 @@ def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
 ) -> None:
     command = [torch_python, str(RUNNERS / runtime / "run.py")]
     command += ["--model", str(digits / "torchscript" / "model.onnx")]
-    command += [
-        "--inputs",
-        str(digits / "torchscript" / "inputs"),
-        "--outputs",
-        str(tmp_path / "o"),
-    ]
+    command += ["--inputs", str(digits / "torchscript" / "inputs"), "--outputs", str(tmp_path / "o")]
     command += ["--provider", "cuda", "--record", str(tmp_path / "r.json")]
     # Hides every device, on a machine that has one too.
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}

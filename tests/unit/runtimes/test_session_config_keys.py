@@ -32,8 +32,7 @@ def test_the_names_are_those_of_the_pinned_header(tmp_path: Path) -> None:
 
 def test_names_from_the_header_and_of_providers_pass() -> None:
     taken = {name: "1" for name in CONFIG_KEYS if "_num_threads" not in name}
-    for name in ("enable_cpu_mem_arena", "enable_mem_pattern", "graph_optimization_level",
-                 "execution_mode"):  # fmt: skip
+    for name in ("enable_cpu_mem_arena", "enable_mem_pattern", "graph_optimization_level", "execution_mode"):
         del taken[f"session.{name}"]
     taken["ep.webgpuexecutionprovider.preferredLayout"] = "NHWC"
     check_options({"mine": taken}, "f: infer.options")
@@ -51,9 +50,7 @@ def test_names_from_the_header_and_of_providers_pass() -> None:
         ("enable_memory_pattern", "enable_mem_pattern"),
     ],
 )
-def test_a_misspelt_name_is_refused_with_the_nearest_one(
-    key: str, near: str, value: object
-) -> None:
+def test_a_misspelt_name_is_refused_with_the_nearest_one(key: str, near: str, value: object) -> None:
     """Whatever its value: null would leave unset what nobody sets."""
     with pytest.raises(BadInput) as caught:
         check_options({"mine": {key: value}}, "f: infer.options")
@@ -69,14 +66,10 @@ def test_a_name_near_to_nothing_is_refused_too() -> None:
 
 def test_an_entry_that_an_option_sets_as_well_is_refused() -> None:
     """Threads of a cell would not be those that the study says."""
-    with pytest.raises(
-        BadInput, match=r"'session\.intra_op_num_threads', expected 'intra_op_num_t"
-    ):
+    with pytest.raises(BadInput, match=r"'session\.intra_op_num_threads', expected 'intra_op_num_t"):
         check_options({"mine": {"session.intra_op_num_threads": "4"}}, "f: infer.options")
 
 
 def test_a_value_is_a_text() -> None:
-    with pytest.raises(
-        BadInput, match=r"mine\.session\.disable_prepacking: got 1, expected a text"
-    ):
+    with pytest.raises(BadInput, match=r"mine\.session\.disable_prepacking: got 1, expected a text"):
         check_options({"mine": {"session.disable_prepacking": 1}}, "f: infer.options")

@@ -42,9 +42,11 @@ def served(assembled: Path, tmp_path: Path) -> Iterator[tuple[Path, str]]:
     code += "serve(Path(sys.argv[1]), 0)"
     path = f"{ROOT / 'scripts'}{os.pathsep}{ROOT / 'src'}"
     server = subprocess.Popen(
-        [sys.executable, "-c", code, str(folder)], env=os.environ | {"PYTHONPATH": path},
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(folder)],
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert server.stdout is not None
     yield folder, server.stdout.readline().strip()
     server.terminate()
@@ -92,9 +94,7 @@ def _set_rate(page: Any, exponent: float) -> None:
     )
 
 
-def test_digits_are_learnt_and_a_runner_goes_on(
-    opened: Any, served: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_digits_are_learnt_and_a_runner_goes_on(opened: Any, served: tuple[Path, str], tmp_path: Path) -> None:
     folder, address = served
     page = opened()
     assert page.evaluate("crossOriginIsolated")
@@ -152,9 +152,7 @@ def test_training_starts_over(opened: Any) -> None:
     assert page.locator("#loss-plot .line").get_attribute("points") == ""
 
 
-def test_divergence_is_said_and_the_state_of_before_kept(
-    opened: Any, served: tuple[Path, str]
-) -> None:
+def test_divergence_is_said_and_the_state_of_before_kept(opened: Any, served: tuple[Path, str]) -> None:
     # Weights of a good state, but so large that no logit is finite.
     state = served[0] / "step" / "state.safetensors"
     raw = state.read_bytes()
@@ -177,9 +175,7 @@ def test_what_is_missing_is_said(browser: Any, served: tuple[Path, str]) -> None
     (served[0] / "step" / "eval.onnx").unlink()
     page = browser.new_page()
     page.goto(served[1])
-    page.wait_for_function(
-        "document.getElementById('status').classList.contains('bad')", timeout=PATIENCE_MS
-    )
+    page.wait_for_function("document.getElementById('status').classList.contains('bad')", timeout=PATIENCE_MS)
     assert "step/eval.onnx: 404" in page.inner_text("#status")
     page.close()
 
@@ -189,10 +185,7 @@ def test_page_fits_a_telephone_in_both_themes(opened: Any, scheme: str) -> None:
     page = opened(375, scheme)
     _train(page, 20)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    assert all(
-        page.locator(button).bounding_box()["height"] >= 44
-        for button in ("#run", "#again", "#save")
-    )
+    assert all(page.locator(button).bounding_box()["height"] >= 44 for button in ("#run", "#again", "#save"))
     colours = page.evaluate(
         "['background-color', 'color'].map((name) => getComputedStyle(document.body)"
         ".getPropertyValue(name).match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0))"
@@ -238,6 +231,9 @@ def test_types_hold_strictly(assembled: Path, tmp_path: Path) -> None:
     path = f"{runners.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
     told = subprocess.run(
         ["node", str(compiler), "-p", str(folder / "tsconfig.json")],
-        env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (told.returncode, told.stdout + told.stderr) == (0, "")

@@ -43,9 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="module")
-def exported(
-    torch_python: str, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, list[float]]:
+def exported(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
     """The step that the page's first example exports, and PyTorch's losses."""
     folder = tmp_path_factory.mktemp("export")
     (folder / "export.py").write_text(FILES["export/export.py"])
@@ -72,9 +70,7 @@ def project(exported: tuple[Path, list[float]], tmp_path: Path) -> Callable[[str
 
 def _lay_library(folder: Path, built: Callable[[str], Path]) -> None:
     """Make `onnxruntime` as the release archive has it."""
-    (library,) = built("onnxruntime").glob(
-        "lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*"
-    )
+    (library,) = built("onnxruntime").glob("lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*")
     (folder / "onnxruntime" / "lib").mkdir(parents=True)
     for name in ("libonnxruntime.so", "libonnxruntime.so.1"):
         (folder / "onnxruntime" / "lib" / name).symlink_to(library)
@@ -112,9 +108,7 @@ def _java(folder: Path, built: Callable[[str], Path]) -> dict[str, str]:
     _lay_library(folder, built)
     jars = built("runner-java") / "lib/java"
     (folder / "onnxruntime.jar").symlink_to(jars / "onnxruntime.jar")
-    (folder / "onnxruntime/lib/libonnxruntime4j_jni.so").symlink_to(
-        jars / "libonnxruntime4j_jni.so"
-    )
+    (folder / "onnxruntime/lib/libonnxruntime4j_jni.so").symlink_to(jars / "libonnxruntime4j_jni.so")
     return {"JAVA_TOOL_OPTIONS": f"-Donnxruntime.native.path={folder / 'onnxruntime/lib'}"}
 
 
@@ -138,10 +132,7 @@ LANGUAGES: dict[str, tuple[tuple[str, ...], Callable[..., dict[str, str]]]] = {
 
 def one_of(languages: Iterable[str]) -> list[Any]:
     """Return languages as parameters, all but Python `exhaustive`: most programs are built first."""
-    return [
-        pytest.param(name, marks=() if name == "python" else pytest.mark.exhaustive)
-        for name in languages
-    ]
+    return [pytest.param(name, marks=() if name == "python" else pytest.mark.exhaustive) for name in languages]
 
 
 def _check(said: list[str], exported: tuple[Path, list[float]]) -> None:
@@ -153,10 +144,7 @@ def _check(said: list[str], exported: tuple[Path, list[float]]) -> None:
 
 @pytest.mark.parametrize("language", one_of(LANGUAGES))
 def test_program_trains_as_pytorch_does(
-    language: str,
-    project: Callable[[str], Path],
-    built: Callable[[str], Path],
-    exported: tuple[Path, list[float]],
+    language: str, project: Callable[[str], Path], built: Callable[[str], Path], exported: tuple[Path, list[float]]
 ) -> None:
     tools, prepare = LANGUAGES[language]
     if missing := [tool for tool in tools if shutil.which(tool) is None]:
@@ -164,9 +152,8 @@ def test_program_trains_as_pytorch_does(
     folder = project(language)
     variables = prepare(folder, built)
     done = subprocess.run(
-        ["bash", "-eu", "run.sh"], cwd=folder, env=os.environ | variables,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["bash", "-eu", "run.sh"], cwd=folder, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     _check(done.stdout.splitlines(), exported)
 
@@ -230,9 +217,7 @@ def test_both_ways_of_export_give_the_same_step(torch_python: str, tmp_path: Pat
         (tmp_path / name).write_text(text)
     (line,) = re.findall(r"^ {4}transect (export-step .*)$", FORMAT_PAGE, re.MULTILINE)
     manifests = []
-    for command in (
-        [torch_python, "export.py"], [sys.executable, "-m", "transect", *line.split()],
-    ):  # fmt: skip
+    for command in ([torch_python, "export.py"], [sys.executable, "-m", "transect", *line.split()]):
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
         subprocess.run(command, cwd=tmp_path, env=environment, check=True)
         manifests.append((tmp_path / "step" / "manifest.json").read_text())

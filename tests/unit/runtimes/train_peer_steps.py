@@ -55,20 +55,27 @@ def _make(folder, workload, changes, generator):
     optimiser = make_optimiser(parameters, list(module.parameters()))
     step = folder / "step"
     export_step(
-        module, torch.nn.functional.cross_entropy, optimiser, [x[:3], y[:3]], step,
-        metrics=("accuracy",), accumulation=True,
-    )  # fmt: skip
+        module,
+        torch.nn.functional.cross_entropy,
+        optimiser,
+        [x[:3], y[:3]],
+        step,
+        metrics=("accuracy",),
+        accumulation=True,
+    )
     said = write_inference_models(module, [x[:3]], ["x"], step)
-    facts = {"workload": workload, "optimiser": parameters.optimiser, "inference_models": said,
-             "parameters": parameters.model_dump(mode="json")}  # fmt: skip
+    facts = {
+        "workload": workload,
+        "optimiser": parameters.optimiser,
+        "inference_models": said,
+        "parameters": parameters.model_dump(mode="json"),
+    }
     (step / "workload.json").write_text(json.dumps(facts))
     (folder / "data").mkdir()
     entries = [("x", "float32", x), ("y", "int64", y)]
     for name, _, tensor in entries:
         (folder / "data" / f"{name}.bin").write_bytes(tensor.numpy().tobytes())
-    header = [
-        {"name": n, "dtype": d, "shape": list(t.shape), "file": f"{n}.bin"} for n, d, t in entries
-    ]
+    header = [{"name": n, "dtype": d, "shape": list(t.shape), "file": f"{n}.bin"} for n, d, t in entries]
     (folder / "data" / "header.json").write_text(json.dumps({"tensors": header}))
     order = generator.integers(0, ROWS, 2 * STEPS * BATCH)
     (folder / "order.bin").write_bytes(order.astype("<i8").tobytes())

@@ -52,8 +52,14 @@ class Run:
         shutil.copytree(self.made, self.folder, dirs_exist_ok=True)
         # One thread: sums in one order.
         self.write("options.json", {"intra_op_num_threads": 1})
-        paths = {"step": "step", "inputs": "data", "order": "order.bin", "options": "options.json",
-                 "checkpoint": "checkpoint.safetensors", "record": "record.json"}  # fmt: skip
+        paths = {
+            "step": "step",
+            "inputs": "data",
+            "order": "order.bin",
+            "options": "options.json",
+            "checkpoint": "checkpoint.safetensors",
+            "record": "record.json",
+        }
         self.arguments: dict[str, Any] = {k: self.folder / v for k, v in paths.items()}
         self.arguments |= {"mode": "train", "batch": BATCH, "until": STEPS}
 
@@ -106,9 +112,7 @@ class Run:
         if largest_file is None:
             done = run_command(self.command(), own=own or self.runtime == "torch-compile")
         else:
-            done = subprocess.run(
-                self.command(), capture_output=True, text=True, check=False, preexec_fn=limit
-            )
+            done = subprocess.run(self.command(), capture_output=True, text=True, check=False, preexec_fn=limit)
         found = json.loads(record.read_text()) if record.exists() else {}
         return done.returncode, found, done.stderr
 
@@ -157,9 +161,7 @@ def tensors(path: Path) -> dict[str, np.ndarray]:
     header, data = parts(path)
     kinds = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "F16": "<f2", "BOOL": "?"}
     return {
-        name: np.frombuffer(data[slice(*entry["data_offsets"])], kinds[entry["dtype"]]).reshape(
-            entry["shape"]
-        )
+        name: np.frombuffer(data[slice(*entry["data_offsets"])], kinds[entry["dtype"]]).reshape(entry["shape"])
         for name, entry in header.items()
         if name != "__metadata__"
     }

@@ -25,9 +25,12 @@ class Classifier(torch.nn.Module):
         super().__init__()
         self.scale = torch.nn.Parameter(torch.linspace(0.5, 1.5, 6), requires_grad=False)
         self.layers = torch.nn.Sequential(
-            torch.nn.Linear(6, 128), torch.nn.BatchNorm1d(128), torch.nn.ReLU(),
-            torch.nn.Dropout(drop), torch.nn.Linear(128, 3),
-        )  # fmt: skip
+            torch.nn.Linear(6, 128),
+            torch.nn.BatchNorm1d(128),
+            torch.nn.ReLU(),
+            torch.nn.Dropout(drop),
+            torch.nn.Linear(128, 3),
+        )
 
     def forward(self, x):
         return self.layers(x * self.scale)

@@ -29,19 +29,25 @@ from transect.simulation.work import Messages, Work
 
 LINK = Network(1e-6, 1e-9, 2e-10)
 COLLECTIVES = {
-    **ALLREDUCES, "bcast": bcast_binomial, "reduce": reduce_binomial, "allgather": allgather_ring,
-    "reduce-scatter": reduce_scatter_ring, "scatter-allgather": bcast_scatter_allgather,
+    **ALLREDUCES,
+    "bcast": bcast_binomial,
+    "reduce": reduce_binomial,
+    "allgather": allgather_ring,
+    "reduce-scatter": reduce_scatter_ring,
+    "scatter-allgather": bcast_scatter_allgather,
     "tree": Hierarchy(group=3, chunk_bytes=1000).allreduce,
     "chain": Hierarchy(group=4, chunk_bytes=700, upper="chain").allreduce,
-}  # fmt: skip
+}
 
 
 def even_work(layers: int, size: float = 4e6) -> Work:
     return Work(
-        forward_s=np.full(layers, 1e-3), backward_s=np.full(layers, 2e-3),
-        update_s=np.full(layers, 1e-4), gradient_bytes=np.full(layers, size),
+        forward_s=np.full(layers, 1e-3),
+        backward_s=np.full(layers, 2e-3),
+        update_s=np.full(layers, 1e-4),
+        gradient_bytes=np.full(layers, size),
         out_bytes=np.full(layers, 1e5),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 64])
@@ -110,9 +116,7 @@ def test_every_second_rank_has_its_share_of_the_links():
 
 def test_a_measured_allreduce_goes_through_its_points():
     table = Measured(((4.0, 1e-5), (1024.0, 2e-5), (1e6, 1e-3), (2e6, 2e-3)))
-    assert [table.seconds(size) for size, _ in table.points] == pytest.approx(
-        [seconds for _, seconds in table.points]
-    )
+    assert [table.seconds(size) for size, _ in table.points] == pytest.approx([seconds for _, seconds in table.points])
     assert table.seconds(1) == pytest.approx(1e-5)
     assert table.seconds(4e6) == pytest.approx(4e-3)
     with pytest.raises(ValueError, match="two or more"):
@@ -126,9 +130,14 @@ def test_a_measured_allreduce_goes_through_its_points():
 def test_a_pipeline_of_equal_stages_has_its_bubble(schedule, stages, micro):
     free = (Network(0.0, 0.0),) * (stages - 1)
     run = Pipeline(
-        stages=stages, micro_batches=micro, schedule=schedule, forward_s=np.ones(stages),
-        backward_s=np.full(stages, 2.0), passed_bytes=np.zeros(stages - 1), networks=free,
-    ).run()  # fmt: skip
+        stages=stages,
+        micro_batches=micro,
+        schedule=schedule,
+        forward_s=np.ones(stages),
+        backward_s=np.full(stages, 2.0),
+        passed_bytes=np.zeros(stages - 1),
+        networks=free,
+    ).run()
     assert run.ends.max() == pytest.approx(3 * (micro + stages - 1))
     assert run.bubble == pytest.approx((stages - 1) / (micro + stages - 1))
 
@@ -141,9 +150,7 @@ def test_every_pass_of_a_schedule_comes_once_and_after_what_it_needs():
             now = list(zip(level.backward, level.micro, level.part, strict=True))
             for back, i, part in now:
                 if back:
-                    assert (
-                        (1, i, part + 1) if part + 1 < stages * chunks else (0, i, part)
-                    ) in seen
+                    assert ((1, i, part + 1) if part + 1 < stages * chunks else (0, i, part)) in seen
                 elif part:
                     assert (0, i, part - 1) in seen
             assert not seen & set(now)
@@ -154,7 +161,7 @@ def test_every_pass_of_a_schedule_comes_once_and_after_what_it_needs():
 @pytest.mark.parametrize(
     ("schedule", "micro", "chunks", "told"),
     [("1f1b", 4, 2, "one run of layers"), ("interleaved", 6, 2, "no multiple"), ("zigzag", 4, 1, "no schedule")],
-)  # fmt: skip
+)
 def test_a_schedule_that_cannot_be_is_refused(schedule, micro, chunks, told):
     with pytest.raises(ValueError, match=told):
         order(schedule, 0, 4, micro, chunks)
@@ -181,18 +188,14 @@ def test_overlap_hides_messages_only_if_they_move(name):
 def test_s_caffes_schemes_stand_in_the_order_that_it_claims():
     work, machine = even_work(20), Machine.flat(16, Network(1e-6, 2e-10))
     seconds = [
-        PATTERNS[name](work, machine, Messages()).seconds
-        for name in ("bcast-reduce", "overlap-bcast", "overlap")
+        PATTERNS[name](work, machine, Messages()).seconds for name in ("bcast-reduce", "overlap-bcast", "overlap")
     ]
     assert seconds == sorted(seconds, reverse=True)
 
 
 def test_all_through_one_rank_grows_with_the_ranks():
     work = even_work(4)
-    waits = [
-        PATTERNS["through-root"](work, Machine.flat(ranks, LINK), Messages()).waited_s
-        for ranks in (2, 3, 5)
-    ]
+    waits = [PATTERNS["through-root"](work, Machine.flat(ranks, LINK), Messages()).waited_s for ranks in (2, 3, 5)]
     first = 2 * LINK.message_s(work.bytes) + LINK.gamma_s_per_byte * work.bytes
     assert waits[0] == pytest.approx(first)
     assert waits[1] > waits[0] * 1.9
@@ -201,9 +204,7 @@ def test_all_through_one_rank_grows_with_the_ranks():
 def test_a_hierarchy_beats_one_call_for_the_whole_buffer_on_large_messages():
     work, machine = even_work(4, size=2e7), Machine.flat(32, LINK)
     whole = PATTERNS["bcast-reduce"](work, machine, Messages())
-    chunked = hierarchical(
-        work, machine, Messages(), hierarchy=Hierarchy(group=8, upper="chain"), root_updates=True
-    )
+    chunked = hierarchical(work, machine, Messages(), hierarchy=Hierarchy(group=8, upper="chain"), root_updates=True)
     assert chunked.seconds < whole.seconds
 
 
@@ -224,18 +225,13 @@ def test_replicas_of_a_pipeline_add_their_reduction_and_stragglers_show():
     many = pipelined(work, Machine.flat(32, LINK), Messages(), **given_)
     behind = pipelined(work, Machine.flat(32, LINK), Messages(), behind=True, **given_)
     assert one.seconds < behind.seconds <= many.seconds
-    waits = ALLREDUCES["ring"](
-        np.zeros(8), float(work.joined((2, 4, 6)).gradient_bytes[0]), Machine.flat(8, LINK)
-    )
+    waits = ALLREDUCES["ring"](np.zeros(8), float(work.joined((2, 4, 6)).gradient_bytes[0]), Machine.flat(8, LINK))
     assert many.seconds == pytest.approx(one.seconds + waits.max())
     slow = np.ones(32)
     alike = pipelined(work, Machine.flat(32, LINK), Messages(slower=slow), **given_)
     assert alike.seconds == pytest.approx(many.seconds)
     slow[17] = 2.0
-    assert (
-        pipelined(work, Machine.flat(32, LINK), Messages(slower=slow), **given_).seconds
-        > 1.3 * many.seconds
-    )
+    assert pipelined(work, Machine.flat(32, LINK), Messages(slower=slow), **given_).seconds > 1.3 * many.seconds
 
 
 def test_a_boundary_that_any_replica_has_between_nodes_takes_a_message_between_nodes():
@@ -251,9 +247,7 @@ def test_a_boundary_that_any_replica_has_between_nodes_takes_a_message_between_n
 def test_parts_that_do_not_fit_are_refused():
     work = even_work(4)
     with pytest.raises(ValueError, match="do not fit"):
-        pipelined(
-            work, Machine.flat(3, LINK), Messages(), cuts=(2,), micro_batches=2, schedule="1f1b"
-        )
+        pipelined(work, Machine.flat(3, LINK), Messages(), cuts=(2,), micro_batches=2, schedule="1f1b")
     with pytest.raises(ValueError, match="no parts"):
         work.joined((2, 2))
     with pytest.raises(ValueError, match="finite"):
@@ -265,11 +259,8 @@ def test_parts_that_do_not_fit_are_refused():
 def test_a_step_only_grows_to_the_most_ranks():
     work, messages = even_work(8), Messages(allreduce=ALLREDUCES["rabenseifner"])
     steps = [
-        reduced(
-            work, Machine(ranks, Network(1e-7, 1e-11), LINK, ranks_per_node=8, links_per_node=1),
-            messages,
-        ).seconds
+        reduced(work, Machine(ranks, Network(1e-7, 1e-11), LINK, ranks_per_node=8, links_per_node=1), messages).seconds
         for ranks in powers(1)
-    ]  # fmt: skip
+    ]
     assert powers(1)[-1] == MOST_RANKS
     assert steps == sorted(steps) and steps[0] == work.seconds

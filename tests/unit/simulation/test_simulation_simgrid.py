@@ -52,18 +52,24 @@ def simulated(case: dict[str, Any]) -> float:
             return float(tree.reduce(clocks, size, machine).max())
         case "gpipe" | "1f1b":
             run = Pipeline(
-                stages=ranks, micro_batches=case["micro"], schedule=kind,
+                stages=ranks,
+                micro_batches=case["micro"],
+                schedule=kind,
                 forward_s=np.full(ranks, case["forward_s"]),
                 backward_s=np.full(ranks, case["backward_s"]),
-                passed_bytes=np.full(ranks - 1, size), networks=(machine.between,) * (ranks - 1),
-            ).run()  # fmt: skip
+                passed_bytes=np.full(ranks - 1, size),
+                networks=(machine.between,) * (ranks - 1),
+            ).run()
             return float(run.ends.max())
         case "buckets":
             count, nothing = case["chunks"], np.zeros(case["chunks"])
             work = Work(
-                forward_s=nothing, backward_s=np.full(count, case["backward_s"] / count),
-                update_s=nothing, gradient_bytes=np.full(count, size / count), out_bytes=nothing,
-            )  # fmt: skip
+                forward_s=nothing,
+                backward_s=np.full(count, case["backward_s"] / count),
+                update_s=nothing,
+                gradient_bytes=np.full(count, size / count),
+                out_bytes=nothing,
+            )
             each = size / count
             messages = Messages(allreduce=ring, bucket_bytes=each, first_bucket_bytes=each)
             return buckets(work, machine, messages).seconds

@@ -8,25 +8,17 @@ from typing import Any
 import pytest
 
 from factories import bare_record, bench_cell, plan_study
+from transect.domain.axes.train import ForecastCell, ProfileCell, TrainCell, forecast_of, trained_as
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue, Record
 from transect.planning.plan import StudyPlan
 from transect.planning.stage import STAGES, running_order
 from transect.simulation.collectives import Measured
 from transect.simulation.networks import Machine, Network
-from transect.stages.forecast.cell import ForecastCell, forecast_of, trained_as
 from transect.stages.forecast.worker import forecast
 from transect.stages.forecast.worker_prediction import Setting, predict
-from transect.stages.forecast.worker_sources import (
-    collective_points,
-    fitted,
-    lasting_rate,
-    message_points,
-    profiled,
-)
-from transect.stages.profile.cell import ProfileCell
+from transect.stages.forecast.worker_sources import collective_points, fitted, lasting_rate, message_points, profiled
 from transect.stages.profile.worker import profile
-from transect.stages.train.cell import TrainCell
 from transect.training.strategies import STRATEGIES
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS
@@ -59,9 +51,14 @@ def measured() -> dict[int, dict[str, Any]]:
 
 def training(strategy: str, ranks: int = 2, **axes: Any) -> TrainCell:
     return TrainCell(
-        workload=WORKLOAD, framework="numpy", strategy=strategy, batch=64, ranks_per_node=ranks,
-        precision="fp64", **axes,
-    )  # fmt: skip
+        workload=WORKLOAD,
+        framework="numpy",
+        strategy=strategy,
+        batch=64,
+        ranks_per_node=ranks,
+        precision="fp64",
+        **axes,
+    )
 
 
 def setting(measured: dict[str, Any], strategy: str, network: Network, **axes: Any) -> Setting:
@@ -73,9 +70,8 @@ def setting(measured: dict[str, Any], strategy: str, network: Network, **axes: A
     layout = of.layout(cell)
     batch = cell.batch // layout.replicas // layout.micro_batches
     return Setting(
-        cell=cell, layout=layout, traffic=traffic, profiled=profiled(measured, batch),
-        machine=machine, cores=16,
-    )  # fmt: skip
+        cell=cell, layout=layout, traffic=traffic, profiled=profiled(measured, batch), machine=machine, cores=16
+    )
 
 
 def test_a_prediction_has_the_axes_of_its_training_and_is_none():
@@ -114,12 +110,8 @@ def test_it_takes_a_profile_of_as_many_ranks_and_probes_of_as_many(tmp_path):
     (planned,) = made.stage("forecast").values()
     taken = {role: made.cells[stage][name].cell for role, (stage, name) in planned.inputs.items()}
     assert (taken["profile"].batch, taken["profile"].ranks_per_node) == (32, 2)
-    assert {(one.benchmark, one.ranks) for name, one in taken.items() if name != "profile"} == {
-        ("message-sweep", 2)
-    }
-    tests = {
-        role: dict(one.options).get("test") for role, one in taken.items() if role != "profile"
-    }
+    assert {(one.benchmark, one.ranks) for name, one in taken.items() if name != "profile"} == {("message-sweep", 2)}
+    tests = {role: dict(one.options).get("test") for role, one in taken.items() if role != "profile"}
     assert tests == {"messages": "latency", "allreduce": None}
 
 
@@ -128,10 +120,11 @@ def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
     told = {
         planned.cell.strategy: {
             role: dict(made.cells[stage][name].cell.options).get("test")
-            for role, (stage, name) in planned.inputs.items() if stage == "bench"
+            for role, (stage, name) in planned.inputs.items()
+            if stage == "bench"
         }
         for planned in made.stage("forecast").values()
-    }  # fmt: skip
+    }
     assert told == {
         "mpi-bcast-reduce": {"messages": "latency", "broadcast": "bcast", "reduce": "reduce"},
         "mpi-pipeline": {"messages": "latency"},
@@ -187,8 +180,7 @@ def test_trainings_that_do_not_fit_need_no_prediction(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "again"),
-    [("epochs: 2, reference_steps: 1, learning_rate: 0.5", False), ("optimiser: nesterov", True)],
+    ("given", "again"), [("epochs: 2, reference_steps: 1, learning_rate: 0.5", False), ("optimiser: nesterov", True)]
 )
 def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, given, again):
     grid = "workloads: [digits-mlp], frameworks: [torch], strategies: [single]"
@@ -201,9 +193,7 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
             "forecast: {grids: [{}]}\n",
             name=f"{name}.yaml",
         )
-        planned.append(
-            [one for stage in ("profile", "memory") for one in made.stage(stage).values()]
-        )
+        planned.append([one for stage in ("profile", "memory") for one in made.stage(stage).values()])
     assert len(planned[0]) == 2
     for one, other in zip(*planned, strict=True):
         assert one.id == other.id and (one.fingerprint != other.fingerprint) == again
@@ -221,9 +211,7 @@ def test_a_stage_can_precede_only_what_it_names_and_what_is_planned(tmp_path, mo
         return [TrainCell(**trained_as(cell).axes() | {"threads": 7})]
 
     monkeypatch.setattr(type(STAGES.get("forecast")), "before", before)
-    with pytest.raises(
-        BadInput, match=r"stage 'forecast' precedes .*t7.* expected a planned cell of train"
-    ):
+    with pytest.raises(BadInput, match=r"stage 'forecast' precedes .*t7.* expected a planned cell of train"):
         forecast_plan(tmp_path, "{grids: [{}]}")
 
 
@@ -247,17 +235,11 @@ def test_every_strategys_word_names_a_pattern_that_is_simulated(measured):
     silent = set()
     for name in STRATEGIES:
         cell = training(name)
-        told = (
-            STRATEGIES.get(name).traffic(cell)
-            if STRATEGIES.get(name).supports(cell) is None
-            else None
-        )
+        told = STRATEGIES.get(name).traffic(cell) if STRATEGIES.get(name).supports(cell) is None else None
         if told is None:
             silent.add(name)
             continue
-        step = predict(
-            setting(measured[16 if "pipeline" in name else 64], name, Network(1e-6, 1e-9))
-        )
+        step = predict(setting(measured[16 if "pipeline" in name else 64], name, Network(1e-6, 1e-9)))
         assert step.seconds > 0, name
     assert silent.isdisjoint(name for name in STRATEGIES if name.startswith("mpi-"))
 
@@ -288,9 +270,7 @@ def test_a_pipeline_is_simulated_from_its_own_cuts(measured):
 
 
 def test_where_no_core_is_spare_messages_take_the_time_of_computing(measured):
-    given = setting(
-        measured[64], "mpi-overlap", Network(1e-6, 1e-8), options=(("progress", "test"),)
-    )
+    given = setting(measured[64], "mpi-overlap", Network(1e-6, 1e-8), options=(("progress", "test"),))
     spare, none = predict(given), predict(Setting(**_fields(given) | {"cores": 2}))
     assert spare.step.overlap > 0
     assert none.seconds == pytest.approx(spare.step.compute_s + spare.step.under_way_s)
@@ -305,7 +285,7 @@ def probed(benchmark: str, metrics: dict[str, tuple[str, float]], **details: Any
     values = [
         MetricValue.of(name, value, series, LogPoint(series=series.split()[0], size=int(series.split()[1])))
         for series, (name, value) in metrics.items()
-    ]  # fmt: skip
+    ]
     return bare_record(bench_cell(benchmark), values, details=details)
 
 
@@ -338,8 +318,7 @@ def test_measured_collectives_stand_in_for_algorithms(measured):
     free = predict(given).seconds
     size = given.profiled.work.bytes
     taken = {
-        role: Measured(((1.0, seconds), (size, seconds)))
-        for role, seconds in (("broadcast", 2e-3), ("reduce", 3e-3))
+        role: Measured(((1.0, seconds), (size, seconds))) for role, seconds in (("broadcast", 2e-3), ("reduce", 3e-3))
     }
     found = predict(Setting(**_fields(given) | {"measured": taken}))
     assert found.algorithm == "measured"

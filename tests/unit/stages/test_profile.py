@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from transect.domain.axes.train import ProfileCell
 from transect.planner.costs import Rates, counted_costs, measured_costs
 from transect.planning.expand import reason_to_skip
-from transect.stages.profile.cell import ProfileCell
 from transect.stages.profile.worker import _until_told, main, profile
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
@@ -29,13 +29,9 @@ def test_every_layer_has_its_times_and_sizes():
     for layer in [*found["layers"], found["whole"]]:
         for key in ("forward_s", "backward_s", "update_s"):
             assert len(layer[key]) == 3 and min(layer[key]) > 0
-    assert [layer["weight_bytes"] for layer in found["layers"]] == [
-        one.weight_bytes for one in counted
-    ]
+    assert [layer["weight_bytes"] for layer in found["layers"]] == [one.weight_bytes for one in counted]
     # The last layer passes nothing on: there the loss is.
-    assert [layer["out_bytes"] for layer in found["layers"][:-1]] == [
-        one.out_bytes for one in counted[:-1]
-    ]
+    assert [layer["out_bytes"] for layer in found["layers"][:-1]] == [one.out_bytes for one in counted[:-1]]
     assert found["layers"][-1]["out_bytes"] == 0
 
 
@@ -54,7 +50,7 @@ def test_what_numpy_keeps_grows_with_the_batch_and_is_counted_once():
 _TORCH = """
 import json, sys
 import torch
-from transect.stages.profile.cell import ProfileCell
+from transect.domain.axes.train import ProfileCell
 from transect.stages.profile.worker import profile
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan
 from transect.training.parts import layer_count
@@ -100,12 +96,7 @@ def test_what_torch_keeps_is_what_its_hooks_see(workload, torch_python):
     assert told["layers"] == pytest.approx(told["whole"], rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("workload", "framework", "reason"),
-    [
-        ("tickets-transformer", "torch", "lists of layers"),
-    ],
-)
+@pytest.mark.parametrize(("workload", "framework", "reason"), [("tickets-transformer", "torch", "lists of layers")])
 def test_what_cannot_be_cut_is_skipped_with_a_reason(workload, framework, reason):
     cell = ProfileCell(workload=workload, framework=framework, batch=4)
     assert reason in str(reason_to_skip(cell))
@@ -114,15 +105,17 @@ def test_what_cannot_be_cut_is_skipped_with_a_reason(workload, framework, reason
 def test_a_worker_leaves_both_files_and_says_what_failed(tmp_path: Path):
     spec = {
         "cell": {"stage": "profile", "workload": "iris-mlp", "framework": "numpy", "batch": 4},
-        "parameters": WORKLOADS.get("iris-mlp").defaults.model_dump(), "seed": 1, "samples": 2,
-    }  # fmt: skip
+        "parameters": WORKLOADS.get("iris-mlp").defaults.model_dump(),
+        "seed": 1,
+        "samples": 2,
+    }
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     given = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]
     assert main(given) == 0
     told = json.loads((tmp_path / "result.json").read_text())
     assert told["status"] == "ok"
     assert {one["name"] for one in told["metrics"]} == {"forward_time", "backward_time"}
-    assert len(json.loads((tmp_path / "profile.json").read_text())["layers"]) == told["details"]["layers"]  # fmt: skip
+    assert len(json.loads((tmp_path / "profile.json").read_text())["layers"]) == told["details"]["layers"]
     spec["parameters"]["batch"] = 0
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     assert main(given) == 1
@@ -137,11 +130,11 @@ def test_steps_as_a_training_does_them_are_told_too():
 
 def test_a_rank_beside_rank_0_works_until_that_has_told_and_tells_nothing(tmp_path, monkeypatch):
     spec = {
-        "cell": ProfileCell(
-            workload="digits-mlp", framework="numpy", batch=8, ranks_per_node=2
-        ).axes(),
-        "parameters": WORKLOADS.get("digits-mlp").defaults.model_dump(), "samples": 2, "seed": 1,
-    }  # fmt: skip
+        "cell": ProfileCell(workload="digits-mlp", framework="numpy", batch=8, ranks_per_node=2).axes(),
+        "parameters": WORKLOADS.get("digits-mlp").defaults.model_dump(),
+        "samples": 2,
+        "seed": 1,
+    }
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     arguments = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]
     assert main(arguments) == 0

@@ -17,10 +17,7 @@ WEIGHTS = {"0.weight": np.array([[3.0, 4.0]])}
 
 
 def path(loss=LOSS, tolerance=0.01):
-    return Path64(
-        loss=np.array(loss), tolerance=np.full(len(loss), tolerance), weights=WEIGHTS,
-        weights_tolerance=1e-3,
-    )  # fmt: skip
+    return Path64(loss=np.array(loss), tolerance=np.full(len(loss), tolerance), weights=WEIGHTS, weights_tolerance=1e-3)
 
 
 def state(scale=1.0, dtype=np.float32):
@@ -37,9 +34,7 @@ def test_what_follows_the_path_is_right_and_its_distance_is_told():
 
 def test_a_wrong_loss_is_named_with_its_step_and_both_numbers():
     verdict = judge(LOSS + np.array([0, 0, 0.02, 0.5]), path(), state())
-    assert verdict.fault == (
-        "the loss is 0.62 at step 2, PyTorch's in float64 is 0.6, and the tolerance is 0.01"
-    )
+    assert verdict.fault == ("the loss is 0.62 at step 2, PyTorch's in float64 is 0.6, and the tolerance is 0.01")
     assert verdict.ratios["equality_ratio"] == pytest.approx(50)
 
 
@@ -90,8 +85,14 @@ def test_going_on_where_pytorch_diverges_is_another_computation():
 
 
 def test_a_path_is_read_as_it_was_written(tmp_path):
-    np.savez(tmp_path / "path.npz", loss=LOSS, tolerance=LOSS / 100, weights_tolerance=0.5, score=0.9,
-             **{"weights/0.weight": WEIGHTS["0.weight"]})  # fmt: skip
+    np.savez(
+        tmp_path / "path.npz",
+        loss=LOSS,
+        tolerance=LOSS / 100,
+        weights_tolerance=0.5,
+        score=0.9,
+        **{"weights/0.weight": WEIGHTS["0.weight"]},
+    )
     read = read_path(tmp_path)
     assert read.loss.tolist() == LOSS.tolist() and read.weights_tolerance == 0.5
     assert list(read.weights) == ["0.weight"]
@@ -101,10 +102,9 @@ RULES = {
     "the old rate": ({"factor": 1.0, "warmup": 0.0, "end": None}, [0.2] * 5),
     "ten times": ({"factor": 10.0, "warmup": 0.0, "end": None}, [2.0] * 5),
     "a warm-up": ({"factor": 1.0, "warmup": 0.4, "end": None}, [0.1, 0.2, 0.2, 0.2, 0.2]),
-    "a cosine": ({"factor": 1.0, "warmup": 0.0, "end": 0.0},
-                 [0.2, 0.1 * (1 + 2**-0.5), 0.1, 0.1 * (1 - 2**-0.5), 0.0]),
+    "a cosine": ({"factor": 1.0, "warmup": 0.0, "end": 0.0}, [0.2, 0.1 * (1 + 2**-0.5), 0.1, 0.1 * (1 - 2**-0.5), 0.0]),
     "both": ({"factor": 1.0, "warmup": 0.4, "end": 0.5}, [0.1, 0.2, 0.2, 0.15, 0.1]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RULES)

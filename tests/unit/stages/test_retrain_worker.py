@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from checkouts import ROOT
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.files import sha256_file
 from transect.onnx_models.tensors import write_tensors
 from transect.portable_step.manifest import (
@@ -26,7 +27,6 @@ from transect.portable_step.manifest import (
 from transect.portable_step.state import read_state, write_state
 from transect.runtimes import RUNTIMES
 from transect.stages.retrain import worker
-from transect.stages.retrain.cell import RetrainCell
 from transect.stages.retrain.worker_turn import CHECKPOINT
 
 pytestmark = pytest.mark.env
@@ -35,8 +35,9 @@ STEPS, RATE, START = 8, 0.1, np.array([3.0, 4.0], np.float32)
 NAME = "r0.b2.a1.s8.old"
 SPEC = {
     "problem": {"name": NAME, "repeat": 0, "batch": 2, "accumulate": 1, "steps": STEPS},
-    "checkpoint_every": 2, "options": {"intra_op_num_threads": 1},
-}  # fmt: skip
+    "checkpoint_every": 2,
+    "options": {"intra_op_num_threads": 1},
+}
 
 
 class Training:
@@ -60,8 +61,7 @@ def runtimes(monkeypatch):
     behaves = ("right", "wrong", "weights", "diverge", "killed", "stuck", "refuse", "short", "lie")
     known = {name: Training(name) for name in behaves}
     own = RUNTIMES.get
-    monkeypatch.setattr(type(RUNTIMES), "get",
-                        lambda self, name, *more: known.get(name) or own(name, *more))  # fmt: skip
+    monkeypatch.setattr(type(RUNTIMES), "get", lambda self, name, *more: known.get(name) or own(name, *more))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
 
 
@@ -70,23 +70,25 @@ def step(tmp_path: Path) -> Path:
     """The folder of a step cell whose step is w -= lr w."""
     folder = tmp_path / "step-cell"
     graphs = {
-        name: Graph(
-            file=f"{name}.onnx", inputs=("x",), outputs=("loss", "next.step", "next.model.w")
-        )
+        name: Graph(file=f"{name}.onnx", inputs=("x",), outputs=("loss", "next.step", "next.model.w"))
         for name in ("step", "eval", "infer")
     }
     (folder / "step").mkdir(parents=True)
     (folder / "step" / "step.onnx").write_bytes(b"no graph")
     manifest = Manifest(
-        step_graph=sha256_file(folder / "step" / "step.onnx"), state_file="state.safetensors",
+        step_graph=sha256_file(folder / "step" / "step.onnx"),
+        state_file="state.safetensors",
         data=(Data(name="x", dtype="float32", shape=("batch",), target=False),),
-        hyper=(Hyper(name="lr", dtype="float64", default=RATE),), seed=None,
-        state=(StateTensor(name="step", role="counter", dtype="int64", shape=(), next="next.step"),
-               StateTensor(name="model.w", role="parameter", dtype="float32", shape=(2,),
-                           next="next.model.w")),
+        hyper=(Hyper(name="lr", dtype="float64", default=RATE),),
+        seed=None,
+        state=(
+            StateTensor(name="step", role="counter", dtype="int64", shape=(), next="next.step"),
+            StateTensor(name="model.w", role="parameter", dtype="float32", shape=(2,), next="next.model.w"),
+        ),
         metrics=(Metric(name="loss", dtype="float32"),),
-        outputs=(Output(name="output", dtype="float32", shape=("batch",)),), graphs=graphs,
-    )  # fmt: skip
+        outputs=(Output(name="output", dtype="float32", shape=("batch",)),),
+        graphs=graphs,
+    )
     (folder / "step" / MANIFEST).write_text(manifest.to_json())
     start = {"step": np.array(0), "model.w": START}
     write_state(folder / "states" / "state-0.safetensors", start, manifest)
@@ -95,11 +97,20 @@ def step(tmp_path: Path) -> Path:
     problem.mkdir(parents=True)
     (problem / "schedule.json").write_text(json.dumps({"lr": RATE}))
     weights = START.astype(float) * (1 - RATE) ** np.arange(STEPS + 1)[:, None]
-    np.savez(problem / "path.npz", loss=(weights[:-1] ** 2).sum(axis=1) / 2,
-             tolerance=np.full(STEPS, 1e-5), weights_tolerance=1e-5, score=0.8,
-             **{"weights/w": weights[-1]})  # fmt: skip
-    facts = {"base_scores": {"0": 0.5}, "score": "accuracy", "tolerance_rule": "a rule",
-             "problems": {NAME: {"score": 0.8, "not_checkable_from": None}}}  # fmt: skip
+    np.savez(
+        problem / "path.npz",
+        loss=(weights[:-1] ** 2).sum(axis=1) / 2,
+        tolerance=np.full(STEPS, 1e-5),
+        weights_tolerance=1e-5,
+        score=0.8,
+        **{"weights/w": weights[-1]},
+    )
+    facts = {
+        "base_scores": {"0": 0.5},
+        "score": "accuracy",
+        "tolerance_rule": "a rule",
+        "problems": {NAME: {"score": 0.8, "not_checkable_from": None}},
+    }
     (folder / "facts.json").write_text(json.dumps(facts))
     return folder
 
@@ -107,8 +118,7 @@ def step(tmp_path: Path) -> Path:
 def run(step: Path, runtime: str, out: Path, monkeypatch, accuracy: float = 0.9):
     monkeypatch.setattr(worker, "evaluate", lambda *_: {"loss": 0.1, "accuracy": accuracy})
     out.mkdir(exist_ok=True)
-    cell = RetrainCell(workload="iris-mlp-ce", runtime=runtime, provider="cpu", optimiser="sgd",
-                       steps=STEPS, batch=2)  # fmt: skip
+    cell = RetrainCell(workload="iris-mlp-ce", runtime=runtime, provider="cpu", optimiser="sgd", steps=STEPS, batch=2)
     program = {"python": sys.executable, "wrap": [], "variables": {}}
     programs = dict.fromkeys(cell.runtimes, program)
     return worker.retrain_cell(cell, SPEC, step, out, programs)
@@ -125,14 +135,10 @@ def test_a_right_runner_is_timed_and_scored(step, tmp_path, monkeypatch):
     found = run(step, "right", tmp_path / "out", monkeypatch)
     assert found["status"] == "ok", found["message"]
     told = values(found)
-    assert told["step_time"] == pytest.approx(4e-6) and told["samples_per_second"] == pytest.approx(
-        5e5
-    )
+    assert told["step_time"] == pytest.approx(4e-6) and told["samples_per_second"] == pytest.approx(5e5)
     assert (told["accuracy"], told["accuracy_before"]) == (0.9, 0.5)
     assert told["accuracy_ci_low"] < 0.9 < told["accuracy_ci_high"]
-    assert (
-        told["equality_ratio"] < 1 and told["weights_equality_ratio"] < 1 and told.keys() >= TIMES
-    )
+    assert told["equality_ratio"] < 1 and told["weights_equality_ratio"] < 1 and told.keys() >= TIMES
     with np.load(tmp_path / "out" / "samples.npz") as series:
         assert len(series["step_time"]) == len(series["loss"]) == STEPS
         assert series["reference_loss"] == pytest.approx(series["loss"], abs=1e-5)
@@ -140,12 +146,9 @@ def test_a_right_runner_is_timed_and_scored(step, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("behave", "told"),
-    [("wrong", "at step 3, PyTorch's in float64 is"), ("weights", "the final weights are")],
+    ("behave", "told"), [("wrong", "at step 3, PyTorch's in float64 is"), ("weights", "the final weights are")]
 )
-def test_a_wrong_runner_is_a_wrong_result_and_no_time_is_kept(
-    step, tmp_path, monkeypatch, behave, told
-):
+def test_a_wrong_runner_is_a_wrong_result_and_no_time_is_kept(step, tmp_path, monkeypatch, behave, told):
     found = run(step, behave, tmp_path / "out", monkeypatch)
     assert (found["status"], found["cause"]) == ("failed", "wrong-result")
     assert told in found["message"]
@@ -156,9 +159,7 @@ def test_a_wrong_runner_is_a_wrong_result_and_no_time_is_kept(
 def test_a_diverged_runner_says_what_the_float64_path_does(step, tmp_path, monkeypatch):
     found = run(step, "diverge", tmp_path / "out", monkeypatch)
     assert (found["status"], found["cause"]) == ("failed", "diverged")
-    assert found["message"] == (
-        "diverge: the loss is not finite at step 3; PyTorch's float64 path stays finite"
-    )
+    assert found["message"] == ("diverge: the loss is not finite at step 3; PyTorch's float64 path stays finite")
     assert values(found)["equality_ratio"] < 1 and "loss" in found["samples"]
 
 
@@ -167,10 +168,7 @@ def test_a_refusal_is_a_skip_with_its_reason(step, tmp_path, monkeypatch):
     assert (found["status"], found["message"]) == ("skipped", "no such provider here")
 
 
-@pytest.mark.parametrize(
-    ("behave", "told"),
-    [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda")],
-)
+@pytest.mark.parametrize(("behave", "told"), [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda")])
 def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, told):
     with pytest.raises(ValueError, match=told):
         run(step, behave, tmp_path / "out", monkeypatch)

@@ -11,24 +11,23 @@ from transect.text.synthetic.model import ALTERNATIVES, Model
 from transect.text.synthetic.options import SyntheticOptions
 from transect.text.synthetic.wording import SLOTS, TOPICS, people
 
-__all__ = ["Likelihood", "read"]
-
 
 def read(language, texts):
     """Tell from a ticket's texts alone what its model has drawn: topic, names and words."""
     question = texts[0]
     (topic,) = {
-        number for number, words in enumerate(TOPICS[language])
-        for word in words if re.search(rf"\b{word}\b", question)
-    }  # fmt: skip
+        number for number, words in enumerate(TOPICS[language]) for word in words if re.search(rf"\b{word}\b", question)
+    }
     hello = re.match(r"H[ae]llo (\w+ \w+),", question)
     signatures, words = [], []
     for text in texts[1::2]:
         signatures += re.findall(r"(?:Yours|Ihr) (\w+ \w+)$", text)
         words += [
-            (slot, number) for slot, alternatives in enumerate(SLOTS[language])
-            for number, word in enumerate(alternatives) if re.search(rf"\b{word}\b", text)
-        ]  # fmt: skip
+            (slot, number)
+            for slot, alternatives in enumerate(SLOTS[language])
+            for number, word in enumerate(alternatives)
+            if re.search(rf"\b{word}\b", text)
+        ]
     assert len(set(signatures)) <= 1
     return topic, hello and hello[1], signatures[0] if signatures else None, words
 
@@ -54,20 +53,18 @@ class Likelihood:
             if signature in (None, name):
                 chance = 1 - o.stand_in if writer == owner else o.stand_in / (o.owners - 1)
                 total += chance * sum(
-                    share * math.prod(
-                        (1 - o.strength) / ALTERNATIVES
-                        + o.strength * (self.model.habits[half, writer, slot] == word)
+                    share
+                    * math.prod(
+                        (1 - o.strength) / ALTERNATIVES + o.strength * (self.model.habits[half, writer, slot] == word)
                         for slot, word in words
                     )
                     for half, share in self.late.items()
-                )  # fmt: skip
+                )
         return asked * total
 
     def posterior(self, *read):
         joint = [self.joint(owner, *read) for owner in range(self.options.owners)]
-        by_queue = [
-            sum(joint[queue :: self.options.queues]) for queue in range(self.options.queues)
-        ]
+        by_queue = [sum(joint[queue :: self.options.queues]) for queue in range(self.options.queues)]
         return {"owner": np.array(joint) / sum(joint), "queue": np.array(by_queue) / sum(joint)}
 
     def by_view(self, ticket):

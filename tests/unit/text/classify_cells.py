@@ -9,9 +9,9 @@ from unicodedata import unidata_version
 
 import numpy as np
 
+from transect.domain.axes.text import EncodeCell
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
-from transect.stages.encode.cell import EncodeCell
 
 WIDTH = 8
 WORDS = 60
@@ -34,9 +34,7 @@ def rows(count: int, seed: int, classes: int = len(CLASSES)) -> tuple[np.ndarray
     return x, y
 
 
-def write_cells(
-    folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
-) -> dict[str, Path]:
+def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1) -> dict[str, Path]:
     """Write encode and vectors cells; return their folders by role."""
     sizes = {"train": 96, "valid": 40, "test": 50} if sizes is None else sizes
     folders = {role: folder / role for role in ("encode", "vectors")}
@@ -61,24 +59,35 @@ def write_cells(
 
 def record_of(cell: Cell, details: dict[str, Any], **more: Any) -> Record:
     """Return the record of a cell that ended well, unless `more` says otherwise."""
-    return Record(**{
-        "study": "made", "stage": cell.stage, "cell": cell, "cell_id": cell.id,
-        "status": Status.OK, "fingerprint": "f" * 16, "started": "", "ended": "",
-        "details": details,
-    } | more)  # fmt: skip
+    return Record(
+        **{
+            "study": "made",
+            "stage": cell.stage,
+            "cell": cell,
+            "cell_id": cell.id,
+            "status": Status.OK,
+            "fingerprint": "f" * 16,
+            "started": "",
+            "ended": "",
+            "details": details,
+        }
+        | more
+    )
 
 
 def spec_of(
-    kind: str, knobs: dict[str, Any] | None = None, options: dict[str, Any] | None = None,
-    **axes: Any,
-) -> dict[str, Any]:  # fmt: skip
+    kind: str, knobs: dict[str, Any] | None = None, options: dict[str, Any] | None = None, **axes: Any
+) -> dict[str, Any]:
     """Return what a worker is told."""
     knobs = knobs or {}
     return {
         "cell": AXES | {"model": kind, "kind": kind} | knobs | axes,
-        "classifier": {"kind": kind, "options": options or {}}, "knobs": knobs, "seed": 7,
-        "inputs": {}, "text": READ,
-    }  # fmt: skip
+        "classifier": {"kind": kind, "options": options or {}},
+        "knobs": knobs,
+        "seed": 7,
+        "inputs": {},
+        "text": READ,
+    }
 
 
 def arguments(folders: dict[str, Path], spec: dict[str, Any], out: Path, **more: Any) -> list[str]:
@@ -86,6 +95,4 @@ def arguments(folders: dict[str, Path], spec: dict[str, Any], out: Path, **more:
     out.mkdir(parents=True, exist_ok=True)
     (out / "spec.json").write_text(json.dumps(spec))
     told = {"spec": out / "spec.json", "out": out} | folders | more
-    return [
-        text for key, value in told.items() for text in (f"--{key.replace('_', '-')}", str(value))
-    ]
+    return [text for key, value in told.items() for text in (f"--{key.replace('_', '-')}", str(value))]

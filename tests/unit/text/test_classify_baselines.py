@@ -58,9 +58,7 @@ def test_onnx_tells_the_same(run, worker, tmp_path, kind):
     found = [worker("outputs", model, one.tolist()) for one in (few, wide)]
     assert np.allclose(*found, atol=1e-6)
     pipeline = json.loads((tmp_path / kind / "pipeline.json").read_text())
-    assert (
-        pipeline["classes"] == list(CLASSES) and pipeline["about"]["scores"]["accuracy"] == accuracy
-    )
+    assert pipeline["classes"] == list(CLASSES) and pipeline["about"]["scores"]["accuracy"] == accuracy
 
 
 @pytest.mark.parametrize("kind", [*FITTED, "majority"])

@@ -34,9 +34,14 @@ def run(worker: StepWorker, folders: dict[str, Path], tmp_path: Path) -> Callabl
     """Run a cell into `tmp_path/OUT`; return its result."""
 
     def go(
-        out: str, kind: str, knobs: dict[str, Any] | None = None,
-        options: dict[str, Any] | None = None, how: str = "classify", more: Any = (), **given: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+        out: str,
+        kind: str,
+        knobs: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+        how: str = "classify",
+        more: Any = (),
+        **given: Any,
+    ) -> dict[str, Any]:
         spec = spec_of(kind, knobs, options, **given.pop("axes", {}))
         told = arguments(given.pop("cells", folders), spec, tmp_path / out, **given)
         code = worker(how, told, *more)
@@ -93,9 +98,13 @@ def test_a_cell_leaves_what_others_take(run, worker, folders, tmp_path, kind):
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [("transformer", {"dropout": 0.2}), ("transformer", {"optimiser": "sgd", "patience": 3}),
-     ("n-grams", {"clip": 1.0}), ("transformer", {"embedding": "frozen", "optimiser": "nesterov"})],
-)  # fmt: skip
+    [
+        ("transformer", {"dropout": 0.2}),
+        ("transformer", {"optimiser": "sgd", "patience": 3}),
+        ("n-grams", {"clip": 1.0}),
+        ("transformer", {"embedding": "frozen", "optimiser": "nesterov"}),
+    ],
+)
 def test_a_longer_run_is_that_of_one_never_interrupted(run, tmp_path, kind, options):
     whole = run("whole", kind, {"epochs": 5, "batch": 16}, options)
     run("short", kind, {"epochs": 2, "batch": 16}, options)
@@ -119,9 +128,14 @@ def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
     assert run("killed", "transformer", knobs)["status"] == "ok"
     assert_same_state(tmp_path / "whole", tmp_path / "killed")
     assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == [
-        "model.onnx", "pipeline.json", "predict.onnx", "probabilities.npz", "result.json",
-        "spec.json", "state.npz",
-    ]  # fmt: skip
+        "model.onnx",
+        "pipeline.json",
+        "predict.onnx",
+        "probabilities.npz",
+        "result.json",
+        "spec.json",
+        "state.npz",
+    ]
 
 
 def test_updates_end_within_an_epoch(run):
@@ -141,9 +155,7 @@ def test_patience_ends_training_and_tells_with_the_best_epoch(run, tmp_path, fol
     valid = {one["name"]: one["value"] for one in result["metrics"]}["valid_log_loss"]
     assert valid == pytest.approx(min(losses), rel=1e-6)
     # Nothing is left to do for a longer one.
-    longer = run(
-        "two", "transformer", knobs | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one"
-    )
+    longer = run("two", "transformer", knobs | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")
     assert longer["details"]["ended"] == "patience"
     assert len(longer["details"]["history"]) == len(losses)
 
@@ -172,10 +184,7 @@ def test_a_full_disk_leaves_no_half_file(run, tmp_path):
 def test_the_state_of_another_training_is_refused(run, tmp_path):
     run("short", "transformer", {"epochs": 1})
     for what, options, axes in (("options", {"dropout": 0.5}, {}), ("seed", {}, {"repeat": 1})):
-        result = run(
-            f"long-{what}", "transformer", {"epochs": 2}, options, axes=axes,
-            shorter=tmp_path / "short",
-        )  # fmt: skip
+        result = run(f"long-{what}", "transformer", {"epochs": 2}, options, axes=axes, shorter=tmp_path / "short")
         assert result["cause"] == "bad-input" and f"another training: {what}" in result["message"]
     result = run("less", "transformer", {"updates": 1}, shorter=tmp_path / "short")
     assert result["status"] == "ok" and result["details"]["history"][-1]["updates"] == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_corpus_stage import SALT, Made, lines, made, spec
+from test_corpus_stage import SALT, Made, lines, made, spec  # noqa: F401
 from test_mail_threads import mail, mbox
 
 from ticket_study import HEAD
@@ -25,33 +25,67 @@ from transect.stages.corpus.run import Corpora
 from transect.stages.corpus.worker import main
 from transect.text.salt import SALT_VARIABLE, Salt, read_salt
 
-__all__ = ["made"]
-
-
-SECRETS = ["Schmidt", "Miller", "Müßig", "Muessig", "Ortega", "bob@x.example", "x.example", "3912345", "39-12345",
-           "10.1.2.3", "2001:db8", "T-4711"]  # fmt: skip
+SECRETS = [
+    "Schmidt",
+    "Miller",
+    "Müßig",
+    "Muessig",
+    "Ortega",
+    "bob@x.example",
+    "x.example",
+    "3912345",
+    "39-12345",
+    "10.1.2.3",
+    "2001:db8",
+    "T-4711",
+]
 TALK = [
     {
-        "id": "T-4711", "owner": "Anna Schmidt", "queue": "it", "people": ["Carla Ortega <carla@x.example>"],
+        "id": "T-4711",
+        "owner": "Anna Schmidt",
+        "queue": "it",
+        "people": ["Carla Ortega <carla@x.example>"],
         "messages": [
-            {"author": "Bob Miller <bob@x.example>", "role": "customer", "time": "2023-01-02T03:04:05Z",
-             "text": "Dear Mrs Schmidt, 10.1.2.3 is down; ask CARLA ORTEGA or Herrn Müßig. bob@x.example, 0551 39-12345\n"
-                     "Bob Miller"},
+            {
+                "author": "Bob Miller <bob@x.example>",
+                "role": "customer",
+                "time": "2023-01-02T03:04:05Z",
+                "text": "Dear Mrs Schmidt, 10.1.2.3 is down; ask CARLA ORTEGA or Herrn Müßig. bob@x.example, 0551 39-12345\n"
+                "Bob Miller",
+            },
             {"author": "Anna Schmidt", "role": "agent", "text": "Hi Bob, done. Schmidts regards, Anna\n2001:db8::1"},
         ],
     },
-    {"id": "T-4712", "owner": "Jörg Müßig", "queue": "Team of Ortega",
-     "text": "<p>Joerg Muessig, <b>Mi\u00adller</b> called from (0551) 3912345</p><script>Schmidt</script>"},
-    {"id": "T-4713", "owner": "Schmidt", "queue": "bob@x.example", "text": "S\u200bchmidt Mu\u0308ßig MILLER's", "time": "Miller"},
+    {
+        "id": "T-4712",
+        "owner": "Jörg Müßig",
+        "queue": "Team of Ortega",
+        "text": "<p>Joerg Muessig, <b>Mi\u00adller</b> called from (0551) 3912345</p><script>Schmidt</script>",
+    },
+    {
+        "id": "T-4713",
+        "owner": "Schmidt",
+        "queue": "bob@x.example",
+        "text": "S\u200bchmidt Mu\u0308ßig MILLER's",
+        "time": "Miller",
+    },
     {"id": "T-4713", "owner": "Miller", "queue": "it", "text": "O\u202ertega"},
-    {"id": "T-4713", "text": "Miller"}, {"id": "T-4711", "owner": "Ortega", "queue": "Miller", "text": "Schmidt"},
-]  # fmt: skip
+    {"id": "T-4713", "text": "Miller"},
+    {"id": "T-4711", "owner": "Ortega", "queue": "Miller", "text": "Schmidt"},
+]
 DIALOGUES = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in TALK) + '{"text": "Miller'
 MAILS = mbox(
     mail(1, "Müßig: 10.1.2.3", "Bob Miller, 0551 3912345", X_Owner="Anna Schmidt", X_Queue="it"),
-    mail(2, "Re: Müßig", "Hi Miller\nOrtega", answers=1, author="Anna Schmidt <anna@x.example>",
-         To="Bob Miller <bob@x.example>", Cc="Carla Ortega <c@x.example>, Müßig"),
-)  # fmt: skip
+    mail(
+        2,
+        "Re: Müßig",
+        "Hi Miller\nOrtega",
+        answers=1,
+        author="Anna Schmidt <anna@x.example>",
+        To="Bob Miller <bob@x.example>",
+        Cc="Carla Ortega <c@x.example>, Müßig",
+    ),
+)
 
 
 @pytest.mark.parametrize(("kind", "content"), [("jsonl", DIALOGUES), ("mbox", MAILS)])
@@ -65,14 +99,7 @@ def test_no_identity_is_in_any_file(
     (tmp_path / "spec.json").write_text(json.dumps(spec(kind, source, label=label)))
     read_salt(tmp_path / "salt")
     key = (tmp_path / "salt").read_text().strip()
-    given_ = [
-        "--spec",
-        str(tmp_path / "spec.json"),
-        "--out",
-        str(out),
-        "--salt",
-        str(tmp_path / "salt"),
-    ]
+    given_ = ["--spec", str(tmp_path / "spec.json"), "--out", str(out), "--salt", str(tmp_path / "salt")]
     assert main(given_) == 0
     told = {file.name: file.read_bytes().decode("latin-1") for file in out.iterdir()}
     told["log"] = "".join(capfd.readouterr())
@@ -104,9 +131,7 @@ def test_without_redaction_names_are_marked_and_authors_hashed(made: Callable[..
 
 def test_a_queue_that_names_somebody_is_hashed_in_either_case(made: Callable[..., Made]):
     names = ["Anna Schmidt's tickets", "it@x.example", "printing"]
-    content = "\n".join(
-        json.dumps({"text": "a", "queue": name, "owner": "Anna Schmidt"}) for name in names
-    )
+    content = "\n".join(json.dumps({"text": "a", "queue": name, "owner": "Anna Schmidt"}) for name in names)
     for redact in (True, False):
         classes = made("jsonl", content, redact=redact).details["classes"]
         assert set(classes) == {SALT.identity(name) for name in names[:2]} | {"printing"}
@@ -137,8 +162,7 @@ def test_pseudonyms_are_where_they_are_said_to_be(made: Callable[..., Made]):
 
 def test_another_salt_gives_other_pseudonyms_and_the_same_classes(made: Callable[..., Made]):
     content = "".join(
-        json.dumps({"id": i, "owner": f"Person{'abc'[i % 3]}", "text": f"text {i}"}) + "\n"
-        for i in range(9)
+        json.dumps({"id": i, "owner": f"Person{'abc'[i % 3]}", "text": f"text {i}"}) + "\n" for i in range(9)
     )
     one = made("jsonl", content, label="owner")
     two = made("jsonl", content, label="owner", salt=Salt(b"x" * 32))
@@ -197,9 +221,7 @@ def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.
     assert (tmp_path / "three").is_file()
 
 
-def test_a_salt_that_cannot_be_used_ends_the_planning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_salt_that_cannot_be_used_ends_the_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     salt = tmp_path / "salt"
     monkeypatch.setenv(SALT_VARIABLE, str(salt))
     (tmp_path / "own.jsonl").write_text("")

@@ -61,18 +61,14 @@ FLAT = "Document,Topic_group\none,b\ntwo,a\n ,a\nthree,\nfour,b\nfive,c\n"
 
 def test_what_a_corpus_leaves(made: Callable[..., Made], tmp_path: Path):
     corpus = made("flat-csv", FLAT)
-    assert [ticket["messages"][0]["text"] for ticket in corpus.tickets] == [
-        "one",
-        "two",
-        "four",
-        "five",
-    ]
+    assert [ticket["messages"][0]["text"] for ticket in corpus.tickets] == ["one", "two", "four", "five"]
     assert corpus.labels.tolist() == [1, 0, 1, 2] and corpus.labels.dtype == np.int32
     assert np.isnan(corpus.times).all() and corpus.times.dtype == np.float64
     assert corpus.owners.tolist() == [-1] * 4 and corpus.owners.dtype == np.int32
     assert [(one["place"], one["cause"]) for one in corpus.rejected] == [
-        ("ticket 3", "no-text"), ("ticket 4", "no-label"),
-    ]  # fmt: skip
+        ("ticket 3", "no-text"),
+        ("ticket 4", "no-label"),
+    ]
     details = corpus.details
     assert (details["tickets"], details["read"]) == (4, 6)
     assert details["rejected"] == {"no-text": 1, "no-label": 1}
@@ -80,8 +76,12 @@ def test_what_a_corpus_leaves(made: Callable[..., Made], tmp_path: Path):
     assert details["source_sha256"] == sha256_file(tmp_path / "source")
     assert details["synthetic"] is False and details["bayes_accuracy"] is None
     assert {file.name for file in corpus.out.iterdir()} == {
-        "tickets.jsonl", "rejected.jsonl", "labels.npy", "times.npy", "owners.npy",
-    }  # fmt: skip
+        "tickets.jsonl",
+        "rejected.jsonl",
+        "labels.npy",
+        "times.npy",
+        "owners.npy",
+    }
 
 
 def test_the_same_source_gives_the_same_files(made: Callable[..., Made]):
@@ -100,8 +100,10 @@ def test_of_tickets_with_one_id_the_first_stays(made: Callable[..., Made]):
     assert len(corpus.labels) == 3
     assert corpus.details["rejected"] == {"duplicate-id": 3}
     assert [(one["place"], one["detail"]) for one in corpus.rejected] == [
-        ("ticket 3", "that of ticket 1"), ("ticket 5", "that of ticket 2"), ("ticket 6", "that of ticket 1"),
-    ]  # fmt: skip
+        ("ticket 3", "that of ticket 1"),
+        ("ticket 5", "that of ticket 2"),
+        ("ticket 6", "that of ticket 1"),
+    ]
 
 
 def test_a_limit_draws_tickets_in_their_order(made: Callable[..., Made]):
@@ -131,9 +133,7 @@ def test_classes_that_a_limit_leaves_out_are_none(made: Callable[..., Made]):
         ("mbox", "", "of 0"),
     ],
 )
-def test_a_source_without_a_ticket_is_an_error(
-    made: Callable[..., Made], kind: str, content: str, told: str
-):
+def test_a_source_without_a_ticket_is_an_error(made: Callable[..., Made], kind: str, content: str, told: str):
     with pytest.raises(BadInput, match=told):
         made(kind, content)
 
@@ -159,24 +159,18 @@ def test_a_language_is_one_without_its_country_and_a_queue_a_name(made: Callable
 
 
 def test_made_up_tickets_say_so_and_what_can_be_reached(made: Callable[..., Made]):
-    corpus = made(
-        "synthetic", None, options={"tickets": 60, "owners": 4, "queues": 2}, label="owner"
-    )
+    corpus = made("synthetic", None, options={"tickets": 60, "owners": 4, "queues": 2}, label="owner")
     assert corpus.details["synthetic"] is True and corpus.details["source_sha256"] is None
     best = corpus.details["bayes_accuracy"]
     assert 0 < best["first"]["removed"] <= best["conversation"]["kept"] <= 1
     kept = np.load(corpus.out / "bayes.npz")
     assert {f"{view}-{names}" for view in best for names in best[view]} == set(kept)
-    assert all(
-        len(kept[name]) == 60 and ((kept[name] > 0) & (kept[name] <= 1)).all() for name in kept
-    )
+    assert all(len(kept[name]) == 60 and ((kept[name] > 0) & (kept[name] <= 1)).all() for name in kept)
 
 
 @settings(max_examples=30)
 @given(st.lists(HOSTILE.map(lambda text: text.encode("utf-8", "replace").decode()), max_size=4))
-def test_hostile_texts_become_tickets_or_are_rejected(
-    tmp_path_factory: pytest.TempPathFactory, many: list[str]
-):
+def test_hostile_texts_become_tickets_or_are_rejected(tmp_path_factory: pytest.TempPathFactory, many: list[str]):
     folder = tmp_path_factory.getbasetemp() / "corpus-fuzz"
     folder.mkdir(exist_ok=True)
     content = [{"id": i, "queue": "q", "text": text, "author": text} for i, text in enumerate(many)]
@@ -184,8 +178,6 @@ def test_hostile_texts_become_tickets_or_are_rejected(
     (folder / "source").write_text("".join(json.dumps(one) + "\n" for one in content))
     result = build(spec("jsonl", folder / "source"), SALT, folder)
     details = result["details"]
-    assert (
-        details["tickets"] + sum(details["rejected"].values()) == details["read"] == len(many) + 1
-    )
+    assert details["tickets"] + sum(details["rejected"].values()) == details["read"] == len(many) + 1
     assert set(details["rejected"]) <= set(CAUSES)
     assert len(lines(folder / "tickets.jsonl")) == details["tickets"]

@@ -17,7 +17,7 @@ TICKET = {
         {"role": "customer", "text": "Dear Ann Lee, it broke", "people": [[5, 12, "personabcdefgh"]]},
         {"text": "no role"},
     ],
-}  # fmt: skip
+}
 EMPTY = {"id": "b", "messages": [{"text": ""}]}
 # What stands between lines in JSON need not be an end of line elsewhere.
 HOSTILE = {"id": "c", "messages": [{"text": "a\u2028b\x85c\x00\u202e <script>\n\ud7ff😀"}]}
@@ -45,9 +45,7 @@ def test_without_a_customer_the_first_message_is_read():
 
 def test_spans_count_code_points_in_any_order():
     text = "😀Ann and Bo"
-    assert treated(text, [[9, 11, "personb"], [1, 4, "persona"]], "pseudonyms") == (
-        "😀persona and personb", 2,
-    )  # fmt: skip
+    assert treated(text, [[9, 11, "personb"], [1, 4, "persona"]], "pseudonyms") == ("😀persona and personb", 2)
 
 
 @pytest.mark.parametrize("people", [[[0, 9, "p"]], [[0, 2, "p"], [1, 3, "q"]], [[2, 2, "p"]]])
@@ -73,9 +71,12 @@ def test_a_text_for_each_ticket_in_order(corpus, tmp_path):
     texts = [*read_lines(tmp_path / "texts.jsonl")]
     assert texts == ["Opened by \nDear , it broke\nno role", "", HOSTILE["messages"][0]["text"]]
     assert found["details"] == {
-        "tickets": 3, "empty": 1, "characters": sum(map(len, texts)), "people_replaced": 2,
+        "tickets": 3,
+        "empty": 1,
+        "characters": sum(map(len, texts)),
+        "people_replaced": 2,
         "tickets_with_people_replaced": 1,
-    }  # fmt: skip
+    }
 
 
 def test_names_that_the_corpus_has_replaced_cannot_be_kept(corpus, tmp_path):

@@ -15,13 +15,7 @@ from transect.domain.errors import BadInput
 from transect.text.mail import BrokenMail, body, head
 
 
-def mail(
-    number: int,
-    subject: str = "Printer",
-    text: str = "text",
-    answers: int | None = None,
-    **fields: str,
-) -> bytes:
+def mail(number: int, subject: str = "Printer", text: str = "text", answers: int | None = None, **fields: str) -> bytes:
     """Return a mail whose id is its number."""
     made = EmailMessage()
     made["Message-ID"] = f"<{number}@x.example>"
@@ -38,8 +32,7 @@ def mail(
 
 def mbox(*mails: bytes) -> bytes:
     return b"".join(
-        b"From bob Mon Jan  2 10:00:00 2023\n" + one.replace(b"\nFrom ", b"\n>From ") + b"\n"
-        for one in mails
+        b"From bob Mon Jan  2 10:00:00 2023\n" + one.replace(b"\nFrom ", b"\n>From ") + b"\n" for one in mails
     )
 
 
@@ -58,7 +51,7 @@ def test_mails_that_answer_one_another_are_a_ticket(tmp_path: Path, shape: str):
         mail(4, "RE: printer", "later", answers=99, References="<1@x.example> <98@x.example>"),
         mail(6, "Re: Screen", "by its subject"),
         mail(7, "Printer", "a new one"),
-    ]  # fmt: skip
+    ]
     path = tmp_path / "in"
     if shape == "mbox":
         path.write_bytes(mbox(*mails))
@@ -73,14 +66,12 @@ def test_mails_that_answer_one_another_are_a_ticket(tmp_path: Path, shape: str):
     assert set(by_id) == {"<1@x.example>", "<2@x.example>", "<7@x.example>"}
     first = by_id["<1@x.example>"]
     assert [message.text.split() for message in first.messages] == [
-        ["Printer", "broken"], ["try", "again"], ["later"], ["no"],
-    ]  # fmt: skip
-    assert [message.role for message in first.messages] == [
-        "customer",
-        "agent",
-        "customer",
-        "customer",
+        ["Printer", "broken"],
+        ["try", "again"],
+        ["later"],
+        ["no"],
     ]
+    assert [message.role for message in first.messages] == ["customer", "agent", "customer", "customer"]
     assert (first.owner, first.queue) == ("a@firm.example", "it")
     assert "Carl <carl@x.example>" in first.others
     assert first.messages[0].time == "2023-01-02T09:01:00+00:00"
@@ -113,8 +104,7 @@ def test_a_line_that_looks_like_a_mail_is_none(file: Path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"Subject: x\n\ntext", b"{}", b"\xff\xfe", b">From x\n", b"\nSubject: x\n\nFrom x\n"],
+    "content", [b"Subject: x\n\ntext", b"{}", b"\xff\xfe", b">From x\n", b"\nSubject: x\n\nFrom x\n"]
 )
 def test_what_is_no_mbox(file: Path, content: bytes):
     with pytest.raises(BadInput, match="mbox"):
@@ -142,9 +132,7 @@ def test_a_folder_with_other_things_in_it(tmp_path: Path):
     assert wrong == [(f"file {number} of 6", "broken-mail") for number in (2, 3, 4, 5, 6)]
 
 
-def test_a_folder_that_cannot_be_listed_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # Rights do not hinder who runs tests as root.
     scandir = os.scandir
 
@@ -155,9 +143,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error(
 
     (tmp_path / "anna").mkdir()
     monkeypatch.setattr(os, "scandir", refusing)
-    with pytest.raises(
-        BadInput, match="a folder in it cannot be listed: Permission denied"
-    ) as told:
+    with pytest.raises(BadInput, match="a folder in it cannot be listed: Permission denied") as told:
         read("email-threads", tmp_path)
     assert "anna" not in str(told.value)
 
@@ -173,7 +159,7 @@ BROKEN = {
     "broken base64": b"Subject: =?utf-8?b?!!!?=\nContent-Transfer-Encoding: base64\n\n!!!!",
     "unknown charset": b"Subject: =?x-none?q?=FC?=\nContent-Type: text/plain; charset=x-none\n\ngr\xfc\xdfe",
     "codec that is none": b"From: a\nContent-Type: text/plain; charset=base64\n\ntext",
-    "charset with NUL": b"From: a\nContent-Type: text/plain; charset=\"a\0b\"\n\ntext",
+    "charset with NUL": b'From: a\nContent-Type: text/plain; charset="a\0b"\n\ntext',
     "no boundary": b"From: a\nContent-Type: multipart/mixed\n\ntext",
     "open boundary": b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\ntext",
     "nested": b"From: a\n" + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n" * 3000 + b"\n\ntext",
@@ -181,11 +167,11 @@ BROKEN = {
     "many parts": b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n" + b"--x\n\na\n" * 20_000 + b"--x--",
     "NUL": b"From: a\0b\nSubject: \0\n\nte\0xt",
     "8 bit": "From: Jörg <j@x>\nSubject: Grüße\n\nGrüße".encode("latin-1"),
-    "bad disposition": b"From: a\nContent-Disposition: ;;;=\"\nContent-Type: ;;;\n\ntext",
+    "bad disposition": b'From: a\nContent-Disposition: ;;;="\nContent-Type: ;;;\n\ntext',
     "parameters": b"From: a\nContent-Type: text/plain; " + b"x*0*=" * 50_000 + b"\n\ntext",
     "surrogate": "Message-ID: <\udcff@x>\nFrom: \udcff\n\n".encode("utf-8", "surrogateescape"),
     "yenc": b"From: a\nContent-Transfer-Encoding: x-uuencode\n\nbegin 666 x\n#!!\nend",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("raw", BROKEN.values(), ids=BROKEN)
@@ -203,9 +189,7 @@ def test_eight_bit_mails_are_read_as_they_were_meant():
 
 
 def test_encoded_fields_are_decoded():
-    facts = head(
-        b"From: =?utf-8?q?J=C3=B6rg?= <j@x.example>\nSubject: =?iso-8859-1?b?R3L832U=?= =?utf-8?q?_x?=\n\n"
-    )
+    facts = head(b"From: =?utf-8?q?J=C3=B6rg?= <j@x.example>\nSubject: =?iso-8859-1?b?R3L832U=?= =?utf-8?q?_x?=\n\n")
     assert facts.author == "Jörg <j@x.example>" and facts.subject == "Grüße x"
 
 
@@ -233,11 +217,7 @@ def test_the_text_of_a_mail_is_what_a_reader_sees_first():
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_a_mail_or_none(raw: bytes):
-    for start in (
-        b"",
-        b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n",
-        b"Subject: =?utf-8?q?",
-    ):
+    for start in (b"", b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n", b"Subject: =?utf-8?q?"):
         try:
             facts = head(start + raw)
             assert isinstance(facts.author, str) and isinstance(facts.field("Subject"), str)

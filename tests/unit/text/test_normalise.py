@@ -14,9 +14,32 @@ from transect.text.replies import clean
 
 # Every code point, half pairs too, and what is special in mails and HTML more often than by chance.
 _SPECIAL = st.sampled_from(
-    ["\0", "\u202e", "\u200f", "\ufeff", "\u0301", "\ud800", "\r\n", "\u2028", "\x85", "  ", "<p>", "</p>",
-     "<script>", "<!--", "&amp;", "&#0;", "&#xd800;", "<blockquote>", "> ", "On x wrote:\n", "-- \n", "\n", "a"]
-)  # fmt: skip
+    [
+        "\0",
+        "\u202e",
+        "\u200f",
+        "\ufeff",
+        "\u0301",
+        "\ud800",
+        "\r\n",
+        "\u2028",
+        "\x85",
+        "  ",
+        "<p>",
+        "</p>",
+        "<script>",
+        "<!--",
+        "&amp;",
+        "&#0;",
+        "&#xd800;",
+        "<blockquote>",
+        "> ",
+        "On x wrote:\n",
+        "-- \n",
+        "\n",
+        "a",
+    ]
+)
 _ANY = st.characters(codec=None, exclude_categories=())
 HOSTILE = st.lists(st.one_of(_SPECIAL, _ANY), max_size=60).map("".join)
 
@@ -94,12 +117,7 @@ def test_quotes_in_html_go(markup: str):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("M&uuml;ller &amp; Co", "Müller & Co"),
-        ("a&#10;b", "a\nb"),
-        ("R&D; x", "R&D; x"),
-        ("a &b; c&", "a &b; c&"),
-    ],
+    [("M&uuml;ller &amp; Co", "Müller & Co"), ("a&#10;b", "a\nb"), ("R&D; x", "R&D; x"), ("a &b; c&", "a &b; c&")],
 )
 def test_entities_without_tags(text: str, expected: str):
     assert normalise(clean(text)) == expected
@@ -116,9 +134,7 @@ def test_a_script_that_is_never_closed_is_no_text(tag: str, end: str):
     assert normalise(clean(f"<p>a</p><{tag} src=x>alert(1){end}")) == "a"
 
 
-@pytest.mark.parametrize(
-    "open_", ["a < b and c > d", "x <- y", "if (i<n && n>i)", "mail <a@b.de>", "<3"]
-)
+@pytest.mark.parametrize("open_", ["a < b and c > d", "x <- y", "if (i<n && n>i)", "mail <a@b.de>", "<3"])
 def test_comparisons_are_no_html(open_: str):
     assert clean(open_) == open_
 
@@ -167,9 +183,27 @@ def test_answers_between_quotes_stay():
 
 @pytest.mark.parametrize(
     "piece",
-    ["<", "<a ", "<!--", "<script>", "<blockquote>", "On ", "On x\n", "From: \n", "> a\n", "&", "&#", "\0",
-     "\u202e", "wrote: ", "a wrote on b:\n", "- ", "<p><!--", "\n"],
-)  # fmt: skip
+    [
+        "<",
+        "<a ",
+        "<!--",
+        "<script>",
+        "<blockquote>",
+        "On ",
+        "On x\n",
+        "From: \n",
+        "> a\n",
+        "&",
+        "&#",
+        "\0",
+        "\u202e",
+        "wrote: ",
+        "a wrote on b:\n",
+        "- ",
+        "<p><!--",
+        "\n",
+    ],
+)
 def test_however_many_are_read(piece: str):
     text = piece * (200_000 // len(piece))
     assert isinstance(normalise(clean(text)), str)

@@ -24,7 +24,7 @@ def corpus(folder, n=200, classes=4, seed=0, **given):
         "labels": generator.integers(0, classes, n, dtype=np.int32),
         "times": generator.random(n) * 1e9,
         "owners": generator.choice(8, n, p=np.arange(1, 9) / 36).astype(np.int32),
-    } | given  # fmt: skip
+    } | given
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     return Rows(**arrays)
@@ -56,9 +56,11 @@ def test_every_ticket_is_in_one_part(tmp_path, by, shares):
 
 
 @given(
-    st.integers(20, 300), st.integers(0, 9),
-    st.lists(st.floats(0.06, 0.25), min_size=4, max_size=4), st.sampled_from(PARTITIONERS.names()),
-)  # fmt: skip
+    st.integers(20, 300),
+    st.integers(0, 9),
+    st.lists(st.floats(0.06, 0.25), min_size=4, max_size=4),
+    st.sampled_from(PARTITIONERS.names()),
+)
 def test_no_ticket_is_in_two_parts(n, seed, shares, by):
     generator = np.random.default_rng(seed)
     owners = generator.integers(0, 5, n)

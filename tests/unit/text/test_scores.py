@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from transect.text import scores
 
 # Classes told: 0, 0, 1, 2; true ones: 0, 1, 1, 0.
-SHARES = np.array(
-    [[0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.2, 0.6, 0.2], [0.25, 0.0, 0.75]], np.float32
-)
+SHARES = np.array([[0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.2, 0.6, 0.2], [0.25, 0.0, 0.75]], np.float32)
 TRUE = np.array([0, 1, 1, 0])
 
 

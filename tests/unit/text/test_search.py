@@ -34,9 +34,16 @@ def points(made: StudyPlan) -> list:
 
 def rule(**changes: object) -> SearchRule:
     given = {
-        "corpora": ["one"], "partition": "plain", "vectors": "small", "model": "encoder",
-        "budget": 40, "epochs": 2, "keep": 2, "rungs": 3, "space": {"batches": [1, 2, 4, 8]},
-    }  # fmt: skip
+        "corpora": ["one"],
+        "partition": "plain",
+        "vectors": "small",
+        "model": "encoder",
+        "budget": 40,
+        "epochs": 2,
+        "keep": 2,
+        "rungs": 3,
+        "space": {"batches": [1, 2, 4, 8]},
+    }
     return SearchRule.model_validate(given | changes)
 
 
@@ -89,9 +96,7 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
     assert epochs == {0: {2}, 1: {4}, 2: {8}}
     for rung, found in rungs.items():
         for planned in found:
-            taken = {
-                name for role, (_, name) in planned.inputs.items() if role.startswith("place-")
-            }
+            taken = {name for role, (_, name) in planned.inputs.items() if role.startswith("place-")}
             assert taken == ({one.id for one in rungs[rung - 1]} if rung else set())
 
 
@@ -106,16 +111,14 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
         ("budget: 90, partition: without, space: {}", "part `valid`"),
         ("budget: 90, space: {epochs: [1]}", "epochs"),
     ],
-)  # fmt: skip
+)
 def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):
     with pytest.raises(BadInput, match=told):
         plan_search(tmp_path, given)
 
 
 def search_cell(rung: int, place: int) -> Cell:
-    return Cell.of(
-        stage="search", corpus="made", search="knobs", kind="transformer", rung=rung, place=place
-    )
+    return Cell.of(stage="search", corpus="made", search="knobs", kind="transformer", rung=rung, place=place)
 
 
 def test_a_search_counts_epochs_whatever_its_classifier_counts(tmp_path):
@@ -138,13 +141,9 @@ def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNa
         metrics = [MetricValue.of(n, v) for n, v in zip(names, score or (), strict=bool(score))]
         ended = {} if score is not None else {"status": Status.FAILED, "cause": Cause.DIVERGED}
         (folder / cell.id).mkdir(parents=True)
-        write_record(
-            folder / cell.id / "record.json", record_of(cell, {}, metrics=metrics, **ended)
-        )
+        write_record(folder / cell.id / "record.json", record_of(cell, {}, metrics=metrics, **ended))
         inputs[f"place-{place}"] = ["search", cell.id]
-    return SimpleNamespace(
-        spec={"inputs": inputs}, cell=search_cell(1, 0), input=lambda role: folder / inputs[role][1]
-    )
+    return SimpleNamespace(spec={"inputs": inputs}, cell=search_cell(1, 0), input=lambda role: folder / inputs[role][1])
 
 
 def test_the_best_of_a_rung_go_on_in_their_order(tmp_path):
@@ -176,10 +175,7 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
 def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     folders = write_cells(tmp_path / "cells")
     point = {"batch": 16, "learning_rate": 0.02}
-    spec = {
-        "classifier": {"kind": "transformer", "options": {}}, "seed": 1, "inputs": {},
-        "text": READ,
-    }  # fmt: skip
+    spec = {"classifier": {"kind": "transformer", "options": {}}, "seed": 1, "inputs": {}, "text": READ}
     first = search_cell(0, 3)
     told = spec | {"cell": first.axes(), "point": point, "knobs": {"epochs": 2}}
     assert worker("search", arguments(folders, told, tmp_path / "first")) == 0

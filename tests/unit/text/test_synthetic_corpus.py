@@ -31,9 +31,13 @@ def run(python, stage, folder, **given):
 @pytest.fixture(scope="module", params=[False, True], ids=["named", "redacted"])
 def corpus(request, text_python, tmp_path_factory):
     rule = {
-        "format": "synthetic", "path": None, "options": OPTIONS, "label": "owner",
-        "redact": request.param, "limit": None,
-    }  # fmt: skip
+        "format": "synthetic",
+        "path": None,
+        "options": OPTIONS,
+        "label": "owner",
+        "redact": request.param,
+        "limit": None,
+    }
     folder = tmp_path_factory.mktemp("corpus")
     return run(text_python, "corpus", folder, spec={"rule": rule, "seed": SEED}), request.param
 
@@ -52,9 +56,7 @@ def test_the_record_tells_how_good_the_best_classifier_is(corpus):
     assert details["bayes_accuracy"] == known.model.accuracy("owner")
     with np.load(corpus[0] / "bayes.npz") as file:
         assert sorted(file) == sorted(
-            f"{view}-{names}"
-            for view in ("conversation", "first")
-            for names in ("kept", "pseudonyms", "removed")
+            f"{view}-{names}" for view in ("conversation", "first") for names in ("kept", "pseudonyms", "removed")
         )
         for name, found in file.items():
             view, names = name.split("-")

@@ -20,9 +20,16 @@ from warm import warm
 
 SYNTHETIC = FORMATS.get("synthetic")
 NOTHING = {
-    "owners": 12, "skew": 0.0, "focus": 0.0, "strength": 0.0, "signed": 0.0, "stand_in": 0.0,
-    "addressed": 0.0, "follow_ups": 0, "queues": 4,
-}  # fmt: skip
+    "owners": 12,
+    "skew": 0.0,
+    "focus": 0.0,
+    "strength": 0.0,
+    "signed": 0.0,
+    "stand_in": 0.0,
+    "addressed": 0.0,
+    "follow_ups": 0,
+    "queues": 4,
+}
 
 
 def accuracy(label="owner", seed=3, **options):
@@ -49,9 +56,7 @@ def test_what_tells_nothing_leaves_the_largest_class(label):
 def test_a_name_in_every_ticket_tells_all(label):
     told = accuracy(label, signed=1.0)
     assert told["conversation"]["kept"] == told["conversation"]["pseudonyms"] == pytest.approx(1)
-    assert told["conversation"]["removed"] == pytest.approx(
-        {"owner": 1 / 12, "queue": 1 / 4}[label]
-    )
+    assert told["conversation"]["removed"] == pytest.approx({"owner": 1 / 12, "queue": 1 / 4}[label])
     assert told["first"]["kept"] == told["first"]["removed"]
     told = accuracy(label, addressed=1.0)
     assert told["first"]["kept"] == told["conversation"]["kept"] == pytest.approx(1)
@@ -62,9 +67,7 @@ def test_a_stand_in_takes_its_share_of_what_names_tell():
     half = accuracy(signed=0.5, stand_in=0.25)["conversation"]["kept"]
     assert half == pytest.approx(0.5 * 0.75 + 0.5 / 12)
     # A name in three of four tickets would be the owner's by chance alone.
-    assert accuracy(owners=4, signed=1.0, stand_in=0.75)["conversation"]["kept"] == pytest.approx(
-        0.25
-    )
+    assert accuracy(owners=4, signed=1.0, stand_in=0.75)["conversation"]["kept"] == pytest.approx(0.25)
 
 
 def test_a_topic_tells_the_queue_and_one_of_its_owners():
@@ -96,11 +99,20 @@ def test_more_habit_or_more_text_never_tells_less():
 DESKS = {
     "usual": {"tickets": 1201, "owners": 8},
     "stand-ins and drift": {
-        "tickets": 701, "owners": 11, "queues": 5, "stand_in": 0.3, "drift": 0.6, "skew": 1.1,
-        "strength": 0.8, "signed": 0.4, "addressed": 0.3, "focus": 0.4, "german": 0.2,
+        "tickets": 701,
+        "owners": 11,
+        "queues": 5,
+        "stand_in": 0.3,
+        "drift": 0.6,
+        "skew": 1.1,
+        "strength": 0.8,
+        "signed": 0.4,
+        "addressed": 0.3,
+        "focus": 0.4,
+        "german": 0.2,
     },
     "an owner each": {"tickets": 601, "owners": 3, "queues": 3, "follow_ups": 4, "strength": 0.3},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("desk", DESKS)
@@ -117,9 +129,7 @@ def test_who_knows_the_model_and_reads_the_text_is_as_often_right_as_is_said(des
                     case = label, view, names
                     right.setdefault(case, []).append(chances.argmax() == truth[label])
                     best.setdefault(case, []).append(chances.max())
-                    assert ticket.truth[label][view][names] == pytest.approx(
-                        chances.max(), rel=1e-9
-                    )
+                    assert ticket.truth[label][view][names] == pytest.approx(chances.max(), rel=1e-9)
         kept = ticket.truth["owner"]["conversation"]
         assert kept["pseudonyms"] == kept["kept"]
     for (label, view, names), hits in right.items():
@@ -128,16 +138,21 @@ def test_who_knows_the_model_and_reads_the_text_is_as_often_right_as_is_said(des
         # Nothing here is drawn anew from run to run.
         assert abs(np.mean(hits) - exact) < 3.5 * error, (label, view, names)
         chances = best[label, view, names]
-        assert (
-            abs(np.mean(chances) - exact) < 3.5 * np.std(chances) / math.sqrt(len(chances)) + 1e-9
-        )
+        assert abs(np.mean(chances) - exact) < 3.5 * np.std(chances) / math.sqrt(len(chances)) + 1e-9
 
 
 def test_the_exact_accuracy_is_the_sum_over_all_texts():
     options = {
-        "tickets": 5, "owners": 3, "queues": 2, "stand_in": 0.2, "drift": 0.7, "skew": 0.6,
-        "strength": 0.6, "focus": 0.5, "follow_ups": 1,
-    }  # fmt: skip
+        "tickets": 5,
+        "owners": 3,
+        "queues": 2,
+        "stand_in": 0.2,
+        "drift": 0.7,
+        "skew": 0.6,
+        "strength": 0.6,
+        "focus": 0.5,
+        "follow_ups": 1,
+    }
     known = Likelihood(options, 2)
     weights = np.array([(owner + 1) ** -0.6 for owner in range(3)])
     total = {"owner": 0.0, "queue": 0.0}
@@ -183,9 +198,7 @@ def test_what_tells_stands_nowhere_else(language):
 
 
 def test_no_word_that_tells_is_a_stop_word(text_python):
-    words = {
-        w.lower() for texts in (TOPICS, SLOTS) for one in texts.values() for s in one for w in s
-    }
+    words = {w.lower() for texts in (TOPICS, SLOTS) for one in texts.values() for s in one for w in s}
     code = (
         "import json, sys, stopwordsiso; "
         "print(json.dumps(sorted(stopwordsiso.stopwords(['en', 'de']) & set(json.load(sys.stdin)))))"

@@ -23,11 +23,7 @@ def test_they_are_those_of_numpy(lengths, share):
     assert told.quantile(share) == np.quantile(lengths, share, method="inverted_cdf")
     assert np.mean(np.array(lengths) <= told.quantile(share)) >= share
     if share < 1:
-        bound = (
-            stats.norm(np.mean(lengths), np.std(lengths)).ppf(share)
-            if told.deviation()
-            else lengths[0]
-        )
+        bound = stats.norm(np.mean(lengths), np.std(lengths)).ppf(share) if told.deviation() else lengths[0]
         assert told.gaussian(share) == pytest.approx(bound, abs=1e-9)
 
 
@@ -89,6 +85,4 @@ def test_the_length_that_a_rule_gives(rule, expected):
 
 
 def test_texts_without_words_still_have_a_column():
-    assert (
-        length_of(Lengths.of(np.zeros(5, int)), {"rule": "quantile", "share": 0.95, "most": 9}) == 1
-    )
+    assert length_of(Lengths.of(np.zeros(5, int)), {"rule": "quantile", "share": 0.95, "most": 9}) == 1

@@ -42,10 +42,7 @@ def test_words_and_rows_of_many_tickets_need_what_those_of_few_do(tmp_path, monk
         folder.mkdir()
         (folder / "texts.jsonl").write_text((json.dumps(TEXT) + "\n") * count)
         np.save(folder / "labels.npy", np.zeros(count, np.int32))
-        peaks[count] = (
-            peak_of(write_tokens, folder / "texts.jsonl", folder, False),
-            peak_of(encode, folder),
-        )
+        peaks[count] = (peak_of(write_tokens, folder / "texts.jsonl", folder, False), peak_of(encode, folder))
     words, rows = zip(*peaks.values(), strict=True)
     assert words[1] < 1.2 * words[0]
     # A piece, and some numbers of 8 bytes for each ticket: which rows it is of, where it begins.

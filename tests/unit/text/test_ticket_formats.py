@@ -48,13 +48,17 @@ def file(tmp_path: Path) -> Path:
 
 
 FULL = {
-    "id": "T-1", "owner": "Anna", "queue": "it", "language": "en", "people": ["Bob"],
+    "id": "T-1",
+    "owner": "Anna",
+    "queue": "it",
+    "language": "en",
+    "people": ["Bob"],
     "messages": [
         {"text": "a", "author": "Bob", "role": "Customer", "time": "2023-01-02T10:00:00+02:00"},
         {"text": "b", "role": "agent", "time": 0},
         "c",
     ],
-}  # fmt: skip
+}
 
 
 def test_a_line_of_json_is_a_ticket(file: Path):
@@ -165,13 +169,7 @@ def test_a_folder_or_nothing_is_no_file(tmp_path: Path, kind: str):
 
 @pytest.mark.parametrize(
     ("kind", "content"),
-    [
-        ("jsonl", b""),
-        ("jsonl", b"\n\n \n"),
-        ("jsonl", b"\xef\xbb\xbf"),
-        ("mbox", b""),
-        ("mbox", b"\n\n \n"),
-    ],
+    [("jsonl", b""), ("jsonl", b"\n\n \n"), ("jsonl", b"\xef\xbb\xbf"), ("mbox", b""), ("mbox", b"\n\n \n")],
 )
 def test_an_empty_file_has_no_tickets(file: Path, kind: str, content: bytes):
     assert read(kind, file, content) == ([], [])
@@ -221,11 +219,7 @@ def test_any_bytes_are_tickets_rejected_or_no_such_file(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, kind: str
 ):
     path = tmp_path_factory.getbasetemp() / "fuzz"
-    head = {
-        "csv": b"id,text,role,time\n",
-        "flat-csv": b"Document,Topic_group\n",
-        "mbox": b"From x\n",
-    }
+    head = {"csv": b"id,text,role,time\n", "flat-csv": b"Document,Topic_group\n", "mbox": b"From x\n"}
     for start in (b"", head.get(kind, b"")):
         try:
             read(kind, path, start + content)
@@ -234,9 +228,7 @@ def test_any_bytes_are_tickets_rejected_or_no_such_file(
 
 
 @given(st.lists(HOSTILE.filter(lambda text: "\ud800" not in text), max_size=5))
-def test_any_text_comes_through_every_file(
-    tmp_path_factory: pytest.TempPathFactory, many: list[str]
-):
+def test_any_text_comes_through_every_file(tmp_path_factory: pytest.TempPathFactory, many: list[str]):
     import csv
 
     many = [text.encode("utf-8", "replace").decode() for text in many]

@@ -19,9 +19,15 @@ from transect.text.formats.sample import SAMPLE
 def test_it_has_one_of_a_hundred_tickets_of_each_group():
     tickets = [*FORMATS.get("sample").tickets(None, {}, 0)]
     assert Counter(ticket.queue for ticket in tickets) == {
-        "Hardware": 136, "HR Support": 109, "Access": 71, "Miscellaneous": 71, "Storage": 28,
-        "Purchase": 25, "Internal Project": 21, "Administrative rights": 18,
-    }  # fmt: skip
+        "Hardware": 136,
+        "HR Support": 109,
+        "Access": 71,
+        "Miscellaneous": 71,
+        "Storage": 28,
+        "Purchase": 25,
+        "Internal Project": 21,
+        "Administrative rights": 18,
+    }
     assert len({ticket.id for ticket in tickets}) == 479
     for ticket in tickets:
         (message,) = ticket.messages

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ticket_formats import file, read, texts
+from test_ticket_formats import file, read, texts  # noqa: F401
 
 from transect.domain.errors import BadInput
-
-__all__ = ["file"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "flat-csv"])
@@ -70,9 +68,7 @@ def test_columns_by_other_names(file: Path):
         ("flat-csv", "Document;Group\n", {"delimiter": ","}, "Document"),
     ],
 )
-def test_a_missing_column_is_named(
-    file: Path, kind: str, header: str, options: dict[str, Any], lacking: str
-):
+def test_a_missing_column_is_named(file: Path, kind: str, header: str, options: dict[str, Any], lacking: str):
     with pytest.raises(BadInput, match=f"no '{lacking}'"):
         read(kind, file, f"{header}Anna,Anna\n", **options)
 
@@ -89,12 +85,7 @@ def test_a_column_that_is_there_twice(file: Path):
 
 
 @pytest.mark.parametrize(
-    ("row", "cause"),
-    [
-        ("a", "missing-column"),
-        ("a,b,c", "extra-column"),
-        ('"a"b,c', "broken-row"),
-    ],
+    ("row", "cause"), [("a", "missing-column"), ("a,b,c", "extra-column"), ('"a"b,c', "broken-row")]
 )
 def test_a_broken_row_costs_nothing_but_itself(file: Path, row: str, cause: str):
     good = "good,q\n"

@@ -7,17 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.text.tokeniser import (
-    FIRST,
-    LETTERS_END,
-    LONGEST,
-    PADDING,
-    UNKNOWN,
-    cut,
-    letter_table,
-    numbers,
-    words,
-)
+from transect.text.tokeniser import FIRST, LETTERS_END, LONGEST, PADDING, UNKNOWN, cut, letter_table, numbers, words
 
 # Half a surrogate pair is text too: JSON can hold one.
 HOSTILE = st.text(st.characters(codec=None, categories=None), max_size=60)

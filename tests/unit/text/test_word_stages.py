@@ -12,18 +12,16 @@ ENGLISH = "The printer on the second floor does not work, and it has been broken
 GERMAN = "Der Drucker im zweiten Stock funktioniert nicht, und er ist seit gestern kaputt."
 # What only tickets of the test part say.
 SECRET = "Zugangskarte quarterly zugangskarte quarterly zugangskarte forecast forecast"
-HOSTILE = [
-    "",
-    "...",
-    "\ud800\udc00 \udfff",
-    "\x00\u202e" + "a" * 41 + " <script>",
-    "x" * 300 + " x",
-]
+HOSTILE = ["", "...", "\ud800\udc00 \udfff", "\x00\u202e" + "a" * 41 + " <script>", "x" * 300 + " x"]
 TEXTS = [ENGLISH, GERMAN] * 20 + [SECRET, SECRET] + HOSTILE
 PARTS = {
-    "train": list(range(0, 30)), "valid": [30, 31], "test": [32, 40, 41], "infer": [],
-    "device": list(range(33, 40)) + list(range(42, 47)), "client-0": [33, 34],
-}  # fmt: skip
+    "train": list(range(0, 30)),
+    "valid": [30, 31],
+    "test": [32, 40, 41],
+    "infer": [],
+    "device": list(range(33, 40)) + list(range(42, 47)),
+    "client-0": [33, 34],
+}
 # The same training part, and other tests.
 OTHER = TEXTS[:32] + ["Completely different words, several new words, new words"] * 15
 
@@ -62,18 +60,13 @@ def test_stop_words_of_both_languages_are_left_out(done):
     assert facts["languages"] == ["de", "en"]
     assert {"the", "and", "der", "und"} <= set(facts["stop_words"])
     left_out = set(facts["stop_words"])
-    expected = [
-        ["" if len(word) > 40 else word for word in words(text) if word not in left_out]
-        for text in TEXTS
-    ]
+    expected = [["" if len(word) > 40 else word for word in words(text) if word not in left_out] for text in TEXTS]
     assert texts_of(done["one"]) == expected
     counts = dict(zip(facts["words"], facts["counts"], strict=True))
     assert counts["drucker"] == 20 and counts[""] == 2
     details = done["one"].result("tokens")["details"]
     assert details["too_long"] == 2 and details["lengths"]["tickets"] == len(TEXTS)
-    assert details["stop_words_left_out"] == sum(
-        word in left_out for text in TEXTS for word in words(text)
-    )
+    assert details["stop_words_left_out"] == sum(word in left_out for text in TEXTS for word in words(text))
 
 
 def test_words_are_numbered_as_they_come(done):
@@ -137,9 +130,7 @@ def test_the_vocabulary_is_by_frequency_and_then_by_alphabet(done):
     assert done["one"].read("drawn", "vocabulary.json")["words"] == expected[:3]
 
 
-@pytest.mark.parametrize(
-    ("cell", "tokens"), [("rows", "tokens"), ("short", "tokens"), ("stay-rows", "stay")]
-)
+@pytest.mark.parametrize(("cell", "tokens"), [("rows", "tokens"), ("short", "tokens"), ("stay-rows", "stay")])
 def test_rows_are_what_the_tokeniser_makes_of_texts(done, cell, tokens):
     pipeline = done["one"]
     vocabulary = pipeline.read(cell, "vocabulary.json")

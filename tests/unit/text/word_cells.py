@@ -12,18 +12,12 @@ from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
 from warm import warm
 
-__all__ = ["VECTORS", "Pipeline"]
-
-# One process for many cells: what they import takes longer than what they do.
 PROGRAM = """
 import importlib, json, sys
 for module, arguments in json.load(sys.stdin):
     print(importlib.import_module(module).main(arguments))
 """
-VECTORS = {
-    "method": "skip-gram", "width": 8, "window": 2, "epochs": 2, "fit": "train", "minimum": 2,
-    "most": 1000,
-}  # fmt: skip
+VECTORS = {"method": "skip-gram", "width": 8, "window": 2, "epochs": 2, "fit": "train", "minimum": 2, "most": 1000}
 
 
 class Pipeline:
@@ -46,10 +40,16 @@ class Pipeline:
         told = {view: {"kept": 0.5, "pseudonyms": 0.25, "removed": 0.125} for view in ("first",)}
         details = {"classes": ["a", "b", "c"], "synthetic": True, "bayes_accuracy": told}
         record = Record(
-            study="s", stage="corpus", cell=cell, cell_id=cell.id, status=Status.OK,
-            fingerprint="f", started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:00Z",
+            study="s",
+            stage="corpus",
+            cell=cell,
+            cell_id=cell.id,
+            status=Status.OK,
+            fingerprint="f",
+            started="2026-01-01T00:00:00Z",
+            ended="2026-01-01T00:00:00Z",
             details=details,
-        )  # fmt: skip
+        )
         write_record(self.folder / "corpus" / "record.json", record)
 
     def _add(self, stage: str, name: str, spec: dict[str, Any], roles: dict[str, str]) -> None:
@@ -69,18 +69,14 @@ class Pipeline:
 
     def vectors(self, name: str, seed: int = 5, tokens: str = "tokens", **rule: Any) -> None:
         """Add a vectors cell."""
-        spec = {
-            "axes": {"partition": "p", "vectors": "v"}, "rule": VECTORS | rule, "seed": seed,
-        }  # fmt: skip
+        spec = {"axes": {"partition": "p", "vectors": "v"}, "rule": VECTORS | rule, "seed": seed}
         self._add("vectors", name, spec, {"tokens": tokens, "partition": "partition"})
 
     def encode(self, name: str, vectors: str, tokens: str = "tokens", **rule: Any) -> None:
         """Add an encode cell."""
         rule = {"rule": "quantile", "share": 0.95, "words": None, "most": 512} | rule
         spec = {"axes": {"partition": "p", "vectors": "v", "words": "w"}, "rule": rule}
-        roles = {
-            "corpus": "corpus", "tokens": tokens, "partition": "partition", "vectors": vectors,
-        }  # fmt: skip
+        roles = {"corpus": "corpus", "tokens": tokens, "partition": "partition", "vectors": vectors}
         self._add("encode", name, spec, roles)
 
     def run(self, python: str) -> list[int]:

@@ -7,9 +7,6 @@ from typing import Any
 
 from rank_runs import Training
 
-__all__ = ["ALONE", "WORKLOAD", "trained"]
-
-# Every kind of layer, and what differs among convolutions and pools: padding, stride, bias, windows
 # that overlap, an image that is not square at the end, residual layers with and without a shortcut.
 WORKLOAD = """
 from transect.training.layers import (
@@ -54,9 +51,7 @@ class Wide:
 ALONE = {"strategy": "single", "repeat": 0}
 
 
-def trained(
-    folder: Path, python: str, workload: str, more: str = "", **rule: Any
-) -> tuple[Training, Path]:
+def trained(folder: Path, python: str, workload: str, more: str = "", **rule: Any) -> tuple[Training, Path]:
     """Return a workload's data and its reference; `more` is the source of further workloads."""
     plugins = WORKLOAD + more
     made = Training(python=python, folder=folder, workload=workload, rule=rule, plugins=plugins)

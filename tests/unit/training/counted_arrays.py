@@ -7,18 +7,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Counted", "executed"]
-
-# One operation for each number that comes out.
-_ARITHMETIC = {
-    "add", "subtract", "multiply", "divide", "square", "sqrt", "exp", "log", "maximum",
-}  # fmt: skip
+_ARITHMETIC = {"add", "subtract", "multiply", "divide", "square", "sqrt", "exp", "log", "maximum"}
 # Signs and masks.
 _FREE = {"absolute", "negative", "greater", "greater_equal", "equal"}
 # They move numbers.
-_MOVES = {
-    "pad", "sliding_window_view", "where", "take_along_axis", "broadcast_to", "zeros_like",
-}  # fmt: skip
+_MOVES = {"pad", "sliding_window_view", "where", "take_along_axis", "broadcast_to", "zeros_like"}
 
 
 class Counted(np.ndarray):

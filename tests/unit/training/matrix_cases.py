@@ -19,9 +19,6 @@ from transect.training.layers import (
 )
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["Case", "cases", "chosen"]
-
-# Samples of a replica: 11 is a multiple of no number of micro-batches but 1, and 8 of four.
 SHARES = (11, 8)
 MICRO_BATCHES = range(1, 9)
 RULES = {"loss": "cross-entropy", "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 1e-3}
@@ -46,9 +43,16 @@ class Mlp:
 
     dataset, sample = "iris", (2, 2)
     layers: tuple[Layer, ...] = (
-        Flatten(), Linear(4, 7), Sigmoid(), Linear(7, 6), ReLU(), Linear(6, 5), Sigmoid(),
-        Linear(5, 5), Linear(5, 3),
-    )  # fmt: skip
+        Flatten(),
+        Linear(4, 7),
+        Sigmoid(),
+        Linear(7, 6),
+        ReLU(),
+        Linear(6, 5),
+        Sigmoid(),
+        Linear(5, 5),
+        Linear(5, 3),
+    )
     defaults = _rule()
 
 
@@ -58,10 +62,15 @@ class Net:
 
     dataset, sample = "digits", (2, 4, 4)
     layers: tuple[Layer, ...] = (
-        Conv2d(2, 3, 3, 1, bias=False), BatchNorm2d(3), ReLU(),
+        Conv2d(2, 3, 3, 1, bias=False),
+        BatchNorm2d(3),
+        ReLU(),
         Residual((Conv2d(3, 4, 3, 1, 2, bias=False), BatchNorm2d(4), ReLU()), (Conv2d(3, 4, 1, stride=2),)),
-        ReLU(), Residual((Conv2d(4, 4, 3, 1), ReLU())), GlobalAveragePool(), Linear(4, 3),
-    )  # fmt: skip
+        ReLU(),
+        Residual((Conv2d(4, 4, 3, 1), ReLU())),
+        GlobalAveragePool(),
+        Linear(4, 3),
+    )
     defaults = _rule(loss="mse", optimiser="nesterov")
 
 
@@ -78,20 +87,28 @@ def _whole(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for reduce, progress in product(("root", "all"), ("none", "test", "thread")):
         yield "mpi-overlap", {"reduce": reduce, "progress": progress}
     for group, upper, result in product((2, 3), ("tree", "chain"), ("root", "all")):
-        yield "mpi-hierarchical", {"group": group, "upper": upper, "result": result, "chunk_bytes": 64}  # fmt: skip
+        yield "mpi-hierarchical", {"group": group, "upper": upper, "result": result, "chunk_bytes": 64}
 
 
 def _pipelines(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every number of stages, both schedules, every number of micro-batches."""
-    turns = (("compute", "overlap", "none"), ("equal", "end", "test"), ("parameters", "overlap", "thread"))  # fmt: skip
+    turns = (("compute", "overlap", "none"), ("equal", "end", "test"), ("parameters", "overlap", "thread"))
     several = [stages for stages in range(1, ranks + 1) if ranks % stages == 0]
     every = product(several, ("gpipe", "1f1b"), MICRO_BATCHES)
     for number, (stages, schedule, micro_batches) in enumerate(every):
         cut, reduce, progress = turns[number % len(turns)]
-        yield "mpi-pipeline", {
-            "stages": stages, "schedule": schedule, "micro_batches": micro_batches, "cut": cut,
-            "reduce": reduce, "progress": progress, "bucket_bytes": 100,
-        }  # fmt: skip
+        yield (
+            "mpi-pipeline",
+            {
+                "stages": stages,
+                "schedule": schedule,
+                "micro_batches": micro_batches,
+                "cut": cut,
+                "reduce": reduce,
+                "progress": progress,
+                "bucket_bytes": 100,
+            },
+        )
 
 
 def _torch(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -104,23 +121,19 @@ def _torch(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for parts in several:
         yield "spatial", {"parts": parts}
         yield "tensor-parallel", {"parts": parts}
-    for number, (stages, schedule, micro_batches) in enumerate(
-        product(several, SCHEDULES, MICRO_BATCHES)
-    ):
+    for number, (stages, schedule, micro_batches) in enumerate(product(several, SCHEDULES, MICRO_BATCHES)):
         reduce = ("all-reduce", "fsdp")[number % 3 == 2]
-        yield "torch-pipeline", {
-            "stages": stages, "schedule": schedule, "micro_batches": micro_batches, "reduce": reduce,
-            "cut": "equal",
-        }  # fmt: skip
+        yield (
+            "torch-pipeline",
+            {"stages": stages, "schedule": schedule, "micro_batches": micro_batches, "reduce": reduce, "cut": "equal"},
+        )
 
 
 def cases(ranks: int, kind: str = "mpi") -> list[Case]:
     """Return all of so many ranks: for every framework that has parts, or `gloo` for torch."""
     found = []
     ways = [*_torch(ranks)] if kind == "gloo" else [*_whole(ranks), *_pipelines(ranks)]
-    for number, ((strategy, options), workload) in enumerate(
-        product(ways, ("matrix-mlp", "matrix-net"))
-    ):
+    for number, ((strategy, options), workload) in enumerate(product(ways, ("matrix-mlp", "matrix-net"))):
         found.append(Case(workload, strategy, options, SHARES[number // 2 % 2]))
     return found
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from matrix_cases import Case, cases, chosen
 
+from transect.domain.axes.train import ReferenceCell
 from transect.domain.cell import Cell
-from transect.stages.reference.cell import ReferenceCell
 from transect.stages.reference.worker_path import Path64, Problem, trajectory
 from transect.stages.train.worker import make_batches, train
 from transect.training.departure import end_process
@@ -42,19 +42,33 @@ def problem_of(cell: Any, layout: Layout) -> Problem:
     model = model_of(workload)
     samples = STEPS * cell.batch
     generator = np.random.default_rng(5)
-    x, y = generator.standard_normal((samples + 6, *model.sample)), generator.integers(0, 3, samples + 6)  # fmt: skip
+    x, y = generator.standard_normal((samples + 6, *model.sample)), generator.integers(0, 3, samples + 6)
     data = {
-        "x_train": x[:samples], "y_train": y[:samples], "x_test": x[samples:], "y_test": y[samples:],
+        "x_train": x[:samples],
+        "y_train": y[:samples],
+        "x_test": x[samples:],
+        "y_test": y[samples:],
         "order": generator.permutation(samples)[None],
-    }  # fmt: skip
+    }
     plan = ModelPlan(
-        model=model, parameters=workload.defaults.model_copy(update={"batch": cell.batch}),
-        weights=model.initial_weights(7), batch=cell.batch, precision="fp64", device="cpu", threads=1,
-    )  # fmt: skip
+        model=model,
+        parameters=workload.defaults.model_copy(update={"batch": cell.batch}),
+        weights=model.initial_weights(7),
+        batch=cell.batch,
+        precision="fp64",
+        device="cpu",
+        threads=1,
+    )
     own = ReferenceCell(
-        workload=cell.workload, framework="numpy", strategy="single", precision="fp64", batch=cell.batch,
-        shards=layout.replicas, micro_batches=layout.micro_batches, reduce=cell.reduce,
-    )  # fmt: skip
+        workload=cell.workload,
+        framework="numpy",
+        strategy="single",
+        precision="fp64",
+        batch=cell.batch,
+        shards=layout.replicas,
+        micro_batches=layout.micro_batches,
+        reduce=cell.reduce,
+    )
     return Problem(cell=own, plan=plan, data=data, folder=Path(), steps=STEPS)
 
 
@@ -74,7 +88,15 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
     """Train as the worker does; return the deviations, or why the strategy does not take the case."""
     strategy = STRATEGIES.get(case.strategy)
     options = strategy_options(case.strategy, case.options, "here")
-    axes: dict[str, Any] = {"stage": "train", "workload": case.workload, "framework": framework, "strategy": case.strategy, "precision": "fp64", "ranks_per_node": comm.size, "options": options}  # fmt: skip
+    axes: dict[str, Any] = {
+        "stage": "train",
+        "workload": case.workload,
+        "framework": framework,
+        "strategy": case.strategy,
+        "precision": "fp64",
+        "ranks_per_node": comm.size,
+        "options": options,
+    }
     layout = strategy.layout(Cell.of(**axes, batch=comm.size))
     cell = Cell.of(**axes, batch=case.share * layout.replicas)
     reason = strategy.supports(cell) or layout.complaint(cell.batch)
@@ -90,7 +112,7 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
         own = replace(own, weights={name: one + 1 for name, one in plan.weights.items()})
     trainer = strategy.trainer(FRAMEWORKS.get(framework), own, cell)
     strategy.start(trainer)
-    batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank))  # fmt: skip
+    batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank))
     rates = learning_rates(plan.parameters, "none", cell.batch, STEPS)
     expected = comm.bcast(trajectory(problem, keep=(MIDDLE,)) if comm.rank == 0 else None)
     series = train(model, trainer, strategy, place, batches, rates)
@@ -107,7 +129,7 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
     return off
 
 
-def _after(strategy: Any, trainer: Any, place: Any, problem: Problem, expected: Path64) -> dict[str, float]:  # fmt: skip
+def _after(strategy: Any, trainer: Any, place: Any, problem: Problem, expected: Path64) -> dict[str, float]:
     """Compare weights and predictions on rank 0."""
     if place.rank and not strategy.sharded:
         return {}
@@ -133,9 +155,12 @@ def meet_by_gloo(comm: Any) -> None:
         free.bind(("127.0.0.1", 0))
         port = comm.bcast(free.getsockname()[1])
     os.environ |= {
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(comm.rank),
-        "WORLD_SIZE": str(comm.size), "LOCAL_RANK": str(comm.rank),
-    }  # fmt: skip
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "RANK": str(comm.rank),
+        "WORLD_SIZE": str(comm.size),
+        "LOCAL_RANK": str(comm.rank),
+    }
     dist.init_process_group("gloo")
     dist.init_process_group = lambda *given, **more: None
 
@@ -149,7 +174,7 @@ def main(framework: str, step: str, first: str, kind: str) -> None:
         meet_by_gloo(comm)
     for case in chosen(cases(comm.size, kind), int(step), int(first)):
         off = compare(comm, framework, case)
-        found.append({"case": case, "off": off} if isinstance(off, dict) else {"case": case, "reason": off})  # fmt: skip
+        found.append({"case": case, "off": off} if isinstance(off, dict) else {"case": case, "reason": off})
     if comm.rank == 0:
         print(json.dumps(found))
     comm.Barrier()

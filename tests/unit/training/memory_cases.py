@@ -22,16 +22,7 @@ from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks.torch_ import TorchTrainer
 from transect.training.layered import LayeredModel
-from transect.training.layers import (
-    BatchNorm2d,
-    Conv2d,
-    Flatten,
-    Linear,
-    MaxPool2d,
-    ReLU,
-    Residual,
-    Sigmoid,
-)
+from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Residual, Sigmoid
 from transect.training.memory import _offload
 from transect.training.memory._host_buffers import HostBuffers
 from transect.training.memory._layer_costs import layer_costs
@@ -49,38 +40,52 @@ from transect.training.workloads import Parameters
 BATCH = 24
 NORMED = LayeredModel(
     (
-        Conv2d(3, 8, 3, 1), BatchNorm2d(8), ReLU(), MaxPool2d(2),
-        Residual((Conv2d(8, 8, 3, 1, bias=False), BatchNorm2d(8), ReLU())), Sigmoid(),
-        Residual((Conv2d(8, 12, 3, 1, 2), BatchNorm2d(12)), (Conv2d(8, 12, 1, 0, 2),)), ReLU(),
-        Flatten(), Linear(192, 10),
+        Conv2d(3, 8, 3, 1),
+        BatchNorm2d(8),
+        ReLU(),
+        MaxPool2d(2),
+        Residual((Conv2d(8, 8, 3, 1, bias=False), BatchNorm2d(8), ReLU())),
+        Sigmoid(),
+        Residual((Conv2d(8, 12, 3, 1, 2), BatchNorm2d(12)), (Conv2d(8, 12, 1, 0, 2),)),
+        ReLU(),
+        Flatten(),
+        Linear(192, 10),
     ),
     (3, 16, 16),
-)  # fmt: skip
-ENCODER = TextEncoder(
-    EncoderConfig(vocabulary=40, length=12, width=32, heads=4, ffn=64, layers=3, classes=5)
 )
+ENCODER = TextEncoder(EncoderConfig(vocabulary=40, length=12, width=32, heads=4, ffn=64, layers=3, classes=5))
 # Large activations, little else: 20 layers that save 2 MiB each of 16 samples.
 DEEP = LayeredModel(
-    (Conv2d(3, 32, 3, 1), *(Conv2d(32, 32, 3, 1), ReLU()) * 10, Flatten(), Linear(32 * 32 * 32, 4)),
-    (3, 32, 32),
+    (Conv2d(3, 32, 3, 1), *(Conv2d(32, 32, 3, 1), ReLU()) * 10, Flatten(), Linear(32 * 32 * 32, 4)), (3, 32, 32)
 )
 PLANNED = {
-    "runs": [["offload", 0, 3], ["recompute", 3, 5], ["keep", 5, 6], ["offload", 6, 8],
-             ["recompute", 8, 9], ["keep", 9, 10]],
+    "runs": [
+        ["offload", 0, 3],
+        ["recompute", 3, 5],
+        ["keep", 5, 6],
+        ["offload", 6, 8],
+        ["recompute", 8, 9],
+        ["keep", 9, 10],
+    ],
     "window_bytes": 1 << 17,
-}  # fmt: skip
+}
 
 
-def trainer(
-    model: Model, memory: str, precision: str = "fp32", batch: int = BATCH, **more: Any
-) -> TorchTrainer:
+def trainer(model: Model, memory: str, precision: str = "fp32", batch: int = BATCH, **more: Any) -> TorchTrainer:
     rule = Parameters(batch=batch, epochs=1, learning_rate=0.05, momentum=0.9, quality_target=0.5)
     return TorchTrainer(
         ModelPlan(
-            model=model, parameters=rule, weights=model.initial_weights(0), batch=batch,
-            precision=precision, device="cpu", threads=1, memory=memory, **more,
+            model=model,
+            parameters=rule,
+            weights=model.initial_weights(0),
+            batch=batch,
+            precision=precision,
+            device="cpu",
+            threads=1,
+            memory=memory,
+            **more,
         )
-    )  # fmt: skip
+    )
 
 
 def batch_of(made: TorchTrainer, model: Model, count: int = BATCH) -> tuple[Any, Any]:
@@ -223,9 +228,7 @@ def managed() -> dict[str, Any]:
     found: dict[str, Any] = {}
     places = Path(torch.__file__).parents[1]
     runtimes = [str(p) for p in places.glob("nvidia/**/libcudart.so*")]
-    for name, runtime, limit in (
-        ("nothing", runtimes[:1], 0), ("no library", ["/no/such/libcudart.so"], 1 << 20),
-    ):  # fmt: skip
+    for name, runtime, limit in (("nothing", runtimes[:1], 0), ("no library", ["/no/such/libcudart.so"], 1 << 20)):
         if not runtime:
             found[name] = "no runtime"
             continue

@@ -51,9 +51,7 @@ class Float64:
     """One process with a trainer for each rank's share; weights and updates are the first one's."""
 
     def __init__(self, plan: ModelPlan, layout: Layout, operation: str) -> None:
-        self._trainers = [
-            NumpyTrainer(replace(plan, precision="fp64")) for _ in range(layout.replicas)
-        ]
+        self._trainers = [NumpyTrainer(replace(plan, precision="fp64")) for _ in range(layout.replicas)]
         self._layout, self._operation = layout, operation
 
     def step(self, x: np.ndarray, y: np.ndarray, rate: float) -> float:
@@ -73,16 +71,19 @@ class Float64:
         return self._trainers[0]
 
 
-def compare(
-    comm: Any, framework: str, precision: str, operation: str, case: Any, rule: Any
-) -> dict[str, float]:
+def compare(comm: Any, framework: str, precision: str, operation: str, case: Any, rule: Any) -> dict[str, float]:
     """Train both ways; then go on with both from the same state of float64."""
     name, options, _ = case
     strategy = STRATEGIES.get(name)
     cell = Cell.of(
-        stage="train", workload="digits-cnn", framework=framework, strategy=name, batch=60,
-        ranks_per_node=comm.size, options=strategy_options(name, options, "test"),
-    )  # fmt: skip
+        stage="train",
+        workload="digits-cnn",
+        framework=framework,
+        strategy=name,
+        batch=60,
+        ranks_per_node=comm.size,
+        options=strategy_options(name, options, "test"),
+    )
     plan = make_plan(rule[0], precision, "cross-entropy", rule[1])
     strategy.framework, strategy.operation = framework, operation
     place = strategy.join()

@@ -19,82 +19,125 @@ from transect.training.layers import (
 )
 from transect.training.strategies._torch_stages import SCHEDULES
 
-__all__ = ["cases"]
-
 Model = tuple[tuple[Any, ...], tuple[int, ...]]
 
 # Seven and nine do not divide by two, three or four; the fifth linear layer is in no pair.
 PAIRS: Model = (
     (
-        Flatten(), Linear(12, 7), ReLU(), Linear(7, 10), ReLU(), Linear(10, 9), Sigmoid(),
-        Linear(9, 6), ReLU(), Linear(6, 3),
+        Flatten(),
+        Linear(12, 7),
+        ReLU(),
+        Linear(7, 10),
+        ReLU(),
+        Linear(10, 9),
+        Sigmoid(),
+        Linear(9, 6),
+        ReLU(),
+        Linear(6, 3),
     ),
     (12,),
-)  # fmt: skip
+)
 PAIR_INSIDE: Model = (
     (
-        Conv2d(1, 4, 3, padding=1), BatchNorm2d(4), ReLU(), Flatten(),
-        Residual((Linear(48, 5), ReLU(), Linear(5, 48))), Linear(48, 3),
+        Conv2d(1, 4, 3, padding=1),
+        BatchNorm2d(4),
+        ReLU(),
+        Flatten(),
+        Residual((Linear(48, 5), ReLU(), Linear(5, 48))),
+        Linear(48, 3),
     ),
     (1, 4, 3),
-)  # fmt: skip
+)
 # Windows that overlap, that leave rows out, that reach over two ranks; a stride and no window.
 IMAGES: Model = (
     (
-        Conv2d(1, 4, 5, padding=2), ReLU(), MaxPool2d(3, 2, 1),
-        Residual(
-            (Conv2d(4, 5, 3, 1, 2), ReLU(), Conv2d(5, 5, 3, 1)), (Conv2d(4, 5, 1, stride=2),)
-        ),
-        Sigmoid(), Flatten(), Linear(60, 7), ReLU(), Linear(7, 3),
+        Conv2d(1, 4, 5, padding=2),
+        ReLU(),
+        MaxPool2d(3, 2, 1),
+        Residual((Conv2d(4, 5, 3, 1, 2), ReLU(), Conv2d(5, 5, 3, 1)), (Conv2d(4, 5, 1, stride=2),)),
+        Sigmoid(),
+        Flatten(),
+        Linear(60, 7),
+        ReLU(),
+        Linear(7, 3),
     ),
     (1, 15, 11),
-)  # fmt: skip
+)
 NORMED_IMAGES: Model = (
     (
-        Conv2d(2, 4, 3, padding=1, bias=False), BatchNorm2d(4), ReLU(), MaxPool2d(2),
-        Residual((Conv2d(4, 4, 3, 1, bias=False), BatchNorm2d(4))), ReLU(), GlobalAveragePool(),
+        Conv2d(2, 4, 3, padding=1, bias=False),
+        BatchNorm2d(4),
+        ReLU(),
+        MaxPool2d(2),
+        Residual((Conv2d(4, 4, 3, 1, bias=False), BatchNorm2d(4))),
+        ReLU(),
+        GlobalAveragePool(),
         Linear(4, 3),
     ),
     (2, 10, 6),
-)  # fmt: skip
+)
 # Four rows, then one: only the first convolution can be by rows on four ranks.
 FEW_ROWS: Model = (
     (
-        Conv2d(1, 3, 3, stride=2, padding=1), ReLU(), Conv2d(3, 4, 3, stride=2), BatchNorm2d(4),
-        ReLU(), Flatten(), Linear(8, 3),
+        Conv2d(1, 3, 3, stride=2, padding=1),
+        ReLU(),
+        Conv2d(3, 4, 3, stride=2),
+        BatchNorm2d(4),
+        ReLU(),
+        Flatten(),
+        Linear(8, 3),
     ),
     (1, 7, 11),
-)  # fmt: skip
+)
 # A stage may be a lone Flatten, whose output is a view, a lone ReLU, an average, whose gradient is not
 # contiguous, or a residual block with batch norm.
 NORMED_STAGES: Model = (
     (
-        Conv2d(1, 4, 3, padding=1, bias=False), BatchNorm2d(4), ReLU(), MaxPool2d(2),
-        Residual((Conv2d(4, 4, 3, 1, bias=False), BatchNorm2d(4))), ReLU(), GlobalAveragePool(),
-        Linear(4, 6), ReLU(), Linear(6, 3),
+        Conv2d(1, 4, 3, padding=1, bias=False),
+        BatchNorm2d(4),
+        ReLU(),
+        MaxPool2d(2),
+        Residual((Conv2d(4, 4, 3, 1, bias=False), BatchNorm2d(4))),
+        ReLU(),
+        GlobalAveragePool(),
+        Linear(4, 6),
+        ReLU(),
+        Linear(6, 3),
     ),
     (1, 6, 4),
-)  # fmt: skip
+)
 PLAIN_STAGES: Model = (
     (
-        Flatten(), Linear(12, 7), ReLU(), Linear(7, 9), ReLU(), Residual((Linear(9, 9), ReLU())),
-        Linear(9, 6), ReLU(), Linear(6, 3),
+        Flatten(),
+        Linear(12, 7),
+        ReLU(),
+        Linear(7, 9),
+        ReLU(),
+        Residual((Linear(9, 9), ReLU())),
+        Linear(9, 6),
+        ReLU(),
+        Linear(6, 3),
     ),
     (3, 4),
-)  # fmt: skip
+)
 STAGES = (NORMED_STAGES, PLAIN_STAGES)
 
 
 def _case(strategy: str, model: Model, options: dict[str, Any] | None = None, **more: Any) -> Case:
-    names = {id(PAIRS): "pairs", id(PAIR_INSIDE): "pair inside", id(IMAGES): "images",
-             id(NORMED_IMAGES): "normed images", id(FEW_ROWS): "few rows",
-             id(NORMED_STAGES): "normed", id(PLAIN_STAGES): "plain"}  # fmt: skip
+    names = {
+        id(PAIRS): "pairs",
+        id(PAIR_INSIDE): "pair inside",
+        id(IMAGES): "images",
+        id(NORMED_IMAGES): "normed images",
+        id(FEW_ROWS): "few rows",
+        id(NORMED_STAGES): "normed",
+        id(PLAIN_STAGES): "plain",
+    }
     options = options or {}
     words = [strategy, names[id(model)], *options.values(), *more.values()]
     return Case(
-        name=" ".join(map(str, words)), strategy=strategy, layers=model[0], sample=model[1],
-        options=options, **more,
-    )  # fmt: skip
+        name=" ".join(map(str, words)), strategy=strategy, layers=model[0], sample=model[1], options=options, **more
+    )
 
 
 def _layers(ranks: int) -> list[Case]:
@@ -148,9 +191,7 @@ def _hybrids(schedule: str) -> list[Case]:
     for reduce in ("all-reduce", "fsdp"):
         options = {"stages": 2, "schedule": schedule, "reduce": reduce, "cut": "equal"}
         for model, count in ((NORMED_STAGES, 4), (PLAIN_STAGES, 6)):
-            found.append(
-                _case("torch-pipeline", model, options | {"micro_batches": count}, batch=16)
-            )
+            found.append(_case("torch-pipeline", model, options | {"micro_batches": count}, batch=16))
         if schedule in ("gpipe", "zbv-zero-bubble"):
             found.append(_case("torch-pipeline", PLAIN_STAGES, options, batch=16, reduce="sum"))
     return found

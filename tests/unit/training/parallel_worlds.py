@@ -21,8 +21,6 @@ from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.workloads import Parameters
 from warm import ended, warm
 
-__all__ = ["MIDDLE", "RATES", "Case", "run_world", "started"]
-
 RATES = (0.05, 0.05, 0.1, 0.02, 0.05)
 # The state before this step is what trainers are restarted from, for two steps.
 MIDDLE = 2
@@ -90,10 +88,16 @@ class Case:
     def cell(self, ranks: int) -> Any:
         """Return it as a cell of some workload."""
         return Cell.of(
-            stage="train", workload="none", framework="torch", strategy=self.strategy,
-            ranks_per_node=ranks, batch=self.batch, precision=self.precision, reduce=self.reduce,
+            stage="train",
+            workload="none",
+            framework="torch",
+            strategy=self.strategy,
+            ranks_per_node=ranks,
+            batch=self.batch,
+            precision=self.precision,
+            reduce=self.reduce,
             options=strategy_options(self.strategy, self.options, "here"),
-        )  # fmt: skip
+        )
 
     def layout(self, ranks: int) -> Layout:
         """Return how the strategy divides the ranks."""
@@ -102,14 +106,23 @@ class Case:
     def plan(self, batch: int, precision: str, seed: int = 3) -> ModelPlan:
         """Return what a trainer is built of."""
         rule = Parameters(
-            batch=self.batch, epochs=1, learning_rate=0.05, momentum=0.9, weight_decay=1e-3,
-            optimiser=self.optimiser, quality_target=0.5,
-        )  # fmt: skip
+            batch=self.batch,
+            epochs=1,
+            learning_rate=0.05,
+            momentum=0.9,
+            weight_decay=1e-3,
+            optimiser=self.optimiser,
+            quality_target=0.5,
+        )
         return ModelPlan(
-            model=LayeredModel(self.layers, self.sample), parameters=rule,
-            weights=initial_weights(self.layers, seed), batch=batch, precision=precision,
-            device="cpu", threads=1,
-        )  # fmt: skip
+            model=LayeredModel(self.layers, self.sample),
+            parameters=rule,
+            weights=initial_weights(self.layers, seed),
+            batch=batch,
+            precision=precision,
+            device="cpu",
+            threads=1,
+        )
 
     @cached_property
     def batches(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -117,10 +130,7 @@ class Case:
         generator = np.random.default_rng(0)
         classes = LayeredModel(self.layers, self.sample).output[0]
         return [
-            (
-                generator.standard_normal((self.batch, *self.sample)),
-                generator.integers(0, classes, self.batch),
-            )
+            (generator.standard_normal((self.batch, *self.sample)), generator.integers(0, classes, self.batch))
             for _ in RATES
         ]
 
@@ -167,11 +177,18 @@ def run_world(python: str, folder: Path, ranks: int, cases: list[Case]) -> list[
         batch = case.batch // layout.replicas
         # Only rank 0 has the weights that all must train.
         plans = [case.plan(batch, case.precision, 3 + rank) for rank in range(ranks)]
-        told.append({
-            "name": case.name, "cell": case.cell(ranks), "plans": plans, "rates": RATES,
-            "batches": case.batches, "samples": case.batches[0][0], "state": case.expected(layout)[2],
-            "restart": range(MIDDLE, MIDDLE + 2),
-        })  # fmt: skip
+        told.append(
+            {
+                "name": case.name,
+                "cell": case.cell(ranks),
+                "plans": plans,
+                "rates": RATES,
+                "batches": case.batches,
+                "samples": case.batches[0][0],
+                "state": case.expected(layout)[2],
+                "restart": range(MIDDLE, MIDDLE + 2),
+            }
+        )
     return started(python, folder, ranks, RANK, told)
 
 
@@ -179,16 +196,18 @@ def started(python: str, folder: Path, ranks: int, code: str, cases: Any) -> lis
     """Start ranks that meet over gloo and run `code` on the cases' file; return the arrays that each wrote."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cases").write_bytes(pickle.dumps(cases))
-    common = {
-        "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
-    }  # fmt: skip
+    common = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     begun = [
         warm(python).start(
-            "-c", code, folder / "cases", folder / f"{rank}.npz", merge=True,
+            "-c",
+            code,
+            folder / "cases",
+            folder / f"{rank}.npz",
+            merge=True,
             env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
         )
         for rank in range(ranks)
-    ]  # fmt: skip
+    ]
     done = ended(begun)
     assert [one.returncode for one in done] == [0] * ranks, "\n".join(one.stdout for one in done)
     return [np.load(folder / f"{rank}.npz") for rank in range(ranks)]

@@ -21,8 +21,10 @@ from transect.training.parts import parts_of
 # Model, cuts, micro-batches of 7 samples, index of the rule, whether all go forwards before one goes back.
 # Parts without weights begin the model, stand in its middle, and end in flattened images.
 CASES: list[tuple[str, tuple[int, ...], int, int, bool]] = [
-    ("mlp", (1, 2, 3), 3, 1, False), ("net", (3, 5), 3, 0, True), ("net", (), 7, 0, False),
-]  # fmt: skip
+    ("mlp", (1, 2, 3), 3, 1, False),
+    ("net", (3, 5), 3, 0, True),
+    ("net", (), 7, 0, False),
+]
 
 
 def gpipe_step(parts: list[Any], x: np.ndarray, y: np.ndarray, micro: list[slice]) -> float:
@@ -44,7 +46,7 @@ def gpipe_step(parts: list[Any], x: np.ndarray, y: np.ndarray, micro: list[slice
     return loss
 
 
-def train(framework: str, precision: str, case: tuple[str, tuple[int, ...], int, int, bool]) -> dict[str, float]:  # fmt: skip
+def train(framework: str, precision: str, case: tuple[str, tuple[int, ...], int, int, bool]) -> dict[str, float]:
     """Train four steps, the last one after going on from the state before the third."""
     name, cuts, micro_batches, rule, gpipe = case
     plan = make_plan(name, precision, *RULES[rule])
@@ -62,7 +64,7 @@ def train(framework: str, precision: str, case: tuple[str, tuple[int, ...], int,
             for one in (whole, *parts):
                 one.resume(state)
         x, y = generator.standard_normal((BATCH, *MODELS[name][0])), generator.integers(0, 3, BATCH)
-        losses = whole_step(whole, x, y, micro), (gpipe_step if gpipe else part_step)(parts, x, y, micro)  # fmt: skip
+        losses = whole_step(whole, x, y, micro), (gpipe_step if gpipe else part_step)(parts, x, y, micro)
         off["loss"] = max(off["loss"], abs(losses[0] - losses[1]))
         flats = [part.gradient().copy() for part in parts]
         # Layouts differ from framework to framework, and so do the places of numbers.
@@ -94,7 +96,7 @@ def slopes(framework: str) -> float:
     start = part.weights()
     x, g = (generator.standard_normal(shape) for shape in ((5, 4, 4, 4), (5, 6, 2, 2)))
     along = generator.standard_normal(x.shape)
-    bent = {n: generator.standard_normal(a.shape) * (not n.endswith(("_mean", "_var"))) for n, a in start.items()}  # fmt: skip
+    bent = {n: generator.standard_normal(a.shape) * (not n.endswith(("_mean", "_var"))) for n, a in start.items()}
 
     def value(by: float, moved: float) -> float:
         part.load({name: start[name] + moved * bent[name] for name in start})

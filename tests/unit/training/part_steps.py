@@ -32,32 +32,41 @@ from transect.training.part_chain import PartChain
 from transect.training.parts import parts_of
 from transect.training.workloads import Parameters
 
-BLOCK = (Conv2d(4, 6, 3, 1, 2, bias=False), BatchNorm2d(6), ReLU(), Conv2d(6, 6, 3, 1, bias=False), BatchNorm2d(6))  # fmt: skip
+BLOCK = (Conv2d(4, 6, 3, 1, 2, bias=False), BatchNorm2d(6), ReLU(), Conv2d(6, 6, 3, 1, bias=False), BatchNorm2d(6))
 SHORTCUT = (Conv2d(4, 6, 1, stride=2, bias=False), BatchNorm2d(6))
 MLP: tuple[Layer, ...] = (Flatten(), Linear(12, 9), Sigmoid(), Linear(9, 7), ReLU(), Linear(7, 3))
 NET: tuple[Layer, ...] = (
-    Conv2d(3, 4, 3, 1), BatchNorm2d(4), ReLU(), MaxPool2d(2), Residual(BLOCK, SHORTCUT),
-    Residual((Conv2d(6, 6, 3, 1), ReLU())), GlobalAveragePool(), Linear(6, 3),
-)  # fmt: skip
+    Conv2d(3, 4, 3, 1),
+    BatchNorm2d(4),
+    ReLU(),
+    MaxPool2d(2),
+    Residual(BLOCK, SHORTCUT),
+    Residual((Conv2d(6, 6, 3, 1), ReLU())),
+    GlobalAveragePool(),
+    Linear(6, 3),
+)
 # Sample, layers, and cuts: one part, parts without weights at each place, a part for each layer.
 MODELS: dict[str, tuple[tuple[int, ...], tuple[Layer, ...], list[tuple[int, ...]]]] = {
     "mlp": ((3, 2, 2), MLP, [(), (1, 2, 3), (2, 5), (1, 2, 3, 4, 5)]),
     "net": ((3, 8, 8), NET, [(4,), (2, 3, 5), (1, 2, 3, 4, 5, 6, 7)]),
 }
-RULES: list[tuple[str, dict[str, Any]]] = [
-    ("cross-entropy", {"momentum": 0.9, "weight_decay": 1e-3}), ("mse", {}),
-]  # fmt: skip
+RULES: list[tuple[str, dict[str, Any]]] = [("cross-entropy", {"momentum": 0.9, "weight_decay": 1e-3}), ("mse", {})]
 RATES, BATCH = (0.05, 0.1, 0.02), 7
 
 
 def make_plan(name: str, precision: str, loss: str, rule: dict[str, Any]) -> ModelPlan:
     """Return the plan of a model with drawn weights."""
     sample, layers, _ = MODELS[name]
-    parameters = Parameters(batch=BATCH, epochs=1, learning_rate=0.05, quality_target=0.5, loss=loss, **rule)  # type: ignore[arg-type]  # fmt: skip
+    parameters = Parameters(batch=BATCH, epochs=1, learning_rate=0.05, quality_target=0.5, loss=loss, **rule)  # type: ignore[arg-type]
     return ModelPlan(
-        model=LayeredModel(layers, sample), parameters=parameters, weights=initial_weights(layers, 3),
-        batch=BATCH, precision=precision, device="cpu", threads=1,
-    )  # fmt: skip
+        model=LayeredModel(layers, sample),
+        parameters=parameters,
+        weights=initial_weights(layers, 3),
+        batch=BATCH,
+        precision=precision,
+        device="cpu",
+        threads=1,
+    )
 
 
 def whole_step(trainer: NumpyTrainer, x: np.ndarray, y: np.ndarray, micro: list[slice]) -> float:
@@ -108,8 +117,15 @@ def apart(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
     return max(float(np.abs(a[name] - b[name]).max()) for name in a)
 
 
-def compare(framework: str, name: str, precision: str, loss: str, rule: dict[str, Any],
-            cuts: tuple[int, ...], micro_batches: int) -> dict[str, float]:  # fmt: skip
+def compare(
+    framework: str,
+    name: str,
+    precision: str,
+    loss: str,
+    rule: dict[str, Any],
+    cuts: tuple[int, ...],
+    micro_batches: int,
+) -> dict[str, float]:
     """Train three steps both ways, then two more from a state of the whole one."""
     plan = make_plan(name, precision, loss, rule)
     whole = NumpyTrainer(make_plan(name, "fp64", loss, rule))

@@ -9,9 +9,6 @@ from typing import Any
 
 from rank_runs import Training
 
-__all__ = ["program_cell"]
-
-# The stage's own two halves around the process, as the driver calls them.
 CELL = """
 import json, os, subprocess, sys
 from pathlib import Path
@@ -78,9 +75,15 @@ print(json.dumps({
 
 
 def program_cell(
-    training: Training, reference: Path | None, *damage: str, rule: dict[str, Any] | None = None,
-    programs: Path | None = None, before: str = "", wrap: tuple[str, ...] = (), **axes: Any,
-) -> dict[str, Any]:  # fmt: skip
+    training: Training,
+    reference: Path | None,
+    *damage: str,
+    rule: dict[str, Any] | None = None,
+    programs: Path | None = None,
+    before: str = "",
+    wrap: tuple[str, ...] = (),
+    **axes: Any,
+) -> dict[str, Any]:
     """Run one cell and return what becomes of it.
 
     `before` are lines of Python that run when the plan is written, `damage` such that run before the
@@ -92,10 +95,13 @@ def program_cell(
     if reference is not None:
         sources["reference"] = reference
     spec = {
-        "cell": cell, "parameters": training.rule | (rule or {}), "before": before, "wrap": wrap,
+        "cell": cell,
+        "parameters": training.rule | (rule or {}),
+        "before": before,
+        "wrap": wrap,
         "programs": None if programs is None else str(programs),
         "sources": {stage: str(source) for stage, source in sources.items()},
-    }  # fmt: skip
+    }
     command = [sys.executable, "-c", CELL, training.folder, json.dumps(spec), *damage]
     run = training.run(command, training.folder)
     assert run.returncode == 0, run.stdout

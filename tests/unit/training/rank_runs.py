@@ -18,8 +18,6 @@ from checkouts import ROOT
 from transect.launch.launchers.mpiexec import mpiexec_prefix
 from warm import run_command
 
-__all__ = ["Training", "arrays"]
-
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
     """Return what an npz file holds."""
@@ -78,10 +76,11 @@ class Training:
     def environment(self) -> dict[str, str]:
         """Variables of a payload."""
         return os.environ | {
-            "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT / "src"),
+            "OMP_NUM_THREADS": "1",
             "TRANSECT_PLUGINS": str(self.folder / "plugins"),
             "TRANSECT_STARTED_AT": str(time.time()),
-        }  # fmt: skip
+        }
 
     def run(self, command: Iterable[object], where: Path) -> subprocess.CompletedProcess[str]:
         """Run to the end; stdout holds both streams. Without mpiexec it has its libraries already."""
@@ -91,9 +90,11 @@ class Training:
         """Run the data stage into `data`; return its result."""
         used = ("batch", "epochs", "test_fraction", "dataset_options")
         spec = {
-            "workload": self.workload, "seed": 1, "repeats": repeats,
+            "workload": self.workload,
+            "seed": 1,
+            "repeats": repeats,
             "parameters": {name: self.rule[name] for name in used},
-        }  # fmt: skip
+        }
         out = self.folder / "data"
         out.mkdir(exist_ok=True)
         (out / "spec.json").write_text(json.dumps(spec))
@@ -104,19 +105,15 @@ class Training:
 
     def reference(self, precisions: Iterable[str] = ("fp32",), **axes: Any) -> Path:
         """Run the reference stage; return its folder, which holds result.json."""
-        cell = {"stage": "reference", "framework": "numpy", "strategy": "single",
-                "precision": "fp64", **axes}  # fmt: skip
+        cell = {"stage": "reference", "framework": "numpy", "strategy": "single", "precision": "fp64", **axes}
         return self._stage("transect.stages.reference.worker", cell, precisions=list(precisions))
 
-    def train(
-        self, ranks: int = 1, expect: int = 0, reference: Path | None = None, **axes: Any
-    ) -> tuple[Path, str]:
+    def train(self, ranks: int = 1, expect: int = 0, reference: Path | None = None, **axes: Any) -> tuple[Path, str]:
         """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log.
 
         With a reference's folder they are restarted from its states.
         """
-        cell = {"stage": "train", "framework": "numpy", "strategy": "single",
-                "ranks_per_node": ranks, **axes}  # fmt: skip
+        cell = {"stage": "train", "framework": "numpy", "strategy": "single", "ranks_per_node": ranks, **axes}
         start: list[str] = []
         if ranks > 1:
             program = str(Path(self.python).parent / "mpiexec")
@@ -133,9 +130,14 @@ class Training:
         return dict(json.loads(run.stdout.splitlines()[-1]))
 
     def _stage(
-        self, module: str, axes: dict[str, Any], start: Iterable[str] = (), expect: int = 0,
-        arguments: Iterable[object] = (), **more: Any,
-    ) -> Path:  # fmt: skip
+        self,
+        module: str,
+        axes: dict[str, Any],
+        start: Iterable[str] = (),
+        expect: int = 0,
+        arguments: Iterable[object] = (),
+        **more: Any,
+    ) -> Path:
         cell = {"workload": self.workload, "batch": self.rule["batch"], **axes}
         out = self.folder / f"{cell['stage']}-{len(list(self.folder.iterdir()))}"
         out.mkdir()

@@ -18,9 +18,12 @@ pytestmark = pytest.mark.env
 def run(case: str, **variables: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", BLOCK_CACHE, "block_cache_cases", case],
-        capture_output=True, text=True, check=False, timeout=300,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}"} | variables,
-    )  # fmt: skip
+    )
     assert done.returncode == 0 and done.stdout == f"{case} ended\n", done.stdout + done.stderr
 
 

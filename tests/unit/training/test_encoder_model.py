@@ -18,15 +18,17 @@ from transect.training.text_encoder import EncoderConfig
 from transect.training.workloads import Parameters
 from warm import warm
 
-CONFIG = EncoderConfig(
-    vocabulary=20, width=6, heads=2, layers=2, ffn=5, length=5, classes=3
-)  # fmt: skip
+CONFIG = EncoderConfig(vocabulary=20, width=6, heads=2, layers=2, ffn=5, length=5, classes=3)
 RULE = Parameters(batch=4, epochs=1, learning_rate=0.1, momentum=0.9, quality_target=0.5)
 CHOICES: dict[str, dict[str, Any]] = {
-    "right": {}, "published": {"reshape": "published"}, "no mask": {"mask": False},
-    "no positions": {"positions": False}, "flatten": {"pooling": "flatten"},
-    "flatten, no mask": {"pooling": "flatten", "mask": False}, "frozen": {"embedding": "frozen"},
-}  # fmt: skip
+    "right": {},
+    "published": {"reshape": "published"},
+    "no mask": {"mask": False},
+    "no positions": {"positions": False},
+    "flatten": {"pooling": "flatten"},
+    "flatten, no mask": {"pooling": "flatten", "mask": False},
+    "frozen": {"embedding": "frozen"},
+}
 
 
 def batch(config: EncoderConfig, rows: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -41,9 +43,8 @@ def batch(config: EncoderConfig, rows: int = 4) -> tuple[np.ndarray, np.ndarray]
 def bound(model: TextEncoder, dtype: Any = np.float64) -> tuple[Any, dict, dict]:
     weights = {name: array.astype(dtype) for name, array in model.initial_weights(3).items()}
     gradients = {
-        weight.name: np.full(weight.shape, np.nan, dtype)
-        for weight in model.weight_shapes() if weight.trained
-    }  # fmt: skip
+        weight.name: np.full(weight.shape, np.nan, dtype) for weight in model.weight_shapes() if weight.trained
+    }
     return model.computation(RULE, weights, gradients), weights, gradients
 
 
@@ -79,9 +80,7 @@ def test_single_precision_stays_single() -> None:
     x, y = batch(CONFIG)
     assert np.isfinite(computation.loss(x, y))
     assert computation.outputs(x).dtype == np.float32
-    assert all(
-        array.dtype == np.float32 and np.isfinite(array).all() for array in gradients.values()
-    )
+    assert all(array.dtype == np.float32 and np.isfinite(array).all() for array in gradients.values())
 
 
 PATHS = """
@@ -118,9 +117,14 @@ def plans() -> list[tuple[str, ModelPlan, tuple[np.ndarray, np.ndarray]]]:
         rule = {"optimiser": optimiser, "weight_decay": 0.01}
         rule |= {"learning_rate": 0.1 if optimiser == "sgd" else 0.003}
         plan = ModelPlan(
-            model=model, parameters=RULE.model_copy(update=rule), weights=model.initial_weights(4),
-            batch=4, precision=precision, device="cpu", threads=1,
-        )  # fmt: skip
+            model=model,
+            parameters=RULE.model_copy(update=rule),
+            weights=model.initial_weights(4),
+            batch=4,
+            precision=precision,
+            device="cpu",
+            threads=1,
+        )
         made.append((f"{name} {optimiser} {precision}", plan, batch(model.config)))
     return made
 
@@ -160,14 +164,9 @@ def test_drawn_texts_are_texts() -> None:
 
 
 def test_costs_are_counted() -> None:
-    config = EncoderConfig(
-        vocabulary=20, width=6, heads=2, layers=1, ffn=5, length=4, classes=3
-    )  # fmt: skip
+    config = EncoderConfig(vocabulary=20, width=6, heads=2, layers=1, ffn=5, length=4, classes=3)
     costs = TextEncoder(config).costs(RULE)
-    assert (
-        costs.parameters
-        == 20 * 6 + 18 * 6 + 18 + 6 * 6 + 6 + 5 * 6 + 5 + 6 * 5 + 6 + 4 * 6 + 3 * 6 + 3
-    )
+    assert costs.parameters == 20 * 6 + 18 * 6 + 18 + 6 * 6 + 6 + 5 * 6 + 5 + 6 * 5 + 6 + 4 * 6 + 3 * 6 + 3
     assert costs.prediction_weights == costs.parameters - 19 * 6
     maps = 2 * 4 * (6 * 18 + 6 * 6 + 6 * 5 + 5 * 6)
     products, scores = 2 * 2 * 4 * 4 * 6, 2 * 4 * 4

@@ -134,9 +134,8 @@ def regimes(base_python, tmp_path_factory) -> dict[str, tuple[Training, Path]]:
     for name, rate in REGIMES.items():
         rule = {"batch": 16, "epochs": 20, "learning_rate": rate, "momentum": 0.9}
         training = Training(
-            python=base_python, folder=tmp_path_factory.mktemp(name) / "training", rule=rule,
-            plugins=PLUGINS,
-        )  # fmt: skip
+            python=base_python, folder=tmp_path_factory.mktemp(name) / "training", rule=rule, plugins=PLUGINS
+        )
         training.prepare()
         made[name] = training, training.reference()
     return made
@@ -144,9 +143,7 @@ def regimes(base_python, tmp_path_factory) -> dict[str, tuple[Training, Path]]:
 
 def judged(training: Training, reference: Path, trainer: str, ranks: int = 1) -> dict[str, Any]:
     strategy = "single" if ranks == 1 else "mpi-allreduce"
-    out, _ = training.train(
-        ranks=ranks, framework=f"own-{trainer}", strategy=strategy, reference=reference
-    )
+    out, _ = training.train(ranks=ranks, framework=f"own-{trainer}", strategy=strategy, reference=reference)
     return training.merge(out, reference)
 
 
@@ -157,9 +154,10 @@ def outcome(result: dict[str, Any], begin: int | None) -> str:
     # Where the run is blind its weights are chance: on another machine they may pass.
     if result["status"] == "failed" and not (late and "the weights deviate" in message):
         for words, told in (
-            ("restarted from", "caught in a restart"), ("the loss leaves", "caught in the run"),
+            ("restarted from", "caught in a restart"),
+            ("the loss leaves", "caught in the run"),
             ("the weights deviate", "caught by the weights"),
-        ):  # fmt: skip
+        ):
             if words in message:
                 return told
         return message
@@ -180,9 +178,7 @@ def test_every_mistake_is_caught_or_called_not_checkable(outcomes):
     right = outcomes.pop("none")
     assert right == ["right", "right, the run not checkable to its end"]
     for words, found in outcomes.items():
-        assert all(one.startswith("caught") or "not checkable by then" in one for one in found), (
-            words
-        )
+        assert all(one.startswith("caught") or "not checkable by then" in one for one in found), words
     outcomes["none"] = right
 
 
@@ -250,23 +246,31 @@ def iris_plan(**sizes: np.ndarray) -> ModelPlan:
     workload = WORKLOADS.get("iris-mlp-ce")
     weights = model_of(workload).initial_weights(1) | sizes
     return ModelPlan(
-        model=model_of(workload), parameters=workload.defaults, weights=weights, batch=8,
-        precision="fp64", device="cpu", threads=1,
-    )  # fmt: skip
+        model=model_of(workload),
+        parameters=workload.defaults,
+        weights=weights,
+        batch=8,
+        precision="fp64",
+        device="cpu",
+        threads=1,
+    )
 
 
 @pytest.mark.parametrize(
     ("steps", "large", "points"),
     [
-        (1, False, [0]), (7, False, [0]), (8, False, [4]), (20, False, [8, 16]),
-        (420, False, [139, 277, 416]), (420, True, [416]),
+        (1, False, [0]),
+        (7, False, [0]),
+        (8, False, [4]),
+        (20, False, [8, 16]),
+        (420, False, [139, 277, 416]),
+        (420, True, [416]),
     ],
-)  # fmt: skip
+)
 def test_restarts_are_few_and_even_and_the_last_is_at_the_end(tmp_path, steps, large, points):
     # 2^24 weights with their momentum are as many bytes as one point may have beside no other.
     sizes = {"0.weight": np.broadcast_to(0.0, (2**24,))} if large else {}
-    cell = Cell.of(stage="reference", workload="iris-mlp-ce", framework="numpy", strategy="single",
-                   batch=16)  # fmt: skip
+    cell = Cell.of(stage="reference", workload="iris-mlp-ce", framework="numpy", strategy="single", batch=16)
     problem = Problem(cell=cell, plan=iris_plan(**sizes), data={}, folder=tmp_path, steps=steps)
     assert even_points(problem) == points
 
@@ -275,16 +279,17 @@ def test_batches_of_some_steps_are_those_of_the_epochs():
     generator = np.random.default_rng(2)
     trainer = NumpyTrainer(iris_plan())
     data = {
-        "x_train": generator.standard_normal((30, 4)), "y_train": generator.integers(0, 3, 30),
-        "x_test": None, "y_test": None,
+        "x_train": generator.standard_normal((30, 4)),
+        "y_train": generator.integers(0, 3, 30),
+        "x_test": None,
+        "y_test": None,
         "order": np.stack([generator.permutation(30) for _ in range(3)]),
-    }  # fmt: skip
+    }
     share = Share(1, 2)
     for batches in (
         StoredBatches(trainer, data, 8, share),
-        SyntheticBatches(trainer, model_of(WORKLOADS.get("iris-mlp-ce")), share, batch=8, epochs=3,
-                         steps=3, seed=5),
-    ):  # fmt: skip
+        SyntheticBatches(trainer, model_of(WORKLOADS.get("iris-mlp-ce")), share, batch=8, epochs=3, steps=3, seed=5),
+    ):
         every = [batch for epoch in batches for batch in epoch]
         assert len(every) == 9
         # Across the end of an epoch.

@@ -54,23 +54,26 @@ def starts() -> Iterator[Any]:
 
 
 # What torch's schedules and divisions of layers do not take.
-REFUSED = (
-    r"schedule \S+ takes |have no rows|cannot be cut|not even the first|has no two linear layers"
-)
+REFUSED = r"schedule \S+ takes |have no rows|cannot be cut|not even the first|has no two linear layers"
 
 
 def train(framework: str, python: str, kind: str, ranks: int, step: int) -> list[dict[str, Any]]:
     here = Path(__file__).parent
     start = [*mpiexec_prefix(str(Path(python).parent / "mpiexec")), "-n", str(ranks)]
     variables = {
-        "PYTHONPATH": f"{ROOT / 'src'}:{here}", "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTHONPATH": f"{ROOT / 'src'}:{here}",
+        "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
         "OMPI_MCA_mpi_yield_when_idle": "1",
-    }  # fmt: skip
+    }
     program = [python, str(here / "matrix_steps.py"), framework, str(step), str(ranks), kind]
     done = subprocess.run(
-        [*start, "--map-by", ":OVERSUBSCRIBE", *program], env=os.environ | variables,
-        capture_output=True, text=True, timeout=7200,
-    )  # fmt: skip
+        [*start, "--map-by", ":OVERSUBSCRIBE", *program],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=7200,
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -78,9 +81,7 @@ def train(framework: str, python: str, kind: str, ranks: int, step: int) -> list
 
 @pytest.mark.timeout(7300)
 @pytest.mark.parametrize(("framework", "environment", "kind", "ranks", "step"), [*starts()])
-def test_every_way_to_divide_a_training_follows_the_reference(
-    framework, environment, kind, ranks, step, tmp_path
-):
+def test_every_way_to_divide_a_training_follows_the_reference(framework, environment, kind, ranks, step, tmp_path):
     found = train(framework, environment_python(environment, tmp_path), kind, ranks, step)
     expected = chosen(cases(ranks, kind), step, ranks)
     assert [tuple(one["case"]) for one in found] == [tuple(one) for one in expected]
@@ -104,10 +105,7 @@ def test_the_cases_are_those_that_were_promised():
         assert ("single" in strategies) == (ranks == 1) == ("async" not in strategies)
         pipelines = [one for one in every if one.strategy == "mpi-pipeline"]
         stages = [n for n in range(1, ranks + 1) if ranks % n == 0]
-        had = {
-            (o.options["stages"], o.options["schedule"], o.options["micro_batches"])
-            for o in pipelines
-        }
+        had = {(o.options["stages"], o.options["schedule"], o.options["micro_batches"]) for o in pipelines}
         assert had == {(s, n, m) for s in stages for n in ("gpipe", "1f1b") for m in MICRO_BATCHES}
         assert {one.share for one in every} == {8, 11}
     every = cases(4, "gloo")

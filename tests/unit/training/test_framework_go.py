@@ -34,9 +34,7 @@ def furthest(result: dict[str, Any], reference: Path) -> float:
 @pytest.fixture(scope="module")
 def layers(base_python, tmp_path_factory) -> tuple[Training, Path]:
     folder = tmp_path_factory.mktemp("go") / "layers"
-    return trained(
-        folder, base_python, "all-layers", batch=30, epochs=1, momentum=0.9, weight_decay=1e-3
-    )
+    return trained(folder, base_python, "all-layers", batch=30, epochs=1, momentum=0.9, weight_decay=1e-3)
 
 
 @pytest.mark.parametrize("framework", ["go", "go-openblas"])
@@ -44,9 +42,15 @@ def layers(base_python, tmp_path_factory) -> tuple[Training, Path]:
 def test_every_layer_follows_the_reference(layers, go_programs, framework, precision):
     training, reference = layers
     result = program_cell(
-        training, reference, programs=go_programs, framework=framework, precision=precision,
-        batch=30, threads=2, **ALONE,
-    )  # fmt: skip
+        training,
+        reference,
+        programs=go_programs,
+        framework=framework,
+        precision=precision,
+        batch=30,
+        threads=2,
+        **ALONE,
+    )
     assert (result["status"], result["message"]) == ("ok", "")
     assert result["metrics"]["equality_ratio"] <= 1
     # It goes on from the reference's states, and their check can tell.
@@ -54,9 +58,7 @@ def test_every_layer_follows_the_reference(layers, go_programs, framework, preci
     assert result["details"]["restarts_not_checkable"] is None
     assert 0 < result["metrics"]["restart_ratio"] <= 1
     assert {"go", "blas"} <= set(result["libraries"])
-    assert ("OpenBLAS" if framework == "go-openblas" else "gonum v0.17") in result["libraries"][
-        "blas"
-    ]
+    assert ("OpenBLAS" if framework == "go-openblas" else "gonum v0.17") in result["libraries"]["blas"]
     if precision == "fp64":
         assert furthest(result, reference) < 1e-12
     told = result["details"]["ranks"][0]["input"]
@@ -70,14 +72,15 @@ def test_one_step_of_the_rate_one_shows_the_gradient(layers, go_programs, tmp_pa
     training, _ = layers
     rule = {"learning_rate": 1.0, "momentum": 0.0, "weight_decay": 0.0, "reference_steps": 1}
     made = Training(
-        python=training.python, folder=tmp_path / "one", workload="all-layers", plugins=WORKLOAD,
+        python=training.python,
+        folder=tmp_path / "one",
+        workload="all-layers",
+        plugins=WORKLOAD,
         rule={"batch": 1300, "epochs": 1} | rule,
-    )  # fmt: skip
+    )
     made.prepare()
     reference = made.reference(precisions=("fp64",), repeat=0)
-    result = program_cell(
-        made, reference, programs=go_programs, framework="go", precision="fp64", batch=1300, **ALONE
-    )
+    result = program_cell(made, reference, programs=go_programs, framework="go", precision="fp64", batch=1300, **ALONE)
     assert (result["status"], result["message"]) == ("ok", "")
     assert furthest(result, reference) < 1e-12
 
@@ -92,13 +95,7 @@ def test_one_step_of_the_rate_one_shows_the_gradient(layers, go_programs, tmp_pa
 def test_rules_and_losses_follow_the_reference(base_python, go_programs, tmp_path, workload, rule):
     training, reference = trained(tmp_path / "rule", base_python, workload, epochs=3, **rule)
     result = program_cell(
-        training,
-        reference,
-        programs=go_programs,
-        framework="go",
-        precision="fp64",
-        batch=16,
-        **ALONE,
+        training, reference, programs=go_programs, framework="go", precision="fp64", batch=16, **ALONE
     )
     assert (result["status"], result["message"]) == ("ok", "")
     assert 0 < result["metrics"]["restart_ratio"] <= 1
@@ -117,15 +114,7 @@ def images(base_python, tmp_path_factory) -> tuple[Training, Path]:
 
 def test_images_as_bytes_are_normalised_as_numpy_does(images, go_programs):
     training, reference = images
-    result = program_cell(
-        training,
-        reference,
-        programs=go_programs,
-        framework="go",
-        precision="fp64",
-        batch=8,
-        **ALONE,
-    )
+    result = program_cell(training, reference, programs=go_programs, framework="go", precision="fp64", batch=8, **ALONE)
     assert (result["status"], result["message"]) == ("ok", "")
     assert furthest(result, reference) < 1e-12
 
@@ -135,9 +124,8 @@ def test_the_synthetic_twin_is_numpys_own(images, go_programs):
     axes = {"repeat": 0, "input": "synthetic"}
     reference = training.reference(precisions=("fp32", "fp64"), **axes)
     result = program_cell(
-        training, reference, programs=go_programs, framework="go", precision="fp64", batch=8,
-        strategy="single", **axes,
-    )  # fmt: skip
+        training, reference, programs=go_programs, framework="go", precision="fp64", batch=8, strategy="single", **axes
+    )
     assert (result["status"], result["message"]) == ("ok", "")
     assert furthest(result, reference) < 1e-12
     # What was drawn for it does not stay, and nothing was there to be tested on.
@@ -176,15 +164,19 @@ EDIT = "p = job.folder / 'trainer-plan.json'; plan = json.loads(p.read_text()); 
         ("plan['cell']['threads'] = '2'", "bad-input", "cannot unmarshal"),
         ("plan['restarts'][0]['weights'].popitem()", "crash", "restart at step"),
     ],
-)  # fmt: skip
-def test_a_plan_that_cannot_be_followed_is_named_in_the_record(
-    layers, go_programs, edit, cause, words
-):
+)
+def test_a_plan_that_cannot_be_followed_is_named_in_the_record(layers, go_programs, edit, cause, words):
     training, reference = layers
     result = program_cell(
-        training, reference, programs=go_programs, framework="go", precision="fp32", batch=30,
-        before=EDIT.format(edit), **ALONE,
-    )  # fmt: skip
+        training,
+        reference,
+        programs=go_programs,
+        framework="go",
+        precision="fp32",
+        batch=30,
+        before=EDIT.format(edit),
+        **ALONE,
+    )
     assert (result["status"], result["cause"]) == ("failed", cause), result["message"]
     assert words in result["message"]
 
@@ -192,15 +184,24 @@ def test_a_plan_that_cannot_be_followed_is_named_in_the_record(
 def test_a_rank_without_memory_says_so(base_python, go_programs, tmp_path):
     """Go's runtime cannot even begin, or a layer's output does not fit in."""
     training = Training(
-        python=base_python, folder=tmp_path / "wide", workload="wide", plugins=WORKLOAD,
+        python=base_python,
+        folder=tmp_path / "wide",
+        workload="wide",
+        plugins=WORKLOAD,
         rule={"batch": 1300, "epochs": 1},
-    )  # fmt: skip
+    )
     training.prepare()
     for megabytes, words in ((300, "exit code 2: fatal error: "), (1000, "no memory for ")):
         result = program_cell(
-            training, None, programs=go_programs, framework="go", precision="fp64", batch=1300,
-            wrap=("prlimit", f"--as={megabytes * 10**6}"), **ALONE,
-        )  # fmt: skip
+            training,
+            None,
+            programs=go_programs,
+            framework="go",
+            precision="fp64",
+            batch=1300,
+            wrap=("prlimit", f"--as={megabytes * 10**6}"),
+            **ALONE,
+        )
         assert (result["status"], result["cause"]) == ("failed", "out-of-memory"), result["message"]
         assert words in result["message"]
 
@@ -211,28 +212,27 @@ def test_the_packages_in_go_hold_their_own_tests(go_programs, tags):
     path = f"{os.environ['PATH']}{os.pathsep}{go_programs}"
     go = shutil.which("go", path=path)
     assert go is not None
-    variables = os.environ | {
-        "PATH": path,
-        "GOTOOLCHAIN": "local",
-        "GOFLAGS": "-mod=readonly",
-        "CGO_ENABLED": "0",
-    }
+    variables = os.environ | {"PATH": path, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
     packages = ["./..."]
     if tags:
         where = "import scipy_openblas32 as o; print(o.get_include_dir(), o.get_lib_dir())"
-        found = subprocess.run(
-            [go_programs / "python", "-c", where], capture_output=True, text=True, check=True
-        )
+        found = subprocess.run([go_programs / "python", "-c", where], capture_output=True, text=True, check=True)
         include, library = found.stdout.split()
         variables |= {
-            "CGO_ENABLED": "1", "CGO_CFLAGS": f"-O2 -I{include}", "OPENBLAS_NUM_THREADS": "1",
+            "CGO_ENABLED": "1",
+            "CGO_CFLAGS": f"-O2 -I{include}",
+            "OPENBLAS_NUM_THREADS": "1",
             "CGO_LDFLAGS": f"-L{library} -lscipy_openblas -Wl,-rpath,{library}",
-        }  # fmt: skip
+        }
         packages = ["./blas", "./nets"]
     done = subprocess.run(
-        [go, "test", "-tags", tags, *packages], cwd=SOURCES, env=variables, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        [go, "test", "-tags", tags, *packages],
+        cwd=SOURCES,
+        env=variables,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert done.returncode == 0, done.stdout
     assert "ok  \ttransect-trainer-go/nets" in done.stdout
 
@@ -243,8 +243,15 @@ def test_a_program_is_asked_for_its_own_strategies_and_knobs(monkeypatch):
     rule = WORKLOADS.get("digits-cnn").defaults
 
     def reason(**axes: Any) -> str | None:
-        cell = {"stage": "train", "workload": "digits-cnn", "framework": "go", "strategy": "mpi-overlap",
-                "batch": 64, "ranks_per_node": 2, **axes}  # fmt: skip
+        cell = {
+            "stage": "train",
+            "workload": "digits-cnn",
+            "framework": "go",
+            "strategy": "mpi-overlap",
+            "batch": 64,
+            "ranks_per_node": 2,
+            **axes,
+        }
         return reason_to_skip(Cell.of(**cell), rule)
 
     monkeypatch.setattr(go, "program_strategies", frozenset({"single"}))

@@ -14,7 +14,7 @@ from program_cells import program_cell
 from rank_runs import Training, arrays
 
 from checkouts import ROOT
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS
 
 SOURCES = ROOT / "src" / "trainers" / "go-gorgonia"
@@ -48,24 +48,32 @@ def trainings(base_python, tmp_path_factory) -> dict[str, tuple[Training, Path]]
         "digits-cnn": {"batch": 64, "momentum": 0.9, "optimiser": "adamw", "learning_rate": 0.01},
     }
     return {
-        name: trained(folder / name, base_python, name, more=RESNET, epochs=1, **rule)
-        for name, rule in rules.items()
+        name: trained(folder / name, base_python, name, more=RESNET, epochs=1, **rule) for name, rule in rules.items()
     }
 
 
 @pytest.mark.parametrize(
     ("workload", "precision"),
     [
-        ("all-layers", "fp64"), ("all-layers", "fp32"), ("small-resnet", "fp64"),
-        ("digits-cnn", "fp64"), ("digits-cnn", "fp32"),
+        ("all-layers", "fp64"),
+        ("all-layers", "fp32"),
+        ("small-resnet", "fp64"),
+        ("digits-cnn", "fp64"),
+        ("digits-cnn", "fp32"),
     ],
-)  # fmt: skip
+)
 def test_nets_follow_the_reference(trainings, gorgonia_programs, workload, precision):
     training, reference = trainings[workload]
     result = program_cell(
-        training, reference, programs=gorgonia_programs, framework="go-gorgonia",
-        precision=precision, batch=training.rule["batch"], threads=2, **ALONE,
-    )  # fmt: skip
+        training,
+        reference,
+        programs=gorgonia_programs,
+        framework="go-gorgonia",
+        precision=precision,
+        batch=training.rule["batch"],
+        threads=2,
+        **ALONE,
+    )
     assert (result["status"], result["message"]) == ("ok", "")
     assert result["metrics"]["equality_ratio"] <= 1
     # It goes on from the reference's states too, and their check can tell.
@@ -88,9 +96,15 @@ def test_two_ranks_by_mpi_are_one_path(trainings, gorgonia_programs, strategy):
     knobs = {"bucket_bytes": 0, "progress": "test", "reduce": "all", "wait": "sleep"}
     options = tuple(knobs.items()) if strategy == "mpi-overlap" else ()
     result = program_cell(
-        training, reference, programs=gorgonia_programs, framework="go-gorgonia",
-        precision="fp64", batch=64, options=options, **axes,
-    )  # fmt: skip
+        training,
+        reference,
+        programs=gorgonia_programs,
+        framework="go-gorgonia",
+        precision="fp64",
+        batch=64,
+        options=options,
+        **axes,
+    )
     assert (result["status"], result["message"]) == ("ok", "")
     assert result["metrics"]["equality_ratio"] <= 1
     if options:
@@ -100,9 +114,15 @@ def test_two_ranks_by_mpi_are_one_path(trainings, gorgonia_programs, strategy):
 def test_a_program_without_cuda_refuses_a_cell_on_a_gpu(trainings, gorgonia_programs):
     training, reference = trainings["digits-cnn"]
     result = program_cell(
-        training, reference, programs=gorgonia_programs, framework="go-gorgonia",
-        precision="fp32", batch=64, device="cuda", **ALONE,
-    )  # fmt: skip
+        training,
+        reference,
+        programs=gorgonia_programs,
+        framework="go-gorgonia",
+        precision="fp32",
+        batch=64,
+        device="cuda",
+        **ALONE,
+    )
     assert (result["status"], result["cause"]) == ("failed", "bad-input")
     assert "not on cuda" in result["message"]
 
@@ -119,23 +139,21 @@ def test_a_program_without_cuda_refuses_a_cell_on_a_gpu(trainings, gorgonia_prog
     ],
 )
 def test_what_it_refuses_is_said(axes, reason):
-    cell = TrainCell(
-        workload="images-resnet20", framework="go-gorgonia",
-        **{"strategy": "single", "batch": 32, **axes},
-    )  # fmt: skip
+    cell = TrainCell(workload="images-resnet20", framework="go-gorgonia", **{"strategy": "single", "batch": 32, **axes})
     said = FRAMEWORKS.get("go-gorgonia").supports(cell)
     assert said is None if reason is None else reason in str(said)
 
 
 @pytest.mark.env
-@pytest.mark.skipif(
-    shutil.which("go") is None, reason="no go on PATH: its tests need the toolchain"
-)
+@pytest.mark.skipif(shutil.which("go") is None, reason="no go on PATH: its tests need the toolchain")
 def test_go_tests_of_gradients_and_of_gorgonias_faults_pass():
     run = subprocess.run(
-        ["go", "test", "-mod=readonly", "-count=1", "-v", "./..."], cwd=SOURCES, text=True,
-        capture_output=True, env=os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""},
-    )  # fmt: skip
+        ["go", "test", "-mod=readonly", "-count=1", "-v", "./..."],
+        cwd=SOURCES,
+        text=True,
+        capture_output=True,
+        env=os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""},
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     passed = {line.split()[2] for line in run.stdout.splitlines() if line.startswith("--- PASS")}
     assert {"TestGradientsAgreeWithFiniteDifferences", "TestSumOverTwoAxesIsWrong"} <= passed

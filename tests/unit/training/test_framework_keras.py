@@ -200,9 +200,7 @@ print(json.dumps([place.rank, place.world_size, float(worst)]))
 @pytest.fixture(scope="session")
 def keras_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """A function that returns the interpreter of a framework's environment."""
-    return lambda framework: environment_python(
-        ENVIRONMENTS[framework], tmp_path_factory.mktemp("environment")
-    )
+    return lambda framework: environment_python(ENVIRONMENTS[framework], tmp_path_factory.mktemp("environment"))
 
 
 def run(python: str, script: str, *arguments: str):
@@ -258,9 +256,7 @@ def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
         port = str(free.getsockname()[1])
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
     ranks = [
-        warm(python).start(
-            "-c", PLANS + RANKS, *case, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        )
+        warm(python).start("-c", PLANS + RANKS, *case, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
         for rank in range(2)
     ]
     for rank, done in enumerate(ended(ranks)):
@@ -271,13 +267,7 @@ def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
 
 
 def test_jax_data_parallel_refuses_what_it_cannot_do():
-    cell = Cell.of(
-        stage="train",
-        workload="iris-mlp",
-        framework="keras-jax",
-        strategy="jax-data-parallel",
-        batch=4,
-    )
+    cell = Cell.of(stage="train", workload="iris-mlp", framework="keras-jax", strategy="jax-data-parallel", batch=4)
     jax = STRATEGIES.get("jax-data-parallel")
     assert jax.supports(cell) is None
     assert "keras-torch" in jax.supports(cell.model_copy(update={"framework": "keras-torch"}))
@@ -286,9 +276,7 @@ def test_jax_data_parallel_refuses_what_it_cannot_do():
 
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_what_does_not_run_is_refused_with_a_reason(framework):
-    cell = Cell.of(
-        stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4
-    )
+    cell = Cell.of(stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4)
     keras = FRAMEWORKS.get(framework)
     assert keras.environment == ENVIRONMENTS[framework]
     assert keras.supports(cell) is None

@@ -168,9 +168,7 @@ def test_follows_numpy(deviations, model, loss, momentum, precision, limit):
 
 
 def test_refuses_what_it_cannot_do():
-    cell = Cell.of(
-        stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16
-    )
+    cell = Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16)
     framework, strategy = MxnetFramework(), KvstoreDistSync()
     assert framework.supports(cell) is None
     assert "CPU" in framework.supports(cell.model_copy(update={"device": "cuda"}))
@@ -191,18 +189,24 @@ def test_two_workers_and_a_server(mxnet_python, tmp_path, operation):
     import numpy as np
 
     meet = {
-        "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": str(free_port()),
-        "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "DMLC_NODE_HOST": "127.0.0.1",
-    }  # fmt: skip
+        "DMLC_PS_ROOT_URI": "127.0.0.1",
+        "DMLC_PS_ROOT_PORT": str(free_port()),
+        "DMLC_NUM_WORKER": "2",
+        "DMLC_NUM_SERVER": "1",
+        "DMLC_NODE_HOST": "127.0.0.1",
+    }
     program = "-c", MODELS + WORKER, str(tmp_path), operation
     # In these two the library serves while it is loaded.
     serving = [
         subprocess.Popen(
-            [mxnet_python, *program], env=environment(**meet, DMLC_ROLE=role),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            [mxnet_python, *program],
+            env=environment(**meet, DMLC_ROLE=role),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         for role in ("scheduler", "server")
-    ]  # fmt: skip
+    ]
     workers = [warm(mxnet_python).start(*program, env=meet | {"DMLC_ROLE": "worker"}) for _ in "ab"]
     try:
         done = ended(workers, 120)
@@ -231,12 +235,28 @@ def test_killed_worker_ends_all(mxnet_python, tmp_path):
     script.write_text(MODELS + WORKER)
     done = subprocess.run(
         [
-            sys.executable, "-m", "transect", "launch", "--framework", "mxnet", "--strategy",
-            "kvstore-dist-sync", "--ranks-per-node", "2", "--", mxnet_python, str(script),
-            str(tmp_path), "mean", "die",
+            sys.executable,
+            "-m",
+            "transect",
+            "launch",
+            "--framework",
+            "mxnet",
+            "--strategy",
+            "kvstore-dist-sync",
+            "--ranks-per-node",
+            "2",
+            "--",
+            mxnet_python,
+            str(script),
+            str(tmp_path),
+            "mean",
+            "die",
         ],
-        env=environment(), capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 137, done.stderr
     assert "SIGKILL" in done.stderr
     assert not list(Path(tmp_path).glob("worker-*"))

@@ -11,22 +11,8 @@ import pytest
 from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks._channels_last import (
-    native_shapes,
-    samples_last,
-    to_native,
-    to_neutral,
-)
-from transect.training.layers import (
-    BatchNorm2d,
-    Conv2d,
-    Flatten,
-    Linear,
-    MaxPool2d,
-    ReLU,
-    Residual,
-    initial_weights,
-)
+from transect.training.frameworks._channels_last import native_shapes, samples_last, to_native, to_neutral
+from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Residual, initial_weights
 from transect.training.strategies import STRATEGIES
 from warm import ended, warm
 

@@ -36,9 +36,13 @@ def training(base_python, tmp_path_factory) -> tuple[Training, dict[str, Path]]:
 def run(training, go_programs, ranks: int = 3, reduce: str = "mean", **axes: Any) -> dict[str, Any]:
     made, references = training
     return program_cell(
-        made, references[reduce], programs=go_programs, ranks_per_node=ranks, reduce=reduce,
+        made,
+        references[reduce],
+        programs=go_programs,
+        ranks_per_node=ranks,
+        reduce=reduce,
         **{"framework": "go", "batch": 12, "precision": "fp64", "repeat": 0} | axes,
-    )  # fmt: skip
+    )
 
 
 def check(result: dict[str, Any]) -> None:
@@ -108,8 +112,7 @@ def test_a_server_in_go_loses_no_gradient_and_keeps_its_bound(
     training, go_programs, go_numpy_programs, framework, bound
 ):
     programs = go_programs if framework == "go" else go_numpy_programs
-    result = run(training, programs, framework=framework, ranks=4, strategy="async",
-                 options=(("staleness", bound),))  # fmt: skip
+    result = run(training, programs, framework=framework, ranks=4, strategy="async", options=(("staleness", bound),))
     assert (result["status"], result["message"]) == ("ok", ""), result
     server, *workers = result["details"]["ranks"]
     assert [server["role"], *(one["role"] for one in workers)] == ["server", *["worker"] * 3]
@@ -133,8 +136,15 @@ def test_a_server_in_go_loses_no_gradient_and_keeps_its_bound(
     ],
 )
 def test_what_the_program_lacks_is_refused_with_a_reason(strategy, options, reason):
-    cell = Cell.of(stage="train", workload="iris-mlp-ce", framework="go", strategy=strategy, batch=12,
-                   ranks_per_node=3, options=options)  # fmt: skip
+    cell = Cell.of(
+        stage="train",
+        workload="iris-mlp-ce",
+        framework="go",
+        strategy=strategy,
+        batch=12,
+        ranks_per_node=3,
+        options=options,
+    )
     told = reason_to_skip(cell, Parameters(**RULE))
     assert told is not None and reason in told
     assert "mpi-overlap" in FRAMEWORKS.get("go").program_strategies

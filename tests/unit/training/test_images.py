@@ -88,15 +88,7 @@ LEFT_OUT = {
 }
 
 
-USED = {
-    "deep.png",
-    "alpha.png",
-    "palette.png",
-    "GREY.JPEG",
-    "print.jpg",
-    "link.png",
-    "\udcff\udcfe.png",
-}
+USED = {"deep.png", "alpha.png", "palette.png", "GREY.JPEG", "print.jpg", "link.png", "\udcff\udcfe.png"}
 
 
 def test_hostile_folder_is_read_and_what_is_left_out_is_listed(base_python, tmp_path):
@@ -176,9 +168,7 @@ answer = {"manifest": manifest, "count": len(files), "facts": facts, "names": so
     assert answer["dtype"] == ["uint8", [36, 3, 32, 32]]
     assert max(answer["mean"], answer["deviation"]) < 1e-12
     assert answer["normal"] == pytest.approx([0, 1], abs=1e-9)
-    assert sorted(answer["left"]) == [
-        "data.npz", "files.json", "images", "start-0.npz", "x_test.npy", "x_train.npy",
-    ]  # fmt: skip
+    assert sorted(answer["left"]) == ["data.npz", "files.json", "images", "start-0.npz", "x_test.npy", "x_train.npy"]
 
 
 FOLDERS = {
@@ -192,8 +182,7 @@ FOLDERS = {
     "another number of classes": ("prepared(classes=5, generate=4)", "6,) outputs for 5 classes"),
     "too few": ("prepared(generate=2)", "batch 8 exceeds the 6 training samples"),
     "one usable image": (
-        "[p.write_text('') for p in (root / 'class-3').iterdir() if p.name > '0.png']"
-        " and prepared(folder=str(root))",
+        "[p.write_text('') for p in (root / 'class-3').iterdir() if p.name > '0.png'] and prepared(folder=str(root))",
         "pictures: class 'class-3' has 1 usable images, at least 2 are needed; class-3/1.png: empty",
     ),
 }

@@ -99,11 +99,7 @@ def test_what_a_layer_raises_is_not_told_as_shapes(torch_python, tmp_path, monke
 """
     spoilt = parallel_worlds.RANK.replace("strategy.start(trainer)\n", ends)
     monkeypatch.setattr(parallel_worlds, "RANK", spoilt)
-    case = Case(
-        name="ends", strategy="torch-pipeline", layers=(Flatten(), Linear(4, 3)), sample=(1, 2, 2)
-    )
+    case = Case(name="ends", strategy="torch-pipeline", layers=(Flatten(), Linear(4, 3)), sample=(1, 2, 2))
     with pytest.raises(AssertionError) as said:
         run_world(torch_python, tmp_path, 1, [case])
-    assert re.findall(r"\w+Error: .*$", str(said.value), re.MULTILINE)[-1] == (
-        "MemoryError: no more for this layer"
-    )
+    assert re.findall(r"\w+Error: .*$", str(said.value), re.MULTILINE)[-1] == ("MemoryError: no more for this layer")

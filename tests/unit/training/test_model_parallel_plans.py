@@ -57,7 +57,7 @@ def parallel(strategy: str, options=None, **axes) -> Cell:
         (ROWS, {"workload": "digits-mlp"}, "the first layer"),
         (ROWS, {"workload": "tickets-transformer"}, "TextEncoder"),
     ],
-)  # fmt: skip
+)
 def test_what_it_takes_on(strategy, axes, reason):
     said = STRATEGIES.get(strategy).supports(parallel(strategy, **axes))
     assert said is None if reason is None else said and reason in said, said

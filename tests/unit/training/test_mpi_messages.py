@@ -31,8 +31,10 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
     done = subprocess.run(
         [*start, "--map-by", ":OVERSUBSCRIBE", python, str(HERE / command[0]), *command[1:]],
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{HERE}", "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -40,12 +42,8 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
 @pytest.mark.env
 # Float64 on one rank is the matrix's too (test_equality_matrix.py); here are float32, sums and AdamW.
 @pytest.mark.parametrize(
-    ("framework", "ranks"),
-    [
-        pytest.param("numpy", 1, marks=pytest.mark.exhaustive), ("numpy", 3),
-        ("torch", 2),
-    ],
-)  # fmt: skip
+    ("framework", "ranks"), [pytest.param("numpy", 1, marks=pytest.mark.exhaustive), ("numpy", 3), ("torch", 2)]
+)
 def test_every_strategy_trains_as_one_process(framework, ranks, request):
     python = request.getfixturevalue("base_python" if framework == "numpy" else "torch_python")
     found = json.loads(on_ranks(python, ranks, "message_steps.py", framework))
@@ -70,9 +68,7 @@ def test_links_are_one_tree_with_rank_0_at_its_root(size, group, upper):
     found = [links(rank, size, group, upper) for rank in range(size)]
     assert [rank for rank, one in enumerate(found) if one.parent is None] == [0]
     for rank, one in enumerate(found):
-        assert [child for child in range(size) if found[child].parent == rank] == sorted(
-            one.children
-        )
+        assert [child for child in range(size) if found[child].parent == rank] == sorted(one.children)
         assert all(found[child].distance == one.distance + 1 for child in one.children)
 
 
@@ -125,7 +121,7 @@ def test_what_cannot_be_taken_layer_by_layer_is_refused(strategy, monkeypatch):
         ("mpi-overlap", {"progress": "hope"}, "got 'hope'"),
         ("mpi-overlap-bcast", {"reduce": "all"}, "reduce"),
     ],
-)  # fmt: skip
+)
 def test_options_that_it_does_not_have_are_refused(strategy, given, expected):
     with pytest.raises(BadInput) as caught:
         strategy_options(strategy, given, "here")

@@ -103,12 +103,14 @@ BATCH, EPOCHS, STEPS = 12, 2, 18
 @pytest.fixture(scope="module")
 def training(base_python, tmp_path_factory):
     rule = {
-        "batch": BATCH, "epochs": EPOCHS, "loss": "cross-entropy", "momentum": 0.9, "weight_decay": 1e-3,
+        "batch": BATCH,
+        "epochs": EPOCHS,
+        "loss": "cross-entropy",
+        "momentum": 0.9,
+        "weight_decay": 1e-3,
         "learning_rate": 0.02,
-    }  # fmt: skip
-    made = Training(
-        python=base_python, folder=tmp_path_factory.mktemp("async"), plugins=PLUGINS, rule=rule
-    )
+    }
+    made = Training(python=base_python, folder=tmp_path_factory.mktemp("async"), plugins=PLUGINS, rule=rule)
     made.prepare()
     return made
 
@@ -134,9 +136,14 @@ def replayed(training, log, workers):
     folder = training.folder / "data"
     model = model_of(WORKLOADS.get(training.workload))
     plan = ModelPlan(
-        model=model, parameters=parameters, weights=load_weights(folder, 0), batch=BATCH, precision="fp64",
-        device="cpu", threads=1,
-    )  # fmt: skip
+        model=model,
+        parameters=parameters,
+        weights=load_weights(folder, 0),
+        batch=BATCH,
+        precision="fp64",
+        device="cpu",
+        threads=1,
+    )
     server, computing = NumpyTrainer(plan), NumpyTrainer(plan)
     layout = Layout(workers, servers=1)
     batches: dict[int, Any] = {
@@ -145,9 +152,7 @@ def replayed(training, log, workers):
     }
     done = dict.fromkeys(batches, 0)
     path = [server.weights()]
-    for number, (staleness, worker) in enumerate(
-        zip(log["staleness"], log["applied_worker"], strict=True)
-    ):
+    for number, (staleness, worker) in enumerate(zip(log["staleness"], log["applied_worker"], strict=True)):
         computing.load(path[number - int(staleness)])
         [(x, y)] = batches[int(worker)].steps(done[int(worker)], 1)
         done[int(worker)] += 1
@@ -158,12 +163,8 @@ def replayed(training, log, workers):
     return path[-1]
 
 
-def test_without_staleness_the_path_is_the_references_in_the_run_and_in_restarts(
-    training, reference
-):
-    out, _ = training.train(
-        3, reference=reference, strategy="async", precision="fp64", options=(("staleness", 0),)
-    )
+def test_without_staleness_the_path_is_the_references_in_the_run_and_in_restarts(training, reference):
+    out, _ = training.train(3, reference=reference, strategy="async", precision="fp64", options=(("staleness", 0),))
     assert (of_server(out)["staleness"] == 0).all() and (of_server(out)["lead"] == 0).all()
     merged = training.merge(out, reference)
     assert merged["status"] == "ok", merged
@@ -175,9 +176,7 @@ def test_without_staleness_the_path_is_the_references_in_the_run_and_in_restarts
 
 
 @pytest.mark.parametrize(("staleness", "ranks"), [(1, 3), (None, 4)])
-def test_every_gradient_is_applied_once_at_the_weights_that_it_was_computed_at(
-    training, reference, staleness, ranks
-):
+def test_every_gradient_is_applied_once_at_the_weights_that_it_was_computed_at(training, reference, staleness, ranks):
     out = trained(training, staleness, ranks=ranks)
     log, end = of_server(out), arrays(out / "weights.npz")
     expected = replayed(training, log, ranks - 1)
@@ -232,9 +231,7 @@ def test_a_server_with_one_worker_is_training_alone(training, reference):
     assert merged["status"] == "ok" and merged["metrics"]["staleness"] == 0
 
 
-@pytest.mark.parametrize(
-    ("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)]
-)
+@pytest.mark.parametrize(("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)])
 def test_when_a_rank_dies_all_end(training, framework, code):
     options = (("staleness", "unbounded"),)
     out, log = training.train(3, code, strategy="async", framework=framework, options=options)
@@ -252,7 +249,7 @@ def test_options_and_ranks_that_are_none_are_refused():
             strategy_options("async", {"staleness": given}, "here")
     with pytest.raises(BadInput, match="got None"):
         strategy_options("mpi-hierarchical", {"group": None}, "here")
-    from transect.stages.train.cell import TrainCell
+    from transect.domain.axes.train import TrainCell
 
     cell = TrainCell(workload="iris-mlp", framework="numpy", strategy="async", batch=12, repeat=0)
     assert "at least 2 ranks" in str(STRATEGIES.get("async").supports(cell))
@@ -260,19 +257,28 @@ def test_options_and_ranks_that_are_none_are_refused():
 
 def told(**changes: Any) -> Updates:
     """Return what two workers of two steps say that went right, apart from the changes."""
-    ranks = [{"gradients_applied": 4, "weights_crc32": 7}, *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2))]  # fmt: skip
+    ranks = [
+        {"gradients_applied": 4, "weights_crc32": 7},
+        *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2)),
+    ]
     series = {"staleness": [0, 1, 0, 1], "lead": [0, 0, 1, 0], "applied_worker": [1, 2, 1, 2]}
     ranks = changes.pop("ranks", ranks)
     series |= changes
     return Updates(
-        layout=Layout(2, servers=1), steps=2, bound=1, ranks=ranks,
+        layout=Layout(2, servers=1),
+        steps=2,
+        bound=1,
+        ranks=ranks,
         series={name: np.array(values, float) for name, values in series.items()},
-    )  # fmt: skip
+    )
 
 
 def test_what_is_lost_or_too_stale_is_a_fault():
     assert told().fault() is None
-    sent = [{"gradients_applied": 3, "weights_crc32": 7}, *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2))]  # fmt: skip
+    sent = [
+        {"gradients_applied": 3, "weights_crc32": 7},
+        *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2)),
+    ]
     assert "4 gradients were sent and 3 applied" in str(told(ranks=sent).fault())
     silent = [sent[0] | {"gradients_applied": 4}, {"weights_crc32": 7}, sent[2]]
     assert "an unknown number of gradients" in str(told(ranks=silent).fault())

@@ -13,19 +13,12 @@ from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPart
 from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, ReLU, Residual, initial_weights
-from transect.training.parts import (
-    boundary_shapes,
-    layer_count,
-    no_parts,
-    part_weights,
-    parts_of,
-)
+from transect.training.parts import boundary_shapes, layer_count, no_parts, part_weights, parts_of
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
 
 MODEL = LayeredModel(
-    (Conv2d(1, 2, 3, 1), Residual((Conv2d(2, 2, 3, 1), ReLU())), ReLU(), Flatten(), Linear(8, 3)),
-    (1, 2, 2),
+    (Conv2d(1, 2, 3, 1), Residual((Conv2d(2, 2, 3, 1), ReLU())), ReLU(), Flatten(), Linear(8, 3)), (1, 2, 2)
 )
 
 
@@ -46,9 +39,7 @@ def test_parts_begin_at_the_cuts():
     assert [part.begins for part in parts] == [True, False, False]
     assert [part.ends for part in parts] == [False, False, True]
     names = [[weight.name for weight in part_weights(MODEL, part)] for part in parts]
-    assert names == [
-        ["0.weight", "0.bias"], ["1.body.0.weight", "1.body.0.bias"], ["4.weight", "4.bias"],
-    ]  # fmt: skip
+    assert names == [["0.weight", "0.bias"], ["1.body.0.weight", "1.body.0.bias"], ["4.weight", "4.bias"]]
     assert [name for part in names for name in part] == list(initial_weights(MODEL.layers, 0))
     assert boundary_shapes(MODEL) == [(1, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 2), (8,), (3,)]
     assert layer_count(MODEL) == 5

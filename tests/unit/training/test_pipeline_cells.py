@@ -32,10 +32,7 @@ class OwnNet:
     )
     defaults = Parameters(batch=24, epochs=1, learning_rate=0.05, quality_target=0.5)
 """
-RULE = {
-    "batch": 24, "epochs": 1, "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 1e-4,
-    "test_fraction": 0.8,
-}  # fmt: skip
+RULE = {"batch": 24, "epochs": 1, "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 1e-4, "test_fraction": 0.8}
 
 
 # What numpy counts with weights of a training.
@@ -74,9 +71,7 @@ class Trainings:
 @pytest.fixture(scope="module")
 def trainings(base_python: str, tmp_path_factory: pytest.TempPathFactory) -> Trainings:
     folder = tmp_path_factory.mktemp("pipelines") / "own"
-    made = Training(
-        python=base_python, folder=folder, workload="own-net", plugins=PLUGINS, rule=RULE
-    )
+    made = Training(python=base_python, folder=folder, workload="own-net", plugins=PLUGINS, rule=RULE)
     made.prepare()
     return Trainings(made)
 
@@ -92,9 +87,7 @@ def trainings(base_python: str, tmp_path_factory: pytest.TempPathFactory) -> Tra
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 def test_a_pipeline_follows_the_reference(trainings, framework, ranks, reduce, options, request):
     python = request.getfixturevalue("base_python" if framework == "numpy" else "torch_python")
-    axes: dict[str, Any] = {
-        "strategy": "mpi-pipeline", "precision": "fp64", "reduce": reduce, "framework": framework,
-    }  # fmt: skip
+    axes: dict[str, Any] = {"strategy": "mpi-pipeline", "precision": "fp64", "reduce": reduce, "framework": framework}
     axes["options"] = strategy_options("mpi-pipeline", options, "here")
     cell = Cell.of(stage="train", workload="digits-cnn", batch=24, ranks_per_node=ranks, **axes)
     layout = STRATEGIES.get("mpi-pipeline").layout(cell)
@@ -121,7 +114,14 @@ def test_a_pipeline_follows_the_reference(trainings, framework, ranks, reduce, o
 
 def test_the_reference_of_a_pipeline_cuts_replicas_and_micro_batches():
     options = strategy_options("mpi-pipeline", {"stages": 2, "micro_batches": 3}, "here")
-    cell = Cell.of(stage="train", workload="images-resnet20", framework="torch", batch=32,
-                   strategy="mpi-pipeline", ranks_per_node=4, options=options)  # fmt: skip
+    cell = Cell.of(
+        stage="train",
+        workload="images-resnet20",
+        framework="torch",
+        batch=32,
+        strategy="mpi-pipeline",
+        ranks_per_node=4,
+        options=options,
+    )
     reference = reference_of(cell)
     assert (reference.shards, reference.micro_batches) == (2, 3)

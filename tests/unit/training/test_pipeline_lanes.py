@@ -19,9 +19,11 @@ def found(base_python: str) -> dict[str, list]:
     script = str(Path(__file__).with_name("lane_messages.py"))
     run = subprocess.run(
         [*mpiexec_prefix(program), "-n", "2", "--map-by", ":OVERSUBSCRIBE", base_python, script],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
         timeout=300,
-    )  # fmt: skip
+    )
     assert run.returncode == 0, run.stderr
     return dict(json.loads(run.stdout))
 

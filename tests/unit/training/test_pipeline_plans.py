@@ -17,9 +17,7 @@ from transect.training.schedules import SCHEDULES, Pass, live_micro_batches
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.strategies.mpi_pipeline import pieces_of
 
-MODEL = LayeredModel(
-    (Flatten(), Linear(4, 100), ReLU(), Linear(100, 100), ReLU(), Linear(100, 3)), (1, 2, 2)
-)
+MODEL = LayeredModel((Flatten(), Linear(4, 100), ReLU(), Linear(100, 100), ReLU(), Linear(100, 3)), (1, 2, 2))
 
 
 def test_orders_of_small_pipelines():
@@ -42,7 +40,7 @@ def test_every_schedule_comes_to_its_end(schedule, stages, micro_batches):
     """Each stage begins a pass as soon as its input is there; nobody waits for ever."""
     left = [SCHEDULES[schedule](stage, stages, micro_batches) for stage in range(stages)]
     for stage, passes in enumerate(left):
-        assert sorted(passes) == sorted(Pass(w, i) for w in (True, False) for i in range(micro_batches))  # fmt: skip
+        assert sorted(passes) == sorted(Pass(w, i) for w in (True, False) for i in range(micro_batches))
         most = micro_batches if schedule == "gpipe" else min(micro_batches, stages - stage)
         assert live_micro_batches(passes) == most
     done: set[tuple[int, Pass]] = set()
@@ -100,7 +98,7 @@ def test_ways_to_cut():
         ("fair", 2, "compute, equal, parameters or the stages' first layers, such as 3-7, not 'fair'"),
         ("3--4", 3, "not '3--4'"),
     ],
-)  # fmt: skip
+)
 def test_cuts_that_cannot_be(cut, stages, complaint):
     assert complaint in str(complaint_of_cut(MODEL, cut, stages))
     with pytest.raises(ValueError, match="stage"):
@@ -110,15 +108,13 @@ def test_cuts_that_cannot_be(cut, stages, complaint):
 def test_pieces_are_cut_from_the_end_where_enough_is_left():
     whole = ModelPart(0, 6, 6)
     assert pieces_of(MODEL, whole, 10**6) == [whole]
-    assert pieces_of(MODEL, whole, 300) == [
-        ModelPart(0, 3, 6), ModelPart(3, 5, 6), ModelPart(5, 6, 6),
-    ]  # fmt: skip
+    assert pieces_of(MODEL, whole, 300) == [ModelPart(0, 3, 6), ModelPart(3, 5, 6), ModelPart(5, 6, 6)]
     # The first layers' 500 numbers are no piece of their own.
     assert pieces_of(MODEL, whole, 600) == [whole]
 
 
 @pytest.mark.parametrize("strategy", ["mpi-pipeline", "torch-pipeline"])
-@pytest.mark.parametrize("given", [3, "fair", "3--4", "03", "0", "", "3/7", "\N{ARABIC-INDIC DIGIT THREE}"])  # fmt: skip
+@pytest.mark.parametrize("given", [3, "fair", "3--4", "03", "0", "", "3/7", "\N{ARABIC-INDIC DIGIT THREE}"])
 def test_a_cut_has_a_name_or_one_way_to_be_written(strategy, given):
     expected = r"cut: .* takes one of compute, equal, parameters, or a text in quotes such as '3-7'"
     with pytest.raises(BadInput, match=expected):

@@ -19,9 +19,8 @@ RULE = {"batch": 12, "epochs": 2, "learning_rate": 0.02, "momentum": 0.0, "quali
 
 
 summing = functools.partial(
-    train_cell, workload="iris-mlp-ce", strategy="published-allreduce", ranks_per_node=3,
-    reduce="sum", batch=12,
-)  # fmt: skip
+    train_cell, workload="iris-mlp-ce", strategy="published-allreduce", ranks_per_node=3, reduce="sum", batch=12
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +30,7 @@ def training(base_python, tmp_path_factory) -> Training:
     return made
 
 
-@pytest.mark.parametrize(
-    ("strategy", "ranks"), [("published-allreduce", 3), ("published-sendrecv", 4)]
-)
+@pytest.mark.parametrize(("strategy", "ranks"), [("published-allreduce", 3), ("published-sendrecv", 4)])
 def test_a_run_equals_a_reference_that_sums_and_its_record_says_so(training, strategy, ranks):
     # Both have three ranks that train: one path.
     reference = training.reference(reduce="sum", shards=3)
@@ -44,9 +41,7 @@ def test_a_run_equals_a_reference_that_sums_and_its_record_says_so(training, str
     assert (found["status"], found["message"]) == ("ok", "")
     details = found["details"]
     assert details["restarts_not_checkable"] is None and len(details["restarts"]) > 1
-    assert details["effective_rate"] == {
-        "factor": 3, "reason": "sum without a mean: effective rate x 3",
-    }  # fmt: skip
+    assert details["effective_rate"] == {"factor": 3, "reason": "sum without a mean: effective rate x 3"}
     assert details["layout"]["servers"] == ranks - 3
     # The slowest rank that trains is the step: rank 0 of the second only waits.
     assert 0 < found["metrics"]["compute_time"] < found["metrics"]["step_time"]
@@ -79,7 +74,7 @@ def test_it_starts_from_rank_0_and_rank_0_of_send_and_receive_trains_nothing():
         ({"strategy": "published-sendrecv", "workload": "images-resnet20"}, {}, "no batch"),
         ({"strategy": "published-sendrecv", "ranks_per_node": 6}, {}, "cannot be cut in 5 equal parts"),
     ],
-)  # fmt: skip
+)
 def test_what_was_not_published_is_skipped_with_a_reason(axes, rule, reason):
     told = reason_to_skip(summing(**axes), Parameters(**RULE | rule))
     assert told is not None and reason in told

@@ -27,20 +27,28 @@ from transect.training.strategies import STRATEGIES
 from transect.training.workloads import Parameters
 
 BATCH, SAMPLE, RATES = 8, (1, 8, 8), (0.05, 0.05, 0.1, 0.02, 0.05)
-PARAMETERS = Parameters(
-    batch=BATCH, epochs=1, learning_rate=0.05, momentum=0.9, weight_decay=1e-3, quality_target=0.5
-)
+PARAMETERS = Parameters(batch=BATCH, epochs=1, learning_rate=0.05, momentum=0.9, weight_decay=1e-3, quality_target=0.5)
 # Five, seven and three outputs do not divide by two or four: some ranks hold nothing of them.
 PLAIN = (
-    Conv2d(1, 5, 3, padding=1), ReLU(), MaxPool2d(2),
+    Conv2d(1, 5, 3, padding=1),
+    ReLU(),
+    MaxPool2d(2),
     Residual((Conv2d(5, 6, 3, 1, 2), ReLU(), Conv2d(6, 6, 3, 1)), (Conv2d(5, 6, 1, stride=2),)),
-    ReLU(), Flatten(), Linear(24, 7), ReLU(), Linear(7, 3),
-)  # fmt: skip
+    ReLU(),
+    Flatten(),
+    Linear(24, 7),
+    ReLU(),
+    Linear(7, 3),
+)
 NORMED = (
-    Conv2d(1, 5, 3, padding=1, bias=False), BatchNorm2d(5), ReLU(),
-    Residual((Conv2d(5, 5, 3, 1, bias=False), BatchNorm2d(5))), ReLU(), GlobalAveragePool(),
+    Conv2d(1, 5, 3, padding=1, bias=False),
+    BatchNorm2d(5),
+    ReLU(),
+    Residual((Conv2d(5, 5, 3, 1, bias=False), BatchNorm2d(5))),
+    ReLU(),
+    GlobalAveragePool(),
     Linear(5, 3),
-)  # fmt: skip
+)
 # Name, layers, precision, operation, the smallest group: all in one, or every layer by itself.
 CASES = (
     ("whole", PLAIN, "fp64", "mean", 10**9),
@@ -99,18 +107,20 @@ end_process(0)
 
 def plan(layers: Any, precision: str, ranks: int, seed: int = 3) -> ModelPlan:
     return ModelPlan(
-        model=LayeredModel(layers, SAMPLE), parameters=PARAMETERS, weights=initial_weights(layers, seed),
-        batch=BATCH // ranks, precision=precision, device="cpu", threads=1,
-    )  # fmt: skip
+        model=LayeredModel(layers, SAMPLE),
+        parameters=PARAMETERS,
+        weights=initial_weights(layers, seed),
+        batch=BATCH // ranks,
+        precision=precision,
+        device="cpu",
+        threads=1,
+    )
 
 
 def batches(ranks: int, rank: int) -> list[tuple[np.ndarray, np.ndarray]]:
     generator = np.random.default_rng(0)
     part = slice(rank * BATCH // ranks, (rank + 1) * BATCH // ranks)
-    drawn = [
-        (generator.standard_normal((BATCH, *SAMPLE)), generator.integers(0, 3, BATCH))
-        for _ in RATES
-    ]
+    drawn = [(generator.standard_normal((BATCH, *SAMPLE)), generator.integers(0, 3, BATCH)) for _ in RATES]
     return [(x[part], y[part]) for x, y in drawn]
 
 
@@ -133,9 +143,7 @@ def expected(layers: Any, operation: str, ranks: int) -> tuple[list[NumpyTrainer
     trainers = [NumpyTrainer(plan(layers, "fp64", ranks)) for _ in range(ranks)]
     losses = []
     for step, rate in enumerate(RATES):
-        losses.append(
-            [one.forward_backward(*batches(ranks, r)[step]) for r, one in enumerate(trainers)]
-        )
+        losses.append([one.forward_backward(*batches(ranks, r)[step]) for r, one in enumerate(trainers)])
         total = sum(one.gradient() for one in trainers)
         shared = total / ranks if operation == "mean" else total
         for one in trainers:

@@ -80,24 +80,46 @@ def interpreter(framework, folder):
 @pytest.mark.parametrize(
     ("framework", "strategy"),
     [
-        ("torch", "horovod-gloo"), ("torch", "horovod-mpi"), ("tensorflow", "horovod-gloo"),
-        ("keras-2", "horovod-mpi"), ("mxnet", "horovod-gloo"),
+        ("torch", "horovod-gloo"),
+        ("torch", "horovod-mpi"),
+        ("tensorflow", "horovod-gloo"),
+        ("keras-2", "horovod-mpi"),
+        ("mxnet", "horovod-gloo"),
         pytest.param("tensorflow", "horovod-mpi", marks=pytest.mark.exhaustive),
         pytest.param("keras-2", "horovod-gloo", marks=pytest.mark.exhaustive),
         pytest.param("mxnet", "horovod-mpi", marks=pytest.mark.exhaustive),
     ],
-)  # fmt: skip
+)
 def test_ranks_learn_what_one_rank_learns(framework, strategy, tmp_path):
     python = interpreter(framework, tmp_path)
     launched = framework.removesuffix("-2")
     done = subprocess.run(
-        [sys.executable, "-m", "transect", "launch", "--framework", launched, "--strategy", strategy,
-         "--ranks-per-node", str(RANKS), "--threads", "1", "--no-label",
-         "--", python, "-c", SCRIPT, framework, strategy],
-        env={k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
-        | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "transect",
+            "launch",
+            "--framework",
+            launched,
+            "--strategy",
+            strategy,
+            "--ranks-per-node",
+            str(RANKS),
+            "--threads",
+            "1",
+            "--no-label",
+            "--",
+            python,
+            "-c",
+            SCRIPT,
+            framework,
+            strategy,
+        ],
+        env={k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     ranks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"place"')]
     assert sorted(one["place"] for one in ranks) == [[0, RANKS, 0], [1, RANKS, 1]]

@@ -12,9 +12,7 @@ from transect.domain.errors import BadInput
 from transect.training.text_encoder import EncoderConfig, encoder_weights, initial_weights
 from warm import warm
 
-SMALL = {
-    "vocabulary": 50, "width": 12, "heads": 3, "layers": 2, "ffn": 20, "length": 9, "classes": 4,
-}  # fmt: skip
+SMALL = {"vocabulary": 50, "width": 12, "heads": 3, "layers": 2, "ffn": 20, "length": 9, "classes": 4}
 
 # In one process, as importing torch takes longer than all of it. Prints largest distances.
 CHECK = """
@@ -118,27 +116,42 @@ def test_it_equals_torchs_own_encoder(found: dict[str, float]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["more padding", "shorter rows", "no words", "flatten, no words", "turned, no positions",
-     "mask of full rows", "reshape, 1 head", "dropout 0", "dropout, one seed",
-     "dropout in prediction", "padding's gradient", "vectors", "frozen gets a gradient", "int32"],
-)  # fmt: skip
+    [
+        "more padding",
+        "shorter rows",
+        "no words",
+        "flatten, no words",
+        "turned, no positions",
+        "mask of full rows",
+        "reshape, 1 head",
+        "dropout 0",
+        "dropout, one seed",
+        "dropout in prediction",
+        "padding's gradient",
+        "vectors",
+        "frozen gets a gradient",
+        "int32",
+    ],
+)
 def test_what_must_make_no_difference(found: dict[str, float], name: str) -> None:
     assert found[name] <= 1e-6
 
 
-@pytest.mark.parametrize(
-    "name", ["positions", "turned, positions", "mask", "reshape, 3 heads", "dropout, going on"]
-)
+@pytest.mark.parametrize("name", ["positions", "turned, positions", "mask", "reshape, 3 heads", "dropout, going on"])
 def test_what_must_make_one(found: dict[str, float], name: str) -> None:
     assert found[name] > 1e-3
 
 
 @pytest.mark.parametrize(
     ("choices", "message"),
-    [({"heads": 5}, "5 heads do not share a width of 12"), ({"layers": 0}, "layers is at least 1"),
-     ({"dropout": 1.0}, "dropout lies in"), ({"pooling": "max"}, "mean or flatten, got 'max'"),
-     ({"reshape": "left"}, "right or published")],
-)  # fmt: skip
+    [
+        ({"heads": 5}, "5 heads do not share a width of 12"),
+        ({"layers": 0}, "layers is at least 1"),
+        ({"dropout": 1.0}, "dropout lies in"),
+        ({"pooling": "max"}, "mean or flatten, got 'max'"),
+        ({"reshape": "left"}, "right or published"),
+    ],
+)
 def test_sizes_that_make_no_encoder(choices: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         EncoderConfig(**SMALL | choices)

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from transect.domain.axes.text import EncodeCell
 from transect.domain.errors import BadInput
 from transect.domain.record import Record, Status, read_record, write_record
 from transect.engine.stage import RUNNERS
 from transect.stages.data.worker import main, prepare
-from transect.stages.encode.cell import EncodeCell
 from transect.training.datasets import DATASETS, DerivedDataset
 
-OPTIONS = {
-    "corpus": "made", "partition": "random", "vectors": "words", "length": 48, "vocabulary": 4096,
-}  # fmt: skip
+OPTIONS = {"corpus": "made", "partition": "random", "vectors": "words", "length": 48, "vocabulary": 4096}
 CLASSES = [f"queue {number}" for number in range(8)]
 
 
@@ -37,24 +35,23 @@ def encoded(tmp_path: Path) -> Path:
         np.save(folder / f"y_{part}.npy", np.arange(rows) % 8)
     cell = EncodeCell(corpus="made", partition="random", vectors="words", words="quantile")
     record = Record(
-        study="s", stage="encode", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
-        started="2026-11-22T00:00:00Z", ended="2026-11-22T00:00:01Z",
+        study="s",
+        stage="encode",
+        cell=cell,
+        cell_id=cell.id,
+        status=Status.OK,
+        fingerprint="f",
+        started="2026-11-22T00:00:00Z",
+        ended="2026-11-22T00:00:01Z",
         details={"classes": CLASSES, "synthetic": True},
-    )  # fmt: skip
+    )
     write_record(folder / "record.json", record)
     return folder
 
 
 def spec(**options: Any) -> dict[str, Any]:
-    parameters = {
-        "batch": 16,
-        "epochs": 2,
-        "test_fraction": 0.25,
-        "dataset_options": OPTIONS | options,
-    }
-    return {
-        "workload": "tickets-transformer", "seed": 1, "repeats": 1, "parameters": parameters,
-    }  # fmt: skip
+    parameters = {"batch": 16, "epochs": 2, "test_fraction": 0.25, "dataset_options": OPTIONS | options}
+    return {"workload": "tickets-transformer", "seed": 1, "repeats": 1, "parameters": parameters}
 
 
 def test_rows_are_cut_and_rare_words_unknown(encoded: Path, tmp_path: Path) -> None:
@@ -91,14 +88,14 @@ def test_the_worker_is_told_where_cells_lie(encoded: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"length": 40}, r"samples have shape \(40,\), the model takes \(48,\)"),
-     ({"length": 0}, "option 'length' of dataset tickets"),
-     ({"colour": "red"}, "option 'colour' of dataset tickets"),
-     ({"corpus": 3}, "option 'corpus' of dataset tickets")],
-)  # fmt: skip
-def test_options_that_do_not_fit(
-    encoded: Path, tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
+    [
+        ({"length": 40}, r"samples have shape \(40,\), the model takes \(48,\)"),
+        ({"length": 0}, "option 'length' of dataset tickets"),
+        ({"colour": "red"}, "option 'colour' of dataset tickets"),
+        ({"corpus": 3}, "option 'corpus' of dataset tickets"),
+    ],
+)
+def test_options_that_do_not_fit(encoded: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         prepare(spec(**options), tmp_path / "data", {"encode": encoded})
 
@@ -111,11 +108,8 @@ def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
 
 def test_other_names_of_the_same_classes_make_the_data_anew(encoded: Path) -> None:
     """As a changed salt does, which changes no row: the old hashes would stay in the record."""
-    told: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]},
-                            "parameters": {"dataset_options": OPTIONS}}  # fmt: skip
-    job: Any = SimpleNamespace(
-        spec=told | {"dataset_details": ["classes", "synthetic"]}, input=lambda role: encoded
-    )
+    told: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]}, "parameters": {"dataset_options": OPTIONS}}
+    job: Any = SimpleNamespace(spec=told | {"dataset_details": ["classes", "synthetic"]}, input=lambda role: encoded)
     before = RUNNERS.get("data").inputs(job)
     record = read_record(encoded / "record.json")
     same = record.model_copy(update={"details": record.details | {"payload_s": 9}})
@@ -129,9 +123,7 @@ def test_other_names_of_the_same_classes_make_the_data_anew(encoded: Path) -> No
 def test_it_names_the_cell_that_it_takes() -> None:
     dataset = DATASETS.get("tickets")
     assert isinstance(dataset, DerivedDataset)
-    cell = dataset.cells(OPTIONS | {"view": "first", "names": "kept", "words": "gaussian"})[
-        "encode"
-    ]
+    cell = dataset.cells(OPTIONS | {"view": "first", "names": "kept", "words": "gaussian"})["encode"]
     assert cell.axes() | {"view": "first", "words": "gaussian", "corpus": "made"} == cell.axes()
     with pytest.raises(BadInput, match="no encoded tickets have the options"):
         dataset.cells(OPTIONS | {"view": "last"})

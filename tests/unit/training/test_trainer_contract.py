@@ -51,12 +51,22 @@ def training(base_python, tmp_path_factory) -> Training:
     program = folder / "mlp"
     flags = ("-O2", "-Wall", "-Wextra", "-Werror")
     subprocess.run([compiler, *flags, "-o", program, SOURCE, "-lm"], check=True)
-    rule = {"batch": 16, "epochs": 30, "learning_rate": 0.5, "momentum": 0.5,
-            "weight_decay": 1e-3, "loss": "mse", "quality_target": 0.9}  # fmt: skip
+    rule = {
+        "batch": 16,
+        "epochs": 30,
+        "learning_rate": 0.5,
+        "momentum": 0.5,
+        "weight_decay": 1e-3,
+        "loss": "mse",
+        "quality_target": 0.9,
+    }
     made = Training(
-        python=base_python, folder=folder / "training", workload="iris-mlp", rule=rule,
+        python=base_python,
+        folder=folder / "training",
+        workload="iris-mlp",
+        rule=rule,
         plugins=PLUGINS.replace("PROGRAM", str(program)),
-    )  # fmt: skip
+    )
     made.prepare(repeats=2)
     return made
 
@@ -97,12 +107,16 @@ def test_it_follows_the_float64_reference(training, reference):
         ("(job.folder / 'rank-000.json').unlink()", "No such file"),
         ("(job.folder / 'rank-000.json').write_text('{')", "rank 0 left no result"),
         ("open(job.folder / 'rank-000.bin', 'r+b').truncate(100)", "100 bytes hold no float64"),
-        ("p = job.folder / 'rank-000.json'; p.write_text(p.read_text().replace('\"2.bias\"', '\"b\"'))",
-         "its 'weights' are"),
-        ("p = job.folder / 'rank-000.json'; p.write_text(p.read_text().replace('startup_s', 's'))",
-         "says nothing of startup_s"),
+        (
+            "p = job.folder / 'rank-000.json'; p.write_text(p.read_text().replace('\"2.bias\"', '\"b\"'))",
+            "its 'weights' are",
+        ),
+        (
+            "p = job.folder / 'rank-000.json'; p.write_text(p.read_text().replace('startup_s', 's'))",
+            "says nothing of startup_s",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_breaks_the_contract_is_named_in_the_record(training, reference, damage, words):
     result = run_cell(training, reference, damage)
     assert (result["status"], result["cause"]) == ("failed", "crash")
@@ -128,11 +142,7 @@ def test_what_it_does_not_have_is_skipped(training, reference):
 
 
 def test_arrays_are_found_in_what_numpy_has_written(tmp_path):
-    given = {
-        "x": np.arange(12.0).reshape(3, 4),
-        "y": np.arange(5),
-        "b": np.arange(7, dtype=np.uint8),
-    }
+    given = {"x": np.arange(12.0).reshape(3, 4), "y": np.arange(5), "b": np.arange(7, dtype=np.uint8)}
     np.savez(tmp_path / "some.npz", **given)
     entries = describe_npz(tmp_path / "some.npz")
     assert entries.keys() == given.keys()

@@ -61,9 +61,7 @@ def gradients(python, workload, framework):
 
 
 @pytest.mark.parametrize("workload", ["iris-mlp", "iris-mlp-ce", "digits-cnn"])
-def test_gradients_agree_with_finite_differences_and_between_frameworks(
-    base_python, torch_python, workload
-):
+def test_gradients_agree_with_finite_differences_and_between_frameworks(base_python, torch_python, workload):
     ours = gradients(base_python, workload, "numpy")
     torch = gradients(torch_python, workload, "torch")
     assert ours["worst"] < 1e-8 and torch["worst"] < 1e-8
@@ -107,8 +105,7 @@ def test_costs_of_a_known_network():
 def test_ranks_that_share_a_model_share_its_costs():
     model = LayeredModel((Linear(8, 4), ReLU(), Linear(4, 2)), (8,))
     whole, parts = (
-        step_costs(model, RULE, batch=8, layout=layout, precision="fp32")
-        for layout in (Layout(2), Layout(2, 2))
+        step_costs(model, RULE, batch=8, layout=layout, precision="fp32") for layout in (Layout(2), Layout(2, 2))
     )
     for name in ("flops_per_step", "bytes_per_step", "communication_bytes_per_step"):
         assert whole[name] == 2 * parts[name], name

@@ -20,17 +20,18 @@ def name_of(node: ast.expr) -> str:
 def of_trainers(source: str) -> list[ast.Attribute]:
     """Return every `trainer.NAME` of a source text."""
     return [
-        node for node in ast.walk(ast.parse(source))
+        node
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute) and name_of(node.value) in TRAINERS
-    ]  # fmt: skip
+    ]
 
 
 def offences(source: str) -> list[str]:
     return [
-        node.attr for node in of_trainers(source)
-        if node.attr.startswith("_")
-        or (isinstance(node.ctx, ast.Store) and node.attr not in REPLACEABLE)
-    ]  # fmt: skip
+        node.attr
+        for node in of_trainers(source)
+        if node.attr.startswith("_") or (isinstance(node.ctx, ast.Store) and node.attr not in REPLACEABLE)
+    ]
 
 
 def test_no_strategy_touches_or_replaces_what_is_its_trainers_own():

@@ -76,9 +76,8 @@ def test_ranks_share_the_data_where_they_do_not_share_the_model():
     for name in STRATEGIES:
         ranks = 1 if name == "single" else 4
         cell = Cell.of(
-            stage="train", workload="iris-mlp", framework="torch", strategy=name, batch=16,
-            ranks_per_node=ranks,
-        )  # fmt: skip
+            stage="train", workload="iris-mlp", framework="torch", strategy=name, batch=16, ranks_per_node=ranks
+        )
         layout = STRATEGIES.get(name).layout(cell)
         if name in SHARE_THE_MODEL:
             assert (layout.replicas, layout.model_parts) == (1, ranks), name

@@ -81,9 +81,7 @@ def test_what_is_counted_of_a_layer_is_what_autograd_saves(found):
 
 def test_a_budget_holds_plain_training_and_lets_others_train_more(held):
     assert held["plain 16"] == held["recompute 64"] == held["offload-file 64"] == "trained"
-    assert held["plain 128"].startswith(
-        f"BudgetUsedUp: the memory_budget of {96 << 20:,} bytes does not suffice"
-    )
+    assert held["plain 128"].startswith(f"BudgetUsedUp: the memory_budget of {96 << 20:,} bytes does not suffice")
     assert max(value for name, value in held.items() if name.endswith("most")) < 96 << 20
     # Outside of the passes nothing is held to it.
     assert held["limit after"] == -1
@@ -128,23 +126,14 @@ cnn_cell = functools.partial(train_cell, framework="torch", workload="digits-cnn
         ({"memory": "offload-file", "device": "cuda"}, "see offload-host"),
         ({"memory": "planned"}, "plans for"),
         ({"memory": "recompute", "framework": "numpy"}, "not of numpy"),
-        (
-            {"memory": "recompute", "strategy": "fsdp", "ranks_per_node": 2},
-            "by fsdp none does",
-        ),
+        ({"memory": "recompute", "strategy": "fsdp", "ranks_per_node": 2}, "by fsdp none does"),
         ({"memory_budget": 1 << 20, "framework": "numpy"}, "cells of torch"),
         ({"memory_budget": 1 << 20, "device": "cuda"}, "a GPU's memory is not its"),
-        (
-            {"memory_budget": 1 << 30, "strategy": "mpi-pipeline", "ranks_per_node": 2},
-            "mpi-pipeline trains parts",
-        ),
-        (
-            {"memory_budget": 1 << 30, "strategy": "mpi-overlap", "ranks_per_node": 2},
-            "mpi-overlap trains parts",
-        ),
+        ({"memory_budget": 1 << 30, "strategy": "mpi-pipeline", "ranks_per_node": 2}, "mpi-pipeline trains parts"),
+        ({"memory_budget": 1 << 30, "strategy": "mpi-overlap", "ranks_per_node": 2}, "mpi-overlap trains parts"),
         ({"memory_budget": 100_000}, "layer 1 alone holds 786,432 bytes"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_run_says_why(monkeypatch, axes, reason):
     monkeypatch.delenv("TRANSECT_MANAGED_MEMORY", raising=False)
     assert reason in str(reason_to_skip(cnn_cell(**axes), WORKLOADS.get("digits-cnn").defaults))
@@ -154,16 +143,18 @@ def test_strategies_that_compute_whole_models_are_told_by_their_trainer(monkeypa
     """One from outside needs to be in no list."""
     assert set(DIVIDED_LAYERS) <= set(STRATEGIES)
     assert {name for name in STRATEGIES if not whole_models(name)} == {
-        *DIVIDED_LAYERS, "mpi-overlap", "mpi-overlap-bcast", "mpi-pipeline", "torch-pipeline",
-    }  # fmt: skip
+        *DIVIDED_LAYERS,
+        "mpi-overlap",
+        "mpi-overlap-bcast",
+        "mpi-pipeline",
+        "torch-pipeline",
+    }
     known = STRATEGIES.get
     others = {
         "as-single": type("AsSingle", (Single,), {})(),
         "sharded": type("Sharded", (Single,), {"sharded": True})(),
     }
-    monkeypatch.setattr(
-        STRATEGIES, "get", lambda name, *where: others.get(name) or known(name, *where)
-    )
+    monkeypatch.setattr(STRATEGIES, "get", lambda name, *where: others.get(name) or known(name, *where))
     assert whole_models("as-single") and not whole_models("sharded")
 
 
@@ -181,9 +172,15 @@ def test_what_can_run_does(memory):
 
 
 LAYERS = (
-    Conv2d(1, 4, 3, 1), ReLU(), Conv2d(4, 4, 3, 1), ReLU(),
-    Residual((Conv2d(4, 4, 3, 1), BatchNorm2d(4))), ReLU(), Flatten(), Linear(256, 10),
-)  # fmt: skip
+    Conv2d(1, 4, 3, 1),
+    ReLU(),
+    Conv2d(4, 4, 3, 1),
+    ReLU(),
+    Residual((Conv2d(4, 4, 3, 1), BatchNorm2d(4))),
+    ReLU(),
+    Flatten(),
+    Linear(256, 10),
+)
 
 
 def test_a_tensor_that_two_layers_save_is_counted_once():
@@ -217,9 +214,7 @@ train:
 """
 
 
-def memory_plan(
-    tmp_path: Path, memories: str, budgets: str, strategies: str = "single, mpi-allreduce"
-) -> Any:
+def memory_plan(tmp_path: Path, memories: str, budgets: str, strategies: str = "single, mpi-allreduce") -> Any:
     grid = GRID.format(memories=memories, budgets=budgets, strategies=strategies)
     return plan_study(tmp_path, grid)
 

@@ -146,12 +146,21 @@ class WrongFramework(NumpyFramework):
 
 @pytest.fixture(scope="module")
 def training(base_python, tmp_path_factory) -> Training:
-    rule = {"batch": 16, "epochs": 4, "learning_rate": 0.02, "optimiser": "adamw",
-            "weight_decay": 0.01, "quality_target": 1.0}  # fmt: skip
+    rule = {
+        "batch": 16,
+        "epochs": 4,
+        "learning_rate": 0.02,
+        "optimiser": "adamw",
+        "weight_decay": 0.01,
+        "quality_target": 1.0,
+    }
     made = Training(
-        python=base_python, folder=tmp_path_factory.mktemp("training"), plugins=PLUGINS,
-        workload="chains-next-token", rule=rule,
-    )  # fmt: skip
+        python=base_python,
+        folder=tmp_path_factory.mktemp("training"),
+        plugins=PLUGINS,
+        workload="chains-next-token",
+        rule=rule,
+    )
     made.prepare()
     return made
 
@@ -210,9 +219,7 @@ def test_the_result_has_the_models_score_and_its_direction(training):
     assert 1.0 < result["metrics"]["next_token_loss"] < 2.2
     assert "accuracy_ci_low" not in result["metrics"]
     assert "next_token_loss" in result["samples"] and "accuracy" not in result["samples"]
-    assert result["details"]["layout"] == {
-        "replicas": 2, "model_parts": 1, "micro_batches": 1, "servers": 0,
-    }  # fmt: skip
+    assert result["details"]["layout"] == {"replicas": 2, "model_parts": 1, "micro_batches": 1, "servers": 0}
     # 8 sequences a rank: three products and the looked up numbers; AdamW's 11 with a decay.
     work = 8 * (3 * 6 * 4 * 8 * 12 + 6 * 8) + 11 * 288
     assert result["details"]["flops_per_step"] == work

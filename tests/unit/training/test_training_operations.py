@@ -28,12 +28,7 @@ from transect.training.layers import (
     weight_shapes,
 )
 from transect.training.layout import Layout
-from transect.training.operations import (
-    layer_operations,
-    loss_operations,
-    prediction_operations,
-    training_operations,
-)
+from transect.training.operations import layer_operations, loss_operations, prediction_operations, training_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 from warm import warm
@@ -55,41 +50,48 @@ class Beyond:
 LAYERS = {
     "linear": (Linear(7, 3), (7,), Beyond(forward=BATCH * 3, why="bias after the product")),
     "convolution": (
-        Conv2d(2, 3, 3, bias=False), (2, 6, 5),
+        Conv2d(2, 3, 3, bias=False),
+        (2, 6, 5),
         Beyond(inputs=BATCH * 4 * 3 * 2 * 9, why="windows of gradients are added up"),
     ),
     "convolution with bias and stride": (
-        Conv2d(2, 3, 2, stride=2), (2, 7, 5),
+        Conv2d(2, 3, 2, stride=2),
+        (2, 7, 5),
         Beyond(forward=BATCH * 3 * 6, inputs=BATCH * 3 * 2 * 2 * 4, why="bias; adding up"),
     ),
     # 4 x 4 windows have 16 x 9 places, of which 10 x 10 are in the image.
     "convolution with padding": (
-        Conv2d(2, 3, 3, padding=1, bias=False), (2, 4, 4),
+        Conv2d(2, 3, 3, padding=1, bias=False),
+        (2, 4, 4),
         Beyond(
-            forward=BATCH * 2 * 2 * 3 * (16 * 9 - 100), weights=BATCH * 2 * 2 * 3 * (16 * 9 - 100),
+            forward=BATCH * 2 * 2 * 3 * (16 * 9 - 100),
+            weights=BATCH * 2 * 2 * 3 * (16 * 9 - 100),
             inputs=BATCH * 2 * 2 * 3 * (16 * 9 - 100) + BATCH * 16 * 2 * 9,
             why="products with zeros; adding up",
         ),
     ),
     "batch norm": (
-        BatchNorm2d(3), (3, 4, 2),
+        BatchNorm2d(3),
+        (3, 4, 2),
         # Forwards 7 a number (centred, squares of that, normalised) and what is once per channel:
         # mean and variance divided, seven for running statistics, three for the scale.
         Beyond(forward=BATCH * 24 * 2 + 3 * 12, inputs=3 * 3, why="two passes; once per channel"),
     ),
     "pooling": (
-        MaxPool2d(2), (3, 4, 6),
+        MaxPool2d(2),
+        (3, 4, 6),
         Beyond(inputs=BATCH * 3 * 6 * 4 * 2, why="every place of a window is masked and added"),
     ),
     "pooling over one another": (
-        MaxPool2d(3, stride=1), (2, 4, 4),
+        MaxPool2d(3, stride=1),
+        (2, 4, 4),
         Beyond(forward=BATCH * 2 * (4 * 8 - 12), inputs=BATCH * 2 * 4 * 9 * 2, why="as above"),
     ),
     "average": (GlobalAveragePool(), (3, 4, 5), Beyond()),
     "rectifier": (ReLU(), (3, 4), Beyond()),
     "sigmoid": (Sigmoid(), (9,), Beyond()),
     "flatten": (Flatten(), (2, 3, 4), Beyond()),
-}  # fmt: skip
+}
 
 
 def arrays(layers):
@@ -132,14 +134,10 @@ FIRST = Conv2d(1, 2, 3)
 NETS = {
     "nothing before the first weight": ((Linear(6, 5), Sigmoid(), Linear(5, 4)), (6,)),
     "no weight before it either": ((Flatten(), ReLU(), Linear(6, 5), ReLU(), Linear(5, 4)), (2, 3)),
-    "a residual layer first": (
-        (Residual((FIRST, ReLU()), (FIRST,)), GlobalAveragePool(), Linear(2, 4)), (1, 5, 4),
-    ),
-    "a residual layer within": (
-        (Linear(6, 5), Residual((Linear(5, 3), ReLU(), Linear(3, 5))), Linear(5, 4)), (6,),
-    ),
+    "a residual layer first": ((Residual((FIRST, ReLU()), (FIRST,)), GlobalAveragePool(), Linear(2, 4)), (1, 5, 4)),
+    "a residual layer within": ((Linear(6, 5), Residual((Linear(5, 3), ReLU(), Linear(3, 5))), Linear(5, 4)), (6,)),
     "an identity first": ((Residual((ReLU(),), ()), Linear(6, 4)), (6,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -155,10 +153,7 @@ def test_numpy_computes_no_gradient_that_nobody_needs(name):
         more, shape = more + beyond(layer, shape), after
     # The mean's 1/n is a factor of each output's gradient.
     assert done == BATCH * (asked + more)
-    assert (
-        LayeredModel(layers, sample).costs(RULE.model_copy(update={"loss": "mse"})).training_flops
-        == asked
-    )
+    assert LayeredModel(layers, sample).costs(RULE.model_copy(update={"loss": "mse"})).training_flops == asked
 
 
 @pytest.mark.parametrize(
@@ -250,11 +245,19 @@ print(json.dumps(found))
 # Nets, and what our count of a sample has beyond products: rectifiers (twice) and biases.
 TORCH_NETS = [
     ((Flatten(), Linear(12, 5), ReLU(), Linear(5, 3)), (3, 4), 5 + 3, 2 * 5),
-    ((Conv2d(2, 3, 3, stride=2), ReLU(), Conv2d(3, 4, 2, bias=False), Flatten(), Linear(8, 3)),
-     (2, 7, 5), 18 + 3, 2 * 18),
-    ((Conv2d(1, 3, 3), Residual((Conv2d(3, 3, 1, bias=False),)), GlobalAveragePool(), Linear(3, 2)),
-     (1, 5, 5), 27 + 2, 30 + 3 + 2 * 27),
-]  # fmt: skip
+    (
+        (Conv2d(2, 3, 3, stride=2), ReLU(), Conv2d(3, 4, 2, bias=False), Flatten(), Linear(8, 3)),
+        (2, 7, 5),
+        18 + 3,
+        2 * 18,
+    ),
+    (
+        (Conv2d(1, 3, 3), Residual((Conv2d(3, 3, 1, bias=False),)), GlobalAveragePool(), Linear(3, 2)),
+        (1, 5, 5),
+        27 + 2,
+        30 + 3 + 2 * 27,
+    ),
+]
 
 
 def test_products_are_those_that_torch_counts(torch_python):
@@ -262,7 +265,6 @@ def test_products_are_those_that_torch_counts(torch_python):
     run = warm(torch_python).run("-c", TORCH, nets)
     assert run.returncode == 0, run.stderr
     ours = [
-        BATCH * (training_operations(layers, sample) - biases - others)
-        for layers, sample, biases, others in TORCH_NETS
+        BATCH * (training_operations(layers, sample) - biases - others) for layers, sample, biases, others in TORCH_NETS
     ]
     assert ours == [sum(passes) for passes in json.loads(run.stdout.splitlines()[-1])]

@@ -18,10 +18,14 @@ from transect.training.workloads import Parameters
 from warm import warm
 
 ENVIRONMENTS = {
-    "torch": "torch", "tensorflow": "tensorflow", "keras-tensorflow": "tensorflow",
-    "keras-torch": "torch", "keras-jax": "keras-jax", "keras-2": "horovod-tensorflow",
+    "torch": "torch",
+    "tensorflow": "tensorflow",
+    "keras-tensorflow": "tensorflow",
+    "keras-torch": "torch",
+    "keras-jax": "keras-jax",
+    "keras-2": "horovod-tensorflow",
     "mxnet": "mxnet",
-}  # fmt: skip
+}
 # Trains by the fused step where there is one, and by single calls; the learning rate changes. Then all
 # are handed the state from the middle, and train from there again.
 STEPS = """
@@ -103,9 +107,7 @@ def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_facto
 def take(name, gradients, rate=0.1, **rule):
     """Return the path of one weight that begins at 1."""
     optimiser = OPTIMISERS.get(name)
-    parameters = Parameters(
-        batch=1, epochs=1, learning_rate=rate, optimiser=name, quality_target=0.5, **rule
-    )
+    parameters = Parameters(batch=1, epochs=1, learning_rate=rate, optimiser=name, quality_target=0.5, **rule)
     weight, states = np.ones(1), [np.zeros(1) for _ in range(optimiser.states)]
     path = []
     for step, gradient in enumerate(gradients, 1):
@@ -162,10 +164,14 @@ def test_why_a_cell_is_skipped(axes, rule, words, monkeypatch):
     monkeypatch.setitem(FRAMEWORKS._entries, "old", Old)
     cell = Cell.of(
         **{
-            "stage": "train", "workload": "iris-mlp", "framework": "torch",
-            "strategy": "mpi-allreduce", "batch": 16, **axes,
+            "stage": "train",
+            "workload": "iris-mlp",
+            "framework": "torch",
+            "strategy": "mpi-allreduce",
+            "batch": 16,
+            **axes,
         }
-    )  # fmt: skip
+    )
     given = {"batch": 16, "epochs": 1, "learning_rate": 1, "quality_target": 1, **rule}
     reason = reason_to_skip(cell, Parameters(**given))
     assert reason is None if words is None else words in str(reason)

@@ -13,9 +13,11 @@ from warm import warm
 
 RULE = {"batch": 10, "epochs": 2, "learning_rate": 0.1, "quality_target": 0.5}
 DATA = {
-    "workload": "iris-mlp-ce", "seed": 1, "repeats": 1,
+    "workload": "iris-mlp-ce",
+    "seed": 1,
+    "repeats": 1,
     "parameters": {"batch": 10, "epochs": 2, "test_fraction": 0.25, "dataset_options": {}},
-}  # fmt: skip
+}
 
 
 def module(python, name, *arguments):
@@ -26,18 +28,21 @@ def module(python, name, *arguments):
 def data(base_python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "spec.json").write_text(json.dumps(DATA))
-    made = module(
-        base_python, "transect.stages.data.worker", "--spec", folder / "spec.json", "--out", folder
-    )
+    made = module(base_python, "transect.stages.data.worker", "--spec", folder / "spec.json", "--out", folder)
     assert made.returncode == 0, made.stderr
     return folder
 
 
 def reference(python, data, folder, precisions, batch=10, shards=1):
     cell = {
-        "stage": "reference", "workload": "iris-mlp-ce", "framework": "numpy",
-        "strategy": "single", "precision": "fp64", "batch": batch, "shards": shards,
-    }  # fmt: skip
+        "stage": "reference",
+        "workload": "iris-mlp-ce",
+        "framework": "numpy",
+        "strategy": "single",
+        "precision": "fp64",
+        "batch": batch,
+        "shards": shards,
+    }
     spec = {"cell": cell, "parameters": RULE, "precisions": precisions}
     (folder / "spec.json").write_text(json.dumps(spec))
     arguments = ("--spec", folder / "spec.json", "--data", data, "--out", folder)
@@ -48,9 +53,7 @@ def reference(python, data, folder, precisions, batch=10, shards=1):
     return json.loads((folder / "result.json").read_text()), arrays
 
 
-def test_every_known_precision_has_a_tolerance_and_coarser_ones_a_larger(
-    base_python, data, tmp_path
-):
+def test_every_known_precision_has_a_tolerance_and_coarser_ones_a_larger(base_python, data, tmp_path):
     result, arrays = reference(base_python, data, tmp_path, sorted(PRECISIONS))
     assert result["status"] == "ok"
     last = {name: arrays[f"tolerance_{name}"][-1] for name in PRECISIONS}
@@ -59,9 +62,7 @@ def test_every_known_precision_has_a_tolerance_and_coarser_ones_a_larger(
     assert set(result["details"]["rules"]) == set(PRECISIONS)
 
 
-def test_a_precision_that_the_reference_does_not_know_takes_no_other_with_it(
-    base_python, data, tmp_path
-):
+def test_a_precision_that_the_reference_does_not_know_takes_no_other_with_it(base_python, data, tmp_path):
     result, arrays = reference(base_python, data, tmp_path, ["fp32", "fp7"])
     assert set(arrays) == {"loss", "tolerance_fp32"}
     assert set(result["details"]["weights_tolerance"]) == {"fp32"}
@@ -75,9 +76,14 @@ def test_an_unknown_precision_is_an_error_of_the_study():
 
 @pytest.mark.parametrize(
     ("name", "roundoff", "size"),
-    [("fp64", np.finfo(np.float64).eps / 2, 8), ("fp32", np.finfo(np.float32).eps / 2, 4),
-     ("fp16", np.finfo(np.float16).eps / 2, 2), ("bf16", 2.0**-8, 2), ("amp-bf16", 2.0**-8, 4)],
-)  # fmt: skip
+    [
+        ("fp64", np.finfo(np.float64).eps / 2, 8),
+        ("fp32", np.finfo(np.float32).eps / 2, 4),
+        ("fp16", np.finfo(np.float16).eps / 2, 2),
+        ("bf16", 2.0**-8, 2),
+        ("amp-bf16", 2.0**-8, 4),
+    ],
+)
 def test_what_the_formats_are(name, roundoff, size):
     precision = find_precision(name)
     assert precision.unit_roundoff == float(roundoff)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import OptionError, text
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["FOLDER_MEANING", "in_folder", "target_folder"]
 
 FOLDER_MEANING = (
     "absolute path of the folder to write in; default: $TMPDIR on one node, the cell's own folder "

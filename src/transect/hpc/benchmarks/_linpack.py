@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["linpack_input", "near_square"]
-
-# Lines count, not names: HPL_pdinfo.c reads the first word of each, in this order.
 _INPUT = """\
 HPLinpack benchmark input file
 written by transect

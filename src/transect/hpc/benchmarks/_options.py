@@ -5,18 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from transect.stages.bench.cell import BenchCell
-
-__all__ = [
-    "OptionError",
-    "complaint",
-    "fraction",
-    "one_of",
-    "program_name",
-    "size_bytes",
-    "text",
-    "whole",
-]
+from transect.domain.axes.bench import BenchCell
 
 _SIZE = re.compile(r"([1-9][0-9]{0,14})([kmg]?)", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}

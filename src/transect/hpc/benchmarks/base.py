@@ -6,11 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.domain.registry import Registry
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["BENCHMARKS", "Benchmark"]
 
 
 class Benchmark(Protocol):

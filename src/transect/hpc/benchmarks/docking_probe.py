@@ -8,20 +8,26 @@ import shlex
 from pathlib import Path
 from typing import Any, ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.domain.registry import Registry
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["DockingProbe"]
 
 _PROBES = Path(__file__).resolve().parents[1] / "probes"
 _CODE = (
-    "common.py", "docking.py", "_docking_arguments.py", "_docking_deck.py", "_docking_energy.py", "_docking_numba.py",
-    "_docking_numpy.py", "_docking_opencl.py", "_docking_places.py", "_docking_program.py",
-)  # fmt: skip
+    "common.py",
+    "docking.py",
+    "_docking_arguments.py",
+    "_docking_deck.py",
+    "_docking_energy.py",
+    "_docking_numba.py",
+    "_docking_numpy.py",
+    "_docking_opencl.py",
+    "_docking_places.py",
+    "_docking_program.py",
+)
 _IMPLEMENTATION = "numba"
 _SYNTHETIC = "synthetic"
 _SIZES = ("small", "medium", "large")
@@ -52,8 +58,7 @@ def _deck(cell: BenchCell) -> str:
     if not folder.startswith("/"):
         raise OptionError(
             f"option deck: expected one of {', '.join((_SYNTHETIC, *_SIZES))} or an absolute path, "
-            f"found {given!r}"
-            + (", which no variable of the environment fills in" if "$" in folder else "")
+            f"found {given!r}" + (", which no variable of the environment fills in" if "$" in folder else "")
         )
     missing = [name for name in _FILES if not (Path(folder) / name).is_file()]
     if missing:
@@ -120,8 +125,7 @@ class DockingProbe(Benchmark):
     parser = "docking-probe"
     environment = "docking"
     options: ClassVar[dict[str, str]] = {
-        "implementation": "a [programming model](plugins.md#programming-model); default "
-        f"{_IMPLEMENTATION}",
+        "implementation": f"a [programming model](plugins.md#programming-model); default {_IMPLEMENTATION}",
         "deck": f"{', '.join(_SIZES)}, or the absolute path of a deck of miniBUDE, in which "
         f"$VARIABLES are filled in; default {_SYNTHETIC}: as medium",
         "poses": f"how many of the deck's poses; default {_POSES}, with numpy {_POSES_OF['numpy']}",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
 from transect.hpc.benchmarks._options import complaint, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Hpcc", "input_file"]
 
 _N, _NB = 2500, 80
 _LAUNCHERS = ("mpiexec", "mpirun", "mpiexec.openmpi", "mpirun.openmpi")

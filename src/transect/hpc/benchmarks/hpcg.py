@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._options import OptionError, complaint, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
 
-__all__ = ["Hpcg", "input_file"]
-
-# Those of the hpcg.dat that comes with HPCG 3.1; a result to be submitted takes 1800 s.
 _SIDE = 104
 _SECONDS = 60
 
@@ -30,8 +27,7 @@ def _problem(cell: BenchCell) -> tuple[int, int, int, int]:
             raise OptionError(f"option {name}: expected a multiple of 8 from 16 on, found {side}")
     if 8 * min(sides) < max(sides):
         raise OptionError(
-            f"options nx, ny, nz: HPCG takes no side more than 8 times as long as another, "
-            f"found {nx} {ny} {nz}"
+            f"options nx, ny, nz: HPCG takes no side more than 8 times as long as another, found {nx} {ny} {nz}"
         )
     return nx, ny, nz, whole(cell, "seconds", _SECONDS)
 

@@ -7,13 +7,11 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
 from transect.hpc.benchmarks._options import OptionError, complaint, fraction, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Hpl", "grid", "node_memory", "order_for"]
 
 _NB = 192
 _FRACTION = 0.2

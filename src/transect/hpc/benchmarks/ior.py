@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, size_bytes
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Ior"]
 
 _APIS = ("POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP")
 _FILES = ("per-process", "shared")
@@ -21,9 +19,7 @@ def _flags(cell: BenchCell) -> list[str]:
     block, block_bytes = size_bytes(cell, "block", _BLOCK)
     transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
     if block_bytes % transfer_bytes:
-        raise OptionError(
-            f"option block: expected a multiple of the transfer size {transfer}, found '{block}'"
-        )
+        raise OptionError(f"option block: expected a multiple of the transfer size {transfer}, found '{block}'")
     api = one_of(cell, "api", _APIS[0], _APIS)
     # -e: the write ends when the data are on the disk. -C: each rank reads what a rank of the
     # next node wrote, so that on several nodes no cache of the writer helps.

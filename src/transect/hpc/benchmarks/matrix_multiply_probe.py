@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.probes import common, matrix_multiply
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["MatrixMultiplyProbe"]
 
 _SECONDS = 5.0
 

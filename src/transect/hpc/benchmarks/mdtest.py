@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, complaint, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Mdtest", "directories"]
 
 _ITEMS, _DEPTH, _BRANCH = 1000, 0, 1
 _ITERATIONS = 3
@@ -28,8 +26,7 @@ def _flags(cell: BenchCell) -> list[str]:
         raise OptionError(f"option depth: expected 0 to 20, found {depth}")
     if (count := directories(depth, branch)) > items:
         # mdtest would give each directory items / count of them: none.
-        raise OptionError(f"option items: expected one or more for each of {count} directories, "
-                          f"found {items}")  # fmt: skip
+        raise OptionError(f"option items: expected one or more for each of {count} directories, found {items}")
     flags = ["-n", str(items), "-i", str(_ITERATIONS), "-z", str(depth), "-b", str(branch)]
     if cell.nodes > 1:
         # Each rank stats and reads what a rank of the next node made: past the writer's cache.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.probes import common, messages
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["MessageSweep", "MessageSweepTorch"]
 
 _TEST, _MAX_SIZE, _SECONDS = "allreduce", messages.SIZES[-1], 10
 _PAIRS = ("latency", "bw")
@@ -86,10 +84,7 @@ class MessageSweepTorch(_Sweep):
     environment = "torch"
     rendezvous = "tcp"
     libraries = ("gloo", "nccl")
-    options: ClassVar[dict[str, str]] = {
-        "library": "gloo, or nccl with one GPU per rank; default gloo",
-        **_OPTIONS,
-    }
+    options: ClassVar[dict[str, str]] = {"library": "gloo, or nccl with one GPU per rank; default gloo", **_OPTIONS}
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing. The launcher starts all ranks."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import complaint, program_name, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
 
-__all__ = ["MiniBude"]
-
-# Version 2 names a program for each programming model, version 1 all of them `bude`.
 _NAMES = ("omp-bude", "bude", "minibude")
 _ITERATIONS = 8
 
@@ -48,8 +45,7 @@ class MiniBude(Benchmark):
     environment = None
     program = _NAMES[0]
     options: ClassVar[dict[str, str]] = {
-        "deck": "absolute path of an input deck; default: data/bm1 beside the program or one "
-        "folder up",
+        "deck": "absolute path of an input deck; default: data/bm1 beside the program or one folder up",
         "iterations": f"timed runs of the kernel; default {_ITERATIONS}",
         "poses": "how many of the deck's poses; default 0: all",
         "ppwi": "poses per work item, a list such as 1,2,4 or all; default: the program's own",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import OptionError, complaint, size_bytes, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["NcclTests"]
 
 _TEST = "all_reduce_perf"
 _LEAST, _MOST, _FACTOR = "8", "128m", 2
@@ -25,8 +23,7 @@ def _flags(cell: BenchCell) -> list[str]:
     least, least_bytes = size_bytes(cell, "min_bytes", _LEAST)
     most, most_bytes = size_bytes(cell, "max_bytes", _MOST)
     if least_bytes > most_bytes:
-        raise OptionError(f"option min_bytes: expected no more than max_bytes {most}, "
-                          f"found '{least}'")  # fmt: skip
+        raise OptionError(f"option min_bytes: expected no more than max_bytes {most}, found '{least}'")
     factor = whole(cell, "factor", _FACTOR, 2)
     # -g 1: one GPU for each rank, which is all that rank.py lets it see.
     return ["-b", least, "-e", most, "-f", str(factor), "-g", "1"]

@@ -8,11 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import complaint, program_name, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["OnnxruntimePerfTest"]
 
 _NAME = "onnxruntime_perf_test"
 _RUNS = 1000
@@ -46,8 +44,7 @@ class OnnxruntimePerfTest(Benchmark):
     options: ClassVar[dict[str, str]] = {
         "model": "absolute path of the ONNX file; default: none, it must be given",
         "runs": f"calls after the first one; default {_RUNS}",
-        "dimensions": "sizes of the model's free dimensions by name, such as batch:16; default: 1 "
-        "each",
+        "dimensions": "sizes of the model's free dimensions by name, such as batch:16; default: 1 each",
         "program": f"its name or path, where it goes by another; default: {_NAME}",
     }
 

@@ -6,11 +6,9 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import complaint, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Osu"]
 
 _TEST = "osu_allreduce"
 # Where packages that keep PATH clean put them: pt2pt, collective, one-sided, startup.

@@ -6,11 +6,9 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import complaint, program_name
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Stream"]
 
 _NAMES = ("stream_c.exe", "stream")
 

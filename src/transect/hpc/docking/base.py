@@ -9,12 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Protocol
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.registry import Registry
-from transect.stages.bench.cell import BenchCell
 
-__all__ = ["LANES", "PROGRAMMING_MODELS", "WORK_ITEMS", "ProgrammingModel"]
-
-# Poses per work-item of models whose poses are lanes of a CPU's registers, and of those of devices.
 LANES = (1, 4, 8, 16, 32, 64, 128, 256)
 WORK_ITEMS = (1, 2, 4, 8, 16)
 
@@ -59,6 +56,4 @@ class ProgrammingModel(Protocol):
         return []
 
 
-PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry(
-    "programming model", "transect.hpc.docking"
-)
+PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry("programming model", "transect.hpc.docking")

@@ -8,8 +8,6 @@ from typing import ClassVar
 from transect.domain.paths import ROOT
 from transect.hpc.docking.base import LANES, PROGRAMMING_MODELS, ProgrammingModel
 
-__all__ = ["Julia"]
-
 _SCRIPT = ROOT / "src" / "kernels" / "docking" / "julia" / "docking.jl"
 
 
@@ -28,8 +26,7 @@ class Julia(ProgrammingModel):
 
     def program(self, compiler: str, device: str) -> tuple[str, ...]:
         """Return Julia with its script, which wants its threads from Julia itself."""
-        return ("julia", "--startup-file=no", "--check-bounds=no", "-O3", "--threads={threads}",
-                str(_SCRIPT))  # fmt: skip
+        return ("julia", "--startup-file=no", "--check-bounds=no", "-O3", "--threads={threads}", str(_SCRIPT))
 
     def code_files(self) -> list[Path]:
         """Return the script: no environment compiles it."""

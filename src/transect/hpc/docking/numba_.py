@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 
-__all__ = ["Numba"]
-
 
 @PROGRAMMING_MODELS.register("numba")
 class Numba(ProgrammingModel):

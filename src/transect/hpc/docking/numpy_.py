@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 
-__all__ = ["Numpy"]
-
 
 @PROGRAMMING_MODELS.register("numpy")
 class Numpy(ProgrammingModel):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from transect.domain.axes.bench import BenchCell
 from transect.hpc.docking.base import PROGRAMMING_MODELS, WORK_ITEMS, ProgrammingModel
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["OpenACC"]
 
 
 @PROGRAMMING_MODELS.register("openacc")

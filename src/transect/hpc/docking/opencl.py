@@ -8,8 +8,6 @@ from typing import ClassVar
 from transect.domain.paths import ROOT
 from transect.hpc.docking.base import PROGRAMMING_MODELS, WORK_ITEMS, ProgrammingModel
 
-__all__ = ["OpenCL"]
-
 
 @PROGRAMMING_MODELS.register("opencl")
 class OpenCL(ProgrammingModel):

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from transect.hpc.docking.base import PROGRAMMING_MODELS, WORK_ITEMS, ProgrammingModel
 
-__all__ = ["OpenMPTarget"]
-
 
 @PROGRAMMING_MODELS.register("openmp-target")
 class OpenMPTarget(ProgrammingModel):

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from transect.hpc.docking.base import LANES, PROGRAMMING_MODELS, ProgrammingModel
 
-__all__ = ["Rust"]
-
 
 @PROGRAMMING_MODELS.register("rust")
 class Rust(ProgrammingModel):

@@ -11,19 +11,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = [
-    "KERNELS",
-    "MOST_TABLES",
-    "RULES",
-    "Output",
-    "Row",
-    "Table",
-    "head",
-    "read",
-    "usage_error",
-]
-
-# Arrays that a kernel moves, as main.cpp counts.
 KERNELS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
 _LABELS = "Copy|Mul|Add|Triad|Dot|Nstream"
 _HEAD = re.compile(r"(BabelStream|GPU-STREAM)(?: Fortran)?$")
@@ -40,12 +27,8 @@ _LIST_KERNEL = re.compile(rf"({_LABELS})\s*:\s*$")
 _LIST_VALUE = re.compile(rf"(Min|Max|Avg|Bandwidth) \((sec|{_UNIT})\):\s*({NUMBER})\s*$")
 _ONLY = re.compile(r"Runtime \(seconds\):\s*(\d{1,12}\.\d{1,5})")
 _ONLY_RATE = re.compile(rf"Bandwidth \({_UNIT}\):\s*({NUMBER})")
-_FACT = re.compile(
-    r"(Version|Implementation|Precision|Driver|Memory|Number of elements|GPU):\s*(\S.*)$"
-)
-_SIZE = re.compile(
-    r"(Array|Total) size:\s*(\d{1,15}(?:\.\d{1,9})?|\d{1,3}\.\d{1,9}[eE]\+?\d{1,2})\s*([KMGT]i?B)"
-)
+_FACT = re.compile(r"(Version|Implementation|Precision|Driver|Memory|Number of elements|GPU):\s*(\S.*)$")
+_SIZE = re.compile(r"(Array|Total) size:\s*(\d{1,15}(?:\.\d{1,9})?|\d{1,3}\.\d{1,9}[eE]\+?\d{1,2})\s*([KMGT]i?B)")
 _TIMES = re.compile(r"Running\s+(.{1,60}?)\s*(\d{1,12}) times")
 _DEVICE = re.compile(r"Using (.{1,40}?) ?device:?\s+(\S.*)$")
 _SETUP = re.compile(rf"(Init|Read):\s*({NUMBER})\s*s\s*\(=?\s*({NUMBER})\s*{_UNIT}\)")
@@ -113,9 +96,10 @@ class Output:
     def whole(self) -> bool:
         """Tell whether every run that was begun has a table, and all tables the same rows."""
         return (
-            bool(self.tables) and len(self.tables) >= self.heads
+            bool(self.tables)
+            and len(self.tables) >= self.heads
             and all(t.rows and len(t.rows) == len(self.tables[0].rows) for t in self.tables)
-        )  # fmt: skip
+        )
 
 
 def read(output: Output, line: Line, text: str) -> None:
@@ -189,9 +173,7 @@ def _row(output: Output, line: Line, kernel: str, cells: tuple[str, ...]) -> Non
     table = _open(output, line, kernel, "text")
     if table is not None:
         rate, fastest, slowest, mean = cells
-        table.rows[kernel] = Row(
-            rate=rate, unit=table.unit, fastest=fastest, slowest=slowest, mean=mean
-        )
+        table.rows[kernel] = Row(rate=rate, unit=table.unit, fastest=fastest, slowest=slowest, mean=mean)
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -267,7 +249,7 @@ def _fact(output: Output, text: str) -> None:
     elif (match := _FACT.match(text)) is not None:
         key = match[1].lower().replace(" ", "_")
         value_whole = whole(match[2].strip())
-        facts[key] = value_whole if key == "number_of_elements" and value_whole else excerpt(match[2])  # fmt: skip
+        facts[key] = value_whole if key == "number_of_elements" and value_whole else excerpt(match[2])
     elif (match := _TIMES.match(text)) is not None:
         facts["kernels"], facts["num_times"] = " ".join(match[1].split()), int(match[2])
         order = re.search(r"times in\s+(\w{1,20}) order", text)

@@ -6,9 +6,6 @@ import math
 
 from transect.hpc.values import number
 
-__all__ = ["MOST_PARAMETERS", "differ", "disagree", "whole"]
-
-# A log may name any number of keys; a run keeps this many.
 MOST_PARAMETERS = 80
 
 

@@ -8,16 +8,12 @@ from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, UNCUT
 
-__all__ = ["classic_step", "read_mxnet", "read_namespace", "read_tensorflow"]
-
 _SPEED = re.compile(
     r"(?:Epoch|Iter) ?\[(\d{1,9})\]\s{0,3}(?:Rank ?\[\d{1,9}\]\s{0,3})?/?Batch ?\[(\d{1,12})"
     rf"(?:-(\d{{1,12}}))?\](?:\s{{0,9}}\[[^\]\n]{{1,40}}\])?\s{{1,9}}[Ss]peed: ({UNCUT}) samples/sec(.*)$"
 )
 _PAIR = re.compile(rf"([A-Za-z][\w\-@]{{0,40}})\s?[=:]\s?({UNCUT})(?=[\s,]|$)")
-_EPOCH = re.compile(
-    rf"Epoch ?\[(\d{{1,9}})\]\s{{1,3}}(Time cost|(?:Train|Validation)-[\w\-]{{1,40}})\s?=\s?({UNCUT})"
-)
+_EPOCH = re.compile(rf"Epoch ?\[(\d{{1,9}})\]\s{{1,3}}(Time cost|(?:Train|Validation)-[\w\-]{{1,40}})\s?=\s?({UNCUT})")
 _GLUON = re.compile(r"\[Epoch (\d{1,9})\] (training|validation|speed):(.*)$")
 _GLUON_SPEED = re.compile(rf"\s({UNCUT}) samples/sec\s{{1,9}}time cost: ({UNCUT})")
 _GLUON_NLP = re.compile(
@@ -27,9 +23,7 @@ _GLUON_NLP = re.compile(
 _LOSS = re.compile(rf"loss = ({UNCUT}), step = (\d{{1,12}})")
 _RATE = re.compile(rf"(global_step/sec|examples/sec): ({UNCUT})")
 _FINAL = re.compile(rf"Loss for final step: ({UNCUT})\.?$")
-_FINISHED = re.compile(
-    rf"Finished training up to step (\d{{1,12}})\. Elapsed seconds ({NUMBER}?)\.?$"
-)
+_FINISHED = re.compile(rf"Finished training up to step (\d{{1,12}})\. Elapsed seconds ({NUMBER}?)\.?$")
 _PLAN = re.compile(r"Training for (\d{1,12}) steps")
 _SAVED = re.compile(r"Saving dict for global step (\d{1,12}): (.*)$")
 _BERT_RATE = re.compile(rf"Throughput Average \(([a-z]{{1,20}})/sec\)( with overhead)? = ({UNCUT})")
@@ -44,9 +38,7 @@ _HISTORY = re.compile(
 _BENCHMARK = re.compile(
     rf"BenchmarkMetric: \{{'global step':\s?(\d{{1,12}}),[^}}\n]{{0,200}}'examples_per_second':\s?({UNCUT})"
 )
-_NAMESPACE = re.compile(
-    r"(\w{1,60})=('[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\[[^\]\n]{0,200}\]|[^,()\n]{1,80})"
-)
+_NAMESPACE = re.compile(r"(\w{1,60})=('[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\[[^\]\n]{0,200}\]|[^,()\n]{1,80})")
 _COLUMNS = re.compile(r"(Num GPUs|Per-GPU Batch Size) (\d{1,9})$")
 
 
@@ -87,10 +79,7 @@ def read_mxnet(training: Training, text: str) -> bool:
     elif (match := _GLUON_NLP.match(text)) is not None:
         training.at((int(match[1]), int(match[2])))
         samples = match[4] == "samples/s"
-        training.point(
-            "throughput", match[3], match[4] or "1/s", HIGHER,
-            "samples_per_second" if samples else None,
-        )  # fmt: skip
+        training.point("throughput", match[3], match[4] or "1/s", HIGHER, "samples_per_second" if samples else None)
     else:
         return False
     training.variants.add("mxnet")
@@ -101,11 +90,7 @@ def _way(name: str):  # type: ignore[no-untyped-def]
     lower = name.lower()
     if "acc" in lower or "f1" in lower:
         return HIGHER
-    return (
-        LOWER
-        if any(word in lower for word in ("loss", "err", "perplexity", "entropy"))
-        else NEUTRAL
-    )
+    return LOWER if any(word in lower for word in ("loss", "err", "perplexity", "entropy")) else NEUTRAL
 
 
 def _epoch_over(training: Training, epoch: int) -> None:
@@ -126,8 +111,13 @@ def read_tensorflow(training: Training, text: str) -> bool:
         training.expects_end = "Loss for final step"
     elif (match := _RATE.match(text)) is not None:
         samples = match[1] == "examples/sec"
-        training.point(match[1], match[2], match[1].replace("global_step", "step"), HIGHER,
-                       "samples_per_second" if samples else None)  # fmt: skip
+        training.point(
+            match[1],
+            match[2],
+            match[1].replace("global_step", "step"),
+            HIGHER,
+            "samples_per_second" if samples else None,
+        )
         training.steps += 1
         training.expects_end = "Loss for final step"
     elif (match := _FINAL.match(text)) is not None:
@@ -146,9 +136,12 @@ def read_tensorflow(training: Training, text: str) -> bool:
         bert = True
         overhead = " with overhead" if match[2] else ""
         training.result(
-            f"throughput_average{overhead.replace(' ', '_')}", match[3], f"{match[1]}/sec", HIGHER,
+            f"throughput_average{overhead.replace(' ', '_')}",
+            match[3],
+            f"{match[1]}/sec",
+            HIGHER,
             None if overhead or match[1] not in ("sentences", "sequences") else "samples_per_second",
-        )  # fmt: skip
+        )
         _check_bert(training, bool(overhead), match[3])
         training.ended = "Throughput Average"
     elif (match := _BERT_TIME.match(text)) is not None:
@@ -185,11 +178,31 @@ def read_namespace(training: Training, text: str) -> bool:
     if place < 0:
         return False
     wanted = (
-        "arch", "batch_size", "max_tokens", "max_sentences", "max_epoch", "max_update", "lr", "seed",
-        "network", "num_layers", "num_epochs", "gpus", "kv_store", "dtype", "image_shape", "fp16",
-        "distributed_world_size", "max_steps", "steps_this_run", "grad_accum_usteps", "seq_len",
-        "update_freq", "optimizer", "disp_batches",
-    )  # fmt: skip
+        "arch",
+        "batch_size",
+        "max_tokens",
+        "max_sentences",
+        "max_epoch",
+        "max_update",
+        "lr",
+        "seed",
+        "network",
+        "num_layers",
+        "num_epochs",
+        "gpus",
+        "kv_store",
+        "dtype",
+        "image_shape",
+        "fp16",
+        "distributed_world_size",
+        "max_steps",
+        "steps_this_run",
+        "grad_accum_usteps",
+        "seq_len",
+        "update_freq",
+        "optimizer",
+        "disp_batches",
+    )
     for key, value in _NAMESPACE.findall(text, place + 10)[:2000]:
         if key in wanted:
             plain = value.strip().strip("'\"")

@@ -14,8 +14,6 @@ from transect.hpc.parsers._learning import Digits, first_objects, literal
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["read_dllogger", "step_of"]
-
 _TEXT = re.compile(
     r"(?:DLL \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
     r"|LOG \w{3} \w{3}\s{1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}) -\s{1,9}(.*)$"
@@ -25,9 +23,7 @@ _WORDS = re.compile(
     r"(?:Training )?[Ee]poch:?\s{1,9}(\d{1,9})"
     r"(?:[\s|]{1,9}(?:Training )?[Ii]ter(?:ation)?:?\s{1,9}(\d{1,12})(?:/\s{0,9}(\d{1,12}))?)?"
 )
-_CELL = re.compile(
-    rf"(?:([A-Za-z][A-Za-z ]{{0,40}}?)\s{{1,9}})?({NUMBER})(k)?\s?([A-Za-z]{{1,12}}/s)?$"
-)
+_CELL = re.compile(rf"(?:([A-Za-z][A-Za-z ]{{0,40}}?)\s{{1,9}})?({NUMBER})(k)?\s?([A-Za-z]{{1,12}}/s)?$")
 _QUALITY = re.compile(r"loss|error|wer|ppl|perplexity|time|latency|seconds|duration|norm", re.I)
 _SCORE = re.compile(r"acc|top_?[15]|f1|exact_match|bleu|score|precision|recall|map|dice|auc", re.I)
 _MOST_PAIRS = 200
@@ -153,9 +149,7 @@ def _read_json(training: Training, text: str, place: int) -> bool:
                 training.parameter(key, literal(value))
             continue
         cells = step if isinstance(step, list) else [step]
-        made = tuple(
-            int(one) for one in cells if isinstance(one, Digits) and re.fullmatch(r"\d{1,15}", one)
-        )
+        made = tuple(int(one) for one in cells if isinstance(one, Digits) and re.fullmatch(r"\d{1,15}", one))
         if made:
             training.at(made)
         for key, value in list(data.items())[:_MOST_PAIRS]:

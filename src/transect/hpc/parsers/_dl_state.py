@@ -13,20 +13,25 @@ from transect.hpc.parsers._learning import Samples, add_parameter, implausible
 from transect.hpc.text import excerpt
 from transect.hpc.values import contradiction, log_metric, number
 
-__all__ = ["HIGHER", "LOWER", "NEUTRAL", "Training", "finish", "hours", "rate_of"]
-
 HIGHER, LOWER, NEUTRAL = Direction.HIGHER, Direction.LOWER, Direction.NEUTRAL
 
 # The first of these that appears in a log names its variant: the others print inside of it.
 _VARIANTS = (
-    "megatron", "hf-trainer", "fairseq", "dllogger", "neuron", "nvidia-bert-tensorflow",
-    "mxnet", "torchtitan", "fsdp-example", "deepspeed", "tensorflow",
-)  # fmt: skip
+    "megatron",
+    "hf-trainer",
+    "fairseq",
+    "dllogger",
+    "neuron",
+    "nvidia-bert-tensorflow",
+    "mxnet",
+    "torchtitan",
+    "fsdp-example",
+    "deepspeed",
+    "tensorflow",
+)
 _SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
 _OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
-_RATE = re.compile(
-    r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE
-)
+_RATE = re.compile(r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE)
 _MOST_SERIES = 40
 _MOST_RESULTS = 80
 Step = tuple[int, ...]
@@ -90,9 +95,7 @@ class Training:
         """Tell whether a step belongs to the next training: it counts from the start again."""
         if not self.last_step or len(step) != len(self.first_step):
             return bool(self.ended) and self.steps > 0
-        return step <= self.first_step < self.last_step or (
-            bool(self.ended) and step <= self.last_step
-        )
+        return step <= self.first_step < self.last_step or (bool(self.ended) and step <= self.last_step)
 
     def at(self, step: Step, planned: int | None = None, what: str = "steps") -> None:
         """Note that a step was made, of as many as the line says."""
@@ -102,14 +105,7 @@ class Training:
         if planned is not None:
             self.planned, self.planned_what = planned, what
 
-    def point(
-        self,
-        name: str,
-        printed: str,
-        unit: str,
-        direction: Direction,
-        registered: str | None = None,
-    ) -> None:
+    def point(self, name: str, printed: str, unit: str, direction: Direction, registered: str | None = None) -> None:
         """Append to a series."""
         samples = self.series.get(name)
         if samples is None:
@@ -119,23 +115,14 @@ class Training:
             samples = self.series.setdefault(excerpt(name, 60), fresh)
         samples.add(printed)
 
-    def result(
-        self,
-        name: str,
-        printed: str,
-        unit: str,
-        direction: Direction,
-        registered: str | None = None,
-    ) -> None:
+    def result(self, name: str, printed: str, unit: str, direction: Direction, registered: str | None = None) -> None:
         """Set a number that stands for the whole training; a later one takes its place."""
         if name not in self.results and len(self.results) >= _MOST_RESULTS:
             return
         metric = log_metric(excerpt(name, 60), printed, unit, direction)
         if metric is None:
             if (seconds := hours(printed)) is not None:
-                metric = LogMetric(
-                    name=name, value=seconds, printed=printed, unit="s", direction=direction
-                )
+                metric = LogMetric(name=name, value=seconds, printed=printed, unit="s", direction=direction)
             else:
                 if number(printed) is None and len(self.contradictions) < 5:
                     self.contradictions.append(f"{excerpt(name, 60)} is {excerpt(printed, 40)}")
@@ -155,19 +142,13 @@ class Training:
 def _metrics(training: Training) -> list[LogMetric]:
     metrics = list(training.results.values())
     for name, samples in training.series.items():
-        plain = Samples(samples.unit, samples.direction, None, samples.kept, samples.count,
-                        samples.last)  # fmt: skip
+        plain = Samples(samples.unit, samples.direction, None, samples.kept, samples.count, samples.last)
         several = plain.metrics(name)
         if several and samples.registered is not None:
             first = several[0]
-            factor, base = {"ms": (1e-3, "s"), "s": (1.0, "s"), "1": (1.0, "1")}.get(
-                samples.unit, (1.0, "1/s")
-            )
+            factor, base = {"ms": (1e-3, "s"), "s": (1.0, "s"), "1": (1.0, "1")}.get(samples.unit, (1.0, "1/s"))
             several[0] = replace(
-                first,
-                normalised=Normalised(
-                    name=samples.registered, value=first.value * factor, unit=base
-                ),
+                first, normalised=Normalised(name=samples.registered, value=first.value * factor, unit=base)
             )
         metrics += several
     out: list[LogMetric] = []
@@ -189,11 +170,17 @@ def finish(block: Block, training: Training) -> Run:
         training.result(name, printed, unit, direction, None if counted else registered)
     variant = next((v for v in _VARIANTS if v in training.variants), "")
     draft = Draft(
-        block=block, benchmark="dl-training", line=training.line, variant=variant,
-        version=training.version, parameters=dict(training.parameters), metrics=_metrics(training),
+        block=block,
+        benchmark="dl-training",
+        line=training.line,
+        variant=variant,
+        version=training.version,
+        parameters=dict(training.parameters),
+        metrics=_metrics(training),
         samples={name: one.series() for name, one in training.series.items() if one.kept},
-        warnings=training.warnings[:10], stops=[block.take_trouble(), *training.errors],
-    )  # fmt: skip
+        warnings=training.warnings[:10],
+        stops=[block.take_trouble(), *training.errors],
+    )
     others = sorted(training.variants - {variant})
     if others:
         draft.parameters["also_prints"] = others
@@ -230,9 +217,7 @@ def _judge(draft: Draft, training: Training) -> None:
     rates = (
         one
         for one in draft.metrics
-        if one.normalised is not None
-        or one.unit in ("s", "ms")
-        or one.unit.endswith(("/s", "/sec"))
+        if one.normalised is not None or one.unit in ("s", "ms") or one.unit.endswith(("/s", "/sec"))
     )
     draft.refuse_impossible(rates, why=implausible)
     if draft.ok and training.work is not None:

@@ -7,9 +7,6 @@ import re
 from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training
 from transect.hpc.values import NUMBER
 
-__all__ = ["TITAN", "planned_steps", "read_titan", "titan_step"]
-
-# torchrun's label, and the logger's words in the ways that it is set up.
 _LOGGER = (
     r"(?:\[rank\d{1,6}\]:)?(?:\[titan\][ \t])?(?:[\d\- :,.]{19,30}[ \t])?(?:-[ \t]root[ \t]-[ \t]INFO[ \t]-[ \t])?"
     r"(?:\[[^\]\n]{10,40}\]\[I\]\[[^\]\n]{1,60}\][ \t])?"
@@ -19,12 +16,8 @@ _STEP = (
     rf"tps:\s*([\d,]{{1,20}})(?:\s+tflops:\s*({NUMBER}))?(?:\s+mfu:\s*({NUMBER})%)?"
 )
 _TITAN = re.compile(_LOGGER + _STEP)
-_STARTS = re.compile(
-    _LOGGER + r"Training starts at step \d{1,12}[^\n]{0,200}?total steps (\d{1,12})"
-)
-_SIZES = re.compile(
-    r"((?:local|global) batch size|sequence length|gradient accumulation steps) (\d{1,12})"
-)
+_STARTS = re.compile(_LOGGER + r"Training starts at step \d{1,12}[^\n]{0,200}?total steps (\d{1,12})")
+_SIZES = re.compile(r"((?:local|global) batch size|sequence length|gradient accumulation steps) (\d{1,12})")
 _ENDED = re.compile(_LOGGER + r"Training completed\s*$")
 _FSDP = re.compile(
     rf"I \[train\.py:\d{{1,6}}\] Batch (\d{{1,12}}) Loss: ({NUMBER}), Speed: ({NUMBER}) samples/sec, lr: ({NUMBER})"

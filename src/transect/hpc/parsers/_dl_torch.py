@@ -9,38 +9,24 @@ from transect.hpc.parsers._learning import Digits, first_objects, literal
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["read_deepspeed", "read_fairseq", "read_huggingface", "read_megatron", "torch_step"]
-
 _FAIRSEQ = re.compile(r"\|\s{1,9}(?:(?:INFO|WARNING)\s\|\s([\w.]{1,80})\s\|\s)?(.*)$")
 _INNER = re.compile(r"epoch (\d{1,9}):?\s{1,9}(\d{1,12}) / (\d{1,12})\s(.*)$")
 _EPOCH = re.compile(r"epoch (\d{1,9}) \| (.*)$")
 _DONE = re.compile(rf"done training in ({NUMBER}) seconds")
 _UPDATES = re.compile(r'"num_updates": "?(\d{1,12})\b')
 _WORLD = re.compile(r"training on (\d{1,9}) (?:GPUs|devices|TPUs|CPUs)")
-_TOKENS = re.compile(
-    r"max tokens per (?:GPU|device) = (\S{1,20}) and max sentences per \w+ = (\S{1,20})"
-)
+_TOKENS = re.compile(r"max tokens per (?:GPU|device) = (\S{1,20}) and max sentences per \w+ = (\S{1,20})")
 _PARAMETERS = re.compile(r"num\. (?:shared )?model params: ([\d,]{1,24})")
 _FAIRSEQ_UNITS = {
-    "wps": ("words/s", HIGHER), "ups": ("updates/s", HIGHER), "wall": ("s", LOWER),
-    "train_wall": ("s", LOWER), "gb_free": ("GB", NEUTRAL),
-}  # fmt: skip
-_FAIRSEQ_KEPT = (
-    "loss",
-    "nll_loss",
-    "ppl",
-    "wps",
-    "ups",
-    "wpb",
-    "bsz",
-    "wall",
-    "train_wall",
-    "bleu",
-)
+    "wps": ("words/s", HIGHER),
+    "ups": ("updates/s", HIGHER),
+    "wall": ("s", LOWER),
+    "train_wall": ("s", LOWER),
+    "gb_free": ("GB", NEUTRAL),
+}
+_FAIRSEQ_KEPT = ("loss", "nll_loss", "ppl", "wps", "ups", "wpb", "bsz", "wall", "train_wall", "bleu")
 _ITERATION = re.compile(r"(?:==> )?iteration\s{1,9}(\d{1,12})/\s{0,9}(\d{1,12}) \|(.*)$")
-_MEGATRON_CELL = re.compile(
-    rf"([A-Za-z][\w ()\-/.]{{0,60}}?)\s?:?\s{{1,12}}({NUMBER}|NAN|-?INF)%?$"
-)
+_MEGATRON_CELL = re.compile(rf"([A-Za-z][\w ()\-/.]{{0,60}}?)\s?:?\s{{1,12}}({NUMBER}|NAN|-?INF)%?$")
 _VALIDATION = re.compile(r"validation loss at iteration (\d{1,12})\s?(?:on [\w ]{1,40})?\|(.*)$")
 _VALIDATED = re.compile(rf"([\w ]{{1,40}}?) (?:value|PPL): ({NUMBER})")
 _MEGATRON_WORLD = re.compile(r"([\w\-]{1,40}(?: [\w\-]{1,40})?) size: (\d{1,9})")
@@ -51,9 +37,7 @@ _TIMER = re.compile(
 _TIMER_PAIR = re.compile(rf"(\w{{1,40}})=({NUMBER})")
 _DICT = re.compile(r"\{'[\w/]{1,60}': ")
 _DICT_PAIR = re.compile(rf"'([\w/]{{1,60}})': ['\"]?({NUMBER})['\"]?[,}}\s]")
-_BLOCK_ROW = re.compile(
-    r"((?:train|eval|predict)_[a-z_0-9]{1,60}|epoch)\s{0,60}=\s{1,60}(\S.{0,40})$"
-)
+_BLOCK_ROW = re.compile(r"((?:train|eval|predict)_[a-z_0-9]{1,60}|epoch)\s{0,60}=\s{1,60}(\S.{0,40})$")
 _HEADER_ROW = re.compile(
     r"(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]{0,80}"
     r"|Gradient Accumulation steps|Total optimization steps|Number of trainable parameters"
@@ -122,15 +106,11 @@ def read_fairseq(training: Training, text: str) -> bool:
     return True
 
 
-def _fairseq_values(
-    training: Training, pairs: list[tuple[str, str]], summary: bool, part: str
-) -> None:
+def _fairseq_values(training: Training, pairs: list[tuple[str, str]], summary: bool, part: str) -> None:
     for key, value in pairs:
         if key not in _FAIRSEQ_KEPT or not re.fullmatch(NUMBER, value):
             continue
-        unit, direction = _FAIRSEQ_UNITS.get(
-            key, ("1", NEUTRAL if key in ("wpb", "bsz") else LOWER)
-        )
+        unit, direction = _FAIRSEQ_UNITS.get(key, ("1", NEUTRAL if key in ("wpb", "bsz") else LOWER))
         if summary:
             training.result(f"{part or 'epoch'}_{key}", value, unit, direction)
         else:
@@ -140,10 +120,7 @@ def _fairseq_values(
         words, batch, updates = (number(values[key]) or 0.0 for key in ("wps", "wpb", "ups"))
         implied = batch * updates
         if words > 0 and implied > 0 and not 0.5 < words / implied < 2:
-            why = (
-                f"wps is {values['wps']}, but wpb {values['wpb']} times ups {values['ups']}"
-                f" is {implied:.6g}"
-            )
+            why = f"wps is {values['wps']}, but wpb {values['wpb']} times ups {values['ups']} is {implied:.6g}"
             training.contradictions = [*training.contradictions[:4], why]
 
 
@@ -184,8 +161,9 @@ def _megatron_values(training: Training, values: dict[str, str]) -> None:
             if batch.isdigit() and elapsed and elapsed > 0:
                 rate = f"{int(batch[:12]) * 1000 / elapsed:.6g}"
                 training.point("computed samples/s", rate, "1/s", HIGHER, "samples_per_second")
-        elif name.startswith(("throughput per gpu", "tflops", "samples per second", "tokens-per-sec")) \
-                or name.startswith("throughput"):  # fmt: skip
+        elif name.startswith(
+            ("throughput per gpu", "tflops", "samples per second", "tokens-per-sec")
+        ) or name.startswith("throughput"):
             flops = "flop" in name or name.startswith("throughput")
             training.point(name, value, "TFLOP/s" if flops else "1/s", HIGHER)
         elif "loss" in name and "scale" not in name:

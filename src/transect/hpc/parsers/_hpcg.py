@@ -14,8 +14,6 @@ from transect.hpc.parsers._compute import differ
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, number
 
-__all__ = ["STARTS", "TESTS", "WANTS", "Report", "begins", "read"]
-
 TESTS = (
     "Spectral Convergence Tests",
     "Departure from Symmetry",
@@ -90,9 +88,7 @@ WANTS = (
 )
 
 _BUILD = re.compile(r"(HPCG-NVIDIA|rocHPCG version:?)\s+v?(\S{1,40})")
-_VERSION_LINE = re.compile(
-    r"(?:[\w.\-]{1,80}\s+)?version\s*[:=]\s*(?:HPCG-Benchmark[_\-])?(V?\d[\w.\-]{0,20})"
-)
+_VERSION_LINE = re.compile(r"(?:[\w.\-]{1,80}\s+)?version\s*[:=]\s*(?:HPCG-Benchmark[_\-])?(V?\d[\w.\-]{0,20})")
 _TITLE = re.compile(rf"HPCG-Benchmark\b|{_MAKE_TITLE}|(?:[\w.\-]{{1,80}} )?version[:=]")
 _VALID = re.compile(rf"HPCG result is VALID with a GFLOP/s rating of\s*([:=]?)\s*({UNCUT})")
 _INVALID = re.compile(r"HPCG result is\s*[:=]?\s*INVALID")

@@ -12,8 +12,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNCUT
 
-__all__ = ["BANNER", "RULES", "Log", "Test", "begins", "read"]
-
 BANNER = re.compile(r"HPL-(?:MxP|AI)-NVIDIA\s+v?(\S{1,20})")
 _SETTING = re.compile(r"--([A-Za-z][\w\-]{0,60})\s*=\s*(\S{1,40})")
 _TEST = re.compile(r"\*{4,8}\s*test (loop )?(\d{1,9}) of (\d{1,9}) (starts|done)")
@@ -35,9 +33,7 @@ _SPENT = re.compile(
 _EFFECTIVE = re.compile(rf"Effective operation per sec\s*:\s*({UNCUT})\s*([GT])FLOPs")
 _BACKWARD = re.compile(rf"Final backward error\b[^:]{{0,80}}:\s*({UNCUT})")
 _SHAPE = re.compile(r"n=(\d{1,15}) b=(\d{1,9}) r=(\d{1,9}) c=(\d{1,9})")
-_RIKEN = re.compile(
-    rf"({UNCUT}) sec\. ({UNCUT}) GFlop/s resid =\s*({UNCUT}) hpl-harness = ({UNCUT})"
-)
+_RIKEN = re.compile(rf"({UNCUT}) sec\. ({UNCUT}) GFlop/s resid =\s*({UNCUT}) hpl-harness = ({UNCUT})")
 _SCORE = re.compile(rf"Final Score:\s*({UNCUT}) GFLOPS")
 _CHECK = re.compile(r"Residual Check:\s*(PASSED|FAILED)")
 _REFINED = re.compile(rf"# refinement: step=.{{1,60}}residual=({UNCUT})")
@@ -207,10 +203,7 @@ _HANDLERS: tuple[tuple[re.Pattern[str], Callable[[Log, Test, re.Match[str]], Non
     (_EFFECTIVE, _effective),
     (_BACKWARD, lambda _, t, f: setattr(t, "backward", f[1])),
     (_RIKEN, _riken),
-    (
-        _SHAPE,
-        lambda _, t, f: t.shape.update(zip(("N", "NB", "P", "Q"), f.groups(), strict=True)),
-    ),
+    (_SHAPE, lambda _, t, f: t.shape.update(zip(("N", "NB", "P", "Q"), f.groups(), strict=True))),
     (_ROW, _row),
     (_SCORE, _score),
     (_CHECK, _check),

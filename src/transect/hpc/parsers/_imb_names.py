@@ -9,15 +9,25 @@ from transect.domain.metrics import Direction
 from transect.hpc.parsers._network import Column, agree, between
 from transect.hpc.values import last_digit, number
 
-__all__ = ["bandwidth_unit", "column", "contradiction", "header", "known"]
-
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 
 # One message crosses at a time (or one each way), or a neighbour exchange.
 _MESSAGES = (
-    "pingpong", "pingping", "unidir", "bidir", "one_put", "one_get", "all_put", "all_get",
-    "put_local", "get_local", "put_all", "get_all", "truly_passive", "passive",
-)  # fmt: skip
+    "pingpong",
+    "pingping",
+    "unidir",
+    "bidir",
+    "one_put",
+    "one_get",
+    "all_put",
+    "all_get",
+    "put_local",
+    "get_local",
+    "put_all",
+    "get_all",
+    "truly_passive",
+    "passive",
+)
 _KNOWN = re.compile(
     r"(?:Multi-)?(?:ping|sendrecv|exchange|all(?:reduce|gather|to|_)|i?(?:all|bcast|barrier|reduce"
     r"|gather|scatter|neighbor)|reduce|gather|scatter|bcast|barrier|uniband|biband|window|unidir"
@@ -29,16 +39,26 @@ _KNOWN = re.compile(
 )
 # Messages of one size that count as throughput in one time (IMB user guide, "Benchmark
 # Definitions"): name -> scale_bw.
-_SCALE = {
-    "pingpong": 1, "pingponganysource": 1, "pingpongspecificsource": 1, "sendrecv": 2, "exchange": 4,
-}  # fmt: skip
+_SCALE = {"pingpong": 1, "pingponganysource": 1, "pingpongspecificsource": 1, "sendrecv": 2, "exchange": 4}
 _TOKENS = frozenset(
     {
-        "Group", "#bytes", "#repetitions", "t[usec]", "t_min[usec]", "t_max[usec]", "t_avg[usec]",
-        "Mbytes/sec", "MBytes/sec", "Msg/sec", "t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]",
-        "overlap[%]", "defects",
+        "Group",
+        "#bytes",
+        "#repetitions",
+        "t[usec]",
+        "t_min[usec]",
+        "t_max[usec]",
+        "t_avg[usec]",
+        "Mbytes/sec",
+        "MBytes/sec",
+        "Msg/sec",
+        "t_ovrl[usec]",
+        "t_pure[usec]",
+        "t_CPU[usec]",
+        "overlap[%]",
+        "defects",
     }
-)  # fmt: skip
+)
 
 
 def known(name: str) -> bool:
@@ -88,9 +108,7 @@ def bandwidth_unit(
     place = columns.index("#bytes")
     if "Msg/sec" in columns:
         count = columns.index("Msg/sec")
-        found = (
-            _of_pairs(test, row[place], row[time], row[rate], row[count], processes) for row in rows
-        )
+        found = (_of_pairs(test, row[place], row[time], row[rate], row[count], processes) for row in rows)
         return "MB/s", next(filter(None, found), "")
     scale = _SCALE.get(test.lower())
     votes = {"MB/s": 0, "MiB/s": 0}
@@ -119,9 +137,7 @@ def bandwidth_unit(
     return ("MiB/s" if votes["MiB/s"] > votes["MB/s"] else "MB/s"), wrong
 
 
-def _of_pairs(
-    test: str, size: str, time: str, bandwidth: str, messages: str, processes: int
-) -> str:
+def _of_pairs(test: str, size: str, time: str, bandwidth: str, messages: str, processes: int) -> str:
     """Say what contradicts itself in a row of IMB-P2P, whose rates are those of all pairs together.
 
     They come of the slowest process, the time is the mean of all (imb_p2p_pingpong.c).
@@ -152,10 +168,7 @@ def contradiction(row: dict[str, str]) -> str:
     if printed is None or whole is None or pure is None or cpu is None or min(pure, cpu) <= 0:
         return ""
     # IMB_output.c: the shorter or the longer of the two, by version.
-    implied = [
-        100 * max(0.0, min(1.0, (pure + cpu - whole) / one))
-        for one in (max(pure, cpu), min(pure, cpu))
-    ]
+    implied = [100 * max(0.0, min(1.0, (pure + cpu - whole) / one)) for one in (max(pure, cpu), min(pure, cpu))]
     slack = 0.5 + 100 * 0.04 / min(pure, cpu)
     if any(abs(printed - one) <= slack for one in implied):
         return ""

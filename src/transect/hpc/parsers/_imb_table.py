@@ -10,8 +10,6 @@ from transect.hpc.parsers import _imb_names as names
 from transect.hpc.parsers._network import LATENCY, cell_metric
 from transect.hpc.values import impossible, number
 
-__all__ = ["Output", "Suite", "Table", "fill"]
-
 
 @dataclass(kw_only=True, slots=True)
 class Suite:

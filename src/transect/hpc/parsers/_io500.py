@@ -14,22 +14,28 @@ from transect.hpc.base import Parameter
 from transect.hpc.parsers._storage import Span, apart, geometric_mean, span
 from transect.hpc.values import number
 
-__all__ = [
-    "BANDWIDTH", "METADATA", "MINIMUM_WRITE_S", "Outcome", "Phase", "Score", "core",
-    "product_total", "short_writes", "wrong",
-]  # fmt: skip
-
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
 METADATA = (
-    "mdtest-easy-write", "mdtest-hard-write", "find", "mdtest-easy-stat", "mdtest-hard-stat",
-    "mdtest-easy-delete", "mdtest-hard-read", "mdtest-hard-delete",
-)  # fmt: skip
+    "mdtest-easy-write",
+    "mdtest-hard-write",
+    "find",
+    "mdtest-easy-stat",
+    "mdtest-hard-stat",
+    "mdtest-easy-delete",
+    "mdtest-hard-read",
+    "mdtest-hard-delete",
+)
 MINIMUM_WRITE_S = 300.0
 # Of an extended run; result.txt does not say which phases are scored.
 _EXTENDED = (
-    "ior-rnd4K-write", "ior-rnd4K-read", "ior-rnd1MB-write", "ior-rnd1MB-read", "find-easy",
-    "find-hard", "mdworkbench-bench",
-)  # fmt: skip
+    "ior-rnd4K-write",
+    "ior-rnd4K-read",
+    "ior-rnd1MB-write",
+    "ior-rnd1MB-read",
+    "find-easy",
+    "find-hard",
+    "mdworkbench-bench",
+)
 _WRITES = ("ior-easy-write", "ior-hard-write", "mdtest-easy-write", "mdtest-hard-write")
 _SLACK = 1e-5
 
@@ -159,9 +165,7 @@ def _score(outcome: Outcome, name: str, score: Score) -> str | None:
         mean, near = geometric_mean(phases), span(printed)
         if near is not None and apart(near, mean, _SLACK):
             middle = (mean[0] + mean[1]) / 2
-            return (
-                f"the log prints {label} {printed}, but its phases' geometric mean is {middle:.6g}"
-            )
+            return f"the log prints {label} {printed}, but its phases' geometric mean is {middle:.6g}"
     ends = span(score.bandwidth), span(score.metadata), span(score.total)
     if ends[0] is None or ends[1] is None or ends[2] is None:
         return None

@@ -10,8 +10,6 @@ from transect.hpc.base import Parameter
 from transect.hpc.parsers._storage import Span, apart, bytes_of, span
 from transect.hpc.values import number
 
-__all__ = ["Group", "Session", "Test", "asked_for", "contradicted", "not_a_number"]
-
 _MEBI = 1 << 20
 _KEPT = 500  # repetitions whose bytes and times are checked, and kept as samples
 _SLACK = 1e-3
@@ -113,9 +111,7 @@ class Session:
     table: str = ""
     errors: list[str] = field(default_factory=list)
     finished: bool = False
-    asked: list[str] = field(
-        default_factory=list
-    )  # operations, by the command line; none: not told
+    asked: list[str] = field(default_factory=list)  # operations, by the command line; none: not told
 
 
 def asked_for(command: str) -> list[str]:
@@ -210,9 +206,7 @@ def _summary(test: Test, operation: str, deadline: bool) -> str | None:
     if most and least and mean:
         if least[0] > most[1] or apart((least[0], most[1]), mean, 1e-6):
             return f"the mean {cells['mean']} is not between {cells['min']} and {cells['max']}"
-        if (
-            why := _summary_time(deadline or bool(test.moved), cells, (least[0], most[1]))
-        ) is not None:
+        if (why := _summary_time(deadline or bool(test.moved), cells, (least[0], most[1]))) is not None:
             return why
     if group is None or not whole:
         return None

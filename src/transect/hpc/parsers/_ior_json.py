@@ -10,22 +10,30 @@ from collections.abc import Iterator
 from transect.hpc.parsers._ior import Group, Test
 from transect.hpc.text import Line
 
-__all__ = ["JsonReader"]
-
-_PAIR = re.compile(
-    r'"([^"\n]{1,60})"[ \t]{0,8}:[ \t]{0,8}(?:"([^"\n]{0,2000})"|([-+.\w]{1,40})|(\{|\[))'
-)
+_PAIR = re.compile(r'"([^"\n]{1,60})"[ \t]{0,8}:[ \t]{0,8}(?:"([^"\n]{0,2000})"|([-+.\w]{1,40})|(\{|\[))')
 _OPERATIONS = ("write", "read", "remove")
 _RESULT = frozenset(("bwMiB", "blockKiB", "xferKiB", "totalTime", "openTime", "wrRdTime"))
 _SUMMARY = {
-    "bwMaxMIB": "max", "bwMinMIB": "min", "bwMeanMIB": "mean", "bwStdMIB": "stddev",
-    "OPsMax": "max_ops", "OPsMin": "min_ops", "OPsMean": "mean_ops", "OPsSD": "stddev_ops",
-    "MeanTime": "mean_s", "xsizeMiB": "aggs", "repetitions": "reps", "numTasks": "tasks",
-    "tasksPerNode": "tpn", "segmentCount": "segcnt", "blockSize": "blksiz",
-    "transferSize": "xsize", "API": "api", "TestID": "test",
-}  # fmt: skip
-_MAXIMA = {"writeMiB": ("write", 0), "writeMB": ("write", 1), "readMiB": ("read", 0),
-           "readMB": ("read", 1)}  # fmt: skip
+    "bwMaxMIB": "max",
+    "bwMinMIB": "min",
+    "bwMeanMIB": "mean",
+    "bwStdMIB": "stddev",
+    "OPsMax": "max_ops",
+    "OPsMin": "min_ops",
+    "OPsMean": "mean_ops",
+    "OPsSD": "stddev_ops",
+    "MeanTime": "mean_s",
+    "xsizeMiB": "aggs",
+    "repetitions": "reps",
+    "numTasks": "tasks",
+    "tasksPerNode": "tpn",
+    "segmentCount": "segcnt",
+    "blockSize": "blksiz",
+    "transferSize": "xsize",
+    "API": "api",
+    "TestID": "test",
+}
+_MAXIMA = {"writeMiB": ("write", 0), "writeMB": ("write", 1), "readMiB": ("read", 0), "readMB": ("read", 1)}
 
 
 class JsonReader:

@@ -8,8 +8,6 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._ior import Session, Test, contradicted, not_a_number
 from transect.hpc.values import log_metric, number
 
-__all__ = ["judge", "metrics_of", "parameters_of", "rows_alone", "samples_of"]
-
 
 def parameters_of(session: Session, test: Test) -> dict[str, Parameter]:
     """Return what the head says, and what only the summary knows for certain."""
@@ -38,26 +36,30 @@ def metrics_of(test: Test) -> list[LogMetric]:
         for which, printed in test.bandwidths(operation).items():
             metrics.append(
                 log_metric(
-                    f"bandwidth_{which}", printed, "MiB/s",
+                    f"bandwidth_{which}",
+                    printed,
+                    "MiB/s",
                     Direction.NEUTRAL if which == "stddev" else Direction.HIGHER,
                     registered="storage_bandwidth" if which in ("max", "mean") else None,
                     phase=operation,
                 )
-            )  # fmt: skip
+            )
         for which in ("max", "min", "mean"):
             printed = cells.get(f"{which}_ops", "")
-            metrics.append(
-                log_metric(f"iops_{which}", printed, "1/s", Direction.HIGHER, phase=operation)
-            )
+            metrics.append(log_metric(f"iops_{which}", printed, "1/s", Direction.HIGHER, phase=operation))
         group = test.groups.get(operation)
         # Without a summary one repetition's time is the mean.
         only = group.rows[0][1] if group is not None and group.count == 1 else ""
         metrics.append(
             log_metric(
-                "time_mean", cells.get("mean_s") or only, "s", Direction.LOWER,
-                registered="benchmark_time", phase=operation,
+                "time_mean",
+                cells.get("mean_s") or only,
+                "s",
+                Direction.LOWER,
+                registered="benchmark_time",
+                phase=operation,
             )
-        )  # fmt: skip
+        )
     return [metric for metric in metrics if metric is not None]
 
 

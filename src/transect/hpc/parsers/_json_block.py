@@ -9,8 +9,6 @@ from typing import Any
 from transect.hpc.block import Block
 from transect.hpc.text import CLIP
 
-__all__ = ["read_object"]
-
 _PIECE = re.compile(r'["{}\[\],]|(?:-?[\d.eE+\-]+|true|false|null|NaN),?$')
 # Larger documents are no summaries.
 _MOST_LINES = 200_000

@@ -12,20 +12,6 @@ from transect.hpc.base import LogMetric, Parameter, Series
 from transect.hpc.text import excerpt
 from transect.hpc.values import LIMITS, impossible, log_metric, number
 
-__all__ = [
-    "ERRORS",
-    "LOGGED",
-    "Digits",
-    "Samples",
-    "add_parameter",
-    "first_objects",
-    "implausible",
-    "is_error",
-    "literal",
-    "without_prefix",
-]
-
-# What logging libraries put before a message: absl and glog, Python's basicConfig, its usual
 # formats behind a time stamp, DeepSpeed, Hugging Face, MXNet, Ray. Possessive: no way back.
 LOGGED = (
     r"(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}[ \t]{1,9}\d{1,20} [\w.\-/<>]{1,80}:\d{1,6}\][ \t]{0,9}"
@@ -163,16 +149,7 @@ class Samples:
     def metrics(self, name: str, normalise: bool = True) -> list[LogMetric]:
         """Return the median, and the last value when there are several."""
         registered = self.registered if normalise else None
-        readings = [
-            log_metric(
-                name,
-                self.middle(),
-                self.unit,
-                self.direction,
-                registered=registered,
-                phase="median",
-            )
-        ]
+        readings = [log_metric(name, self.middle(), self.unit, self.direction, registered=registered, phase="median")]
         if self.count > 1:
             readings.append(log_metric(name, self.last, self.unit, self.direction, phase="last"))
         return [reading for reading in readings if reading is not None]

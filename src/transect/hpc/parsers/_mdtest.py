@@ -9,8 +9,6 @@ from transect.hpc.base import Parameter
 from transect.hpc.parsers._storage import apart, span
 from transect.hpc.values import number
 
-__all__ = ["COLUMNS", "Output", "Table", "broken", "contradicted", "unit_of", "wrong"]
-
 COLUMNS = ("max", "min", "mean", "stddev")
 
 

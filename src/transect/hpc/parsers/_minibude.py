@@ -10,12 +10,7 @@ from transect.hpc.parsers._compute import whole
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["CSV_HEAD", "CSV_ROW", "Result", "Section", "begins", "read", "usage_error"]
-
-# Version 2's columns, behind those that a collector of several runs put before them.
-CSV_HEAD = (
-    r"(?:[A-Za-z][\w \-]{0,30},[ \t]{0,4}){0,6}ppwi[ \t]{0,4},[ \t]{0,4}wgsize[ \t]{0,4},[ \t]{0,4}"
-)
+CSV_HEAD = r"(?:[A-Za-z][\w \-]{0,30},[ \t]{0,4}){0,6}ppwi[ \t]{0,4},[ \t]{0,4}wgsize[ \t]{0,4},[ \t]{0,4}"
 CSV_ROW = r"(?:[A-Za-z][^,\n]{0,60},[^,\n]{0,60},)?(?:[^,\n]{0,60},){0,4}[ \t]{0,4}\d{1,9}[ \t]{0,4},[ \t]{0,4}\d{1,9}[ \t]{0,4},"
 _CSV_HEAD = re.compile(CSV_HEAD)
 _CSV_ROW = re.compile(CSV_ROW)
@@ -59,9 +54,7 @@ _V2_RESULT = re.compile(rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}
 _OUTCOME = re.compile(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
 _PARAM = re.compile(r"param:\s*\{ ppwi: (\d{1,9}), wgsize: (\d{1,9}) \}")
 _RAW = re.compile(r"raw_iterations:\s*\[([^\]]{0,16000})\]")
-_DECK = re.compile(
-    r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$"
-)
+_DECK = re.compile(r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$")
 _DEVICE = re.compile(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"")
 _CHECKED = re.compile(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)")
 _LARGEST = re.compile(rf"Largest difference was\s*({NUMBER})\s*%")

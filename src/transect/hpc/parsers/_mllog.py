@@ -17,17 +17,11 @@ from typing import Any
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Digits, first_objects
 from transect.hpc.text import Line
 
-__all__ = ["MARK", "STARTS", "WANTS", "Event", "events", "seconds"]
-
 _LABEL = r"(?:[\w.\-]{1,64}+:[ \t]|[A-Z]{1,20}_RAW_)?"
 _TAG = r":::ML(?:LOG \{|L \d{1,15}\.\d|Pv\d{1,3}\.\d)"
 STARTS = (rf"{LOGGED}{_LABEL}{_TAG}",)
 # Inside a run, other output may stand before the tag on the same line.
-WANTS = (
-    rf"[^\n:]{{0,300}}+(?::(?!::ML)[^\n:]{{0,300}}+){{0,30}}+{_TAG}",
-    r"RESULT,[\w \-]{0,60},",
-    *ERRORS,
-)
+WANTS = (rf"[^\n:]{{0,300}}+(?::(?!::ML)[^\n:]{{0,300}}+){{0,30}}+{_TAG}", r"RESULT,[\w \-]{0,60},", *ERRORS)
 MARK = ":::ML"
 
 _OLD = re.compile(
@@ -89,12 +83,7 @@ def _new(number: int, part: str) -> Event | None:
         key, time = _BROKEN_KEY.search(part), _BROKEN_TIME.search(part)
         if key is None:
             return Event(line=number, key="", broken=True)
-        return Event(
-            line=number,
-            key=key[1],
-            time=seconds(time[1], 3) or None if time else None,
-            broken=True,
-        )
+        return Event(line=number, key=key[1], time=seconds(time[1], 3) or None if time else None, broken=True)
     record = objects[0]
     time_s = seconds(record.get("time_ms"), 3)
     metadata = record.get("metadata")
@@ -116,14 +105,22 @@ def _old(number: int, part: str) -> Event | None:
     if match["uuid"] is not None:
         late = match["late"].strip()
         return Event(
-            line=number, key="deferred", value=Digits(late), settles=match["uuid"],
-            time=seconds(match["then"]) or None, version=match["version"] or _UNNUMBERED,
-        )  # fmt: skip
+            line=number,
+            key="deferred",
+            value=Digits(late),
+            settles=match["uuid"],
+            time=seconds(match["then"]) or None,
+            version=match["version"] or _UNNUMBERED,
+        )
     time_s = seconds(match["time"])
     event = Event(
-        line=number, key=match["key"], time=time_s or None, zero_time=time_s == 0,
-        benchmark=match["benchmark"] or "", version=match["version"] or _UNNUMBERED,
-    )  # fmt: skip
+        line=number,
+        key=match["key"],
+        time=time_s or None,
+        zero_time=time_s == 0,
+        benchmark=match["benchmark"] or "",
+        version=match["version"] or _UNNUMBERED,
+    )
     text = (match["value"] or "").strip()
     if text.startswith("{"):
         objects = first_objects(text, 0)

@@ -11,20 +11,28 @@ from transect.hpc.base import RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.values import number
 
-__all__ = ["TIME_LIMIT", "Evaluation", "direction_of", "judge", "negated", "target_of"]
-
-# Benchmarks whose `eval_accuracy` is an error rate, a loss or a distance: lower is better.
-_ERRORS = re.compile(
-    r"rnnt|rnn_speech|gpt3|llama|flux|cosmoflow|oc20|ocp$|open_?catalyst|retro|moe|mixtral|deepseek"
-)
+_ERRORS = re.compile(r"rnnt|rnn_speech|gpt3|llama|flux|cosmoflow|oc20|ocp$|open_?catalyst|retro|moe|mixtral|deepseek")
 _LOWER = re.compile(r"error|wer|loss|perplexity|fid", re.IGNORECASE)
 _HIGHER = re.compile(r"clip|map|bleu|bbox|segm|hit|lddt", re.IGNORECASE)
 # The loosest target that any version of the closed division had (mlcommons/training_policies).
 _TARGETS = {
-    "resnet": 0.749, "ssd": 0.212, "maskrcnn": 0.339, "bert": 0.712, "dlrm": 0.80,
-    "dlrm_dcnv2": 0.80, "rnnt": 0.058, "unet3d": 0.85, "minigo": 0.40, "ncf": 0.635, "gpt3": 2.69,
-    "llama2_70b_lora": 0.925, "cosmoflow": 0.124, "deepcam": 0.82, "oc20": 0.036, "openfold": 0.8,
-}  # fmt: skip
+    "resnet": 0.749,
+    "ssd": 0.212,
+    "maskrcnn": 0.339,
+    "bert": 0.712,
+    "dlrm": 0.80,
+    "dlrm_dcnv2": 0.80,
+    "rnnt": 0.058,
+    "unet3d": 0.85,
+    "minigo": 0.40,
+    "ncf": 0.635,
+    "gpt3": 2.69,
+    "llama2_70b_lora": 0.925,
+    "cosmoflow": 0.124,
+    "deepcam": 0.82,
+    "oc20": 0.036,
+    "openfold": 0.8,
+}
 # Seconds: 31 years.
 TIME_LIMIT = 1_000_000_000
 # A quality is computed in float32 and compared there: a target printed in float64 is missed by this much.
@@ -61,12 +69,7 @@ def negated(benchmark: str, one: Evaluation) -> bool:
 
     MLPerf HPC 1.0 has CosmoFlow submissions that log `eval_accuracy` so.
     """
-    return (
-        one.value is not None
-        and one.value < 0
-        and "accuracy" in one.key
-        and bool(_ERRORS.match(benchmark))
-    )
+    return one.value is not None and one.value < 0 and "accuracy" in one.key and bool(_ERRORS.match(benchmark))
 
 
 def target_of(printed: str) -> float | None:
@@ -85,9 +88,17 @@ def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
 
 
 def judge(
-    draft: Draft, *, started: bool, stopped: bool, said: str | None, took: Decimal | None,
-    zero: list[str], final: list[Evaluation], target: float | None, wall: str,
-) -> None:  # fmt: skip
+    draft: Draft,
+    *,
+    started: bool,
+    stopped: bool,
+    said: str | None,
+    took: Decimal | None,
+    zero: list[str],
+    final: list[Evaluation],
+    target: float | None,
+    wall: str,
+) -> None:
     """Climb the ladder; the draft's variant is the benchmark's name."""
     if not stopped:
         draft.ends("after run_start, without run_stop" if started else "before run_start")
@@ -110,9 +121,7 @@ def judge(
         _judge_quality(draft, said, final, target)
 
 
-def _judge_quality(
-    draft: Draft, said: str | None, final: list[Evaluation], target: float | None
-) -> None:
+def _judge_quality(draft: Draft, said: str | None, final: list[Evaluation], target: float | None) -> None:
     benchmark = draft.variant
     claims = "run_stop says 'success'" if said else "run_stop without a status"
     for one in final:

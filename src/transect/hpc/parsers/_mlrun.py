@@ -15,22 +15,11 @@ from transect.hpc.base import LogMetric, Normalised, Parameter, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mllog import MARK, events
-from transect.hpc.parsers._mlquality import (
-    TIME_LIMIT,
-    Evaluation,
-    direction_of,
-    judge,
-    negated,
-    target_of,
-)  # fmt: skip
+from transect.hpc.parsers._mlquality import TIME_LIMIT, Evaluation, direction_of, judge, negated, target_of
 from transect.hpc.parsers._mlstate import RunState, read_other, take
 from transect.hpc.values import log_metric, number
 
-__all__ = ["HPC_BENCHMARKS", "runs_of"]
-
-HPC_BENCHMARKS = frozenset(
-    ("cosmoflow", "deepcam", "oc20", "open_catalyst", "opencatalyst", "ocp", "openfold")
-)
+HPC_BENCHMARKS = frozenset(("cosmoflow", "deepcam", "oc20", "open_catalyst", "opencatalyst", "ocp", "openfold"))
 _BARE_NUMBER = re.compile(r"[-+]?\d")
 
 
@@ -65,8 +54,9 @@ def _closed(state: RunState, before: RunState | None) -> tuple[RunState, list[Ru
         if before.status in (None, "success") and state.status is not None:
             before.status = state.status  # one rank's abort outweighs another's success
         before.warnings = [
-            *before.warnings, f"{sum(state.counts.values())} events after run_stop, from line {state.line} on",
-        ][:20]  # fmt: skip
+            *before.warnings,
+            f"{sum(state.counts.values())} events after run_stop, from line {state.line} on",
+        ][:20]
         return before, []
     return state, [before] if before is not None else []
 
@@ -99,19 +89,25 @@ def _metrics(state: RunState, took: Decimal | None, final: list[Evaluation]) -> 
         registered = name == "time_to_train" and reached and 0 < span < TIME_LIMIT
         out.append(
             LogMetric(
-                name=name, value=float(span), printed=f"{span:f}", unit="s",
+                name=name,
+                value=float(span),
+                printed=f"{span:f}",
+                unit="s",
                 direction=Direction.LOWER,
-                normalised=Normalised(name="time_to_quality", value=float(span), unit="s")
-                if registered else None,
+                normalised=Normalised(name="time_to_quality", value=float(span), unit="s") if registered else None,
             )
-        )  # fmt: skip
+        )
     for one in final:
         share = state.benchmark in ("resnet", "rgat", "gnn") and one.key == "eval_accuracy"
         fits = share and one.value is not None and 0 <= one.value <= 1
         metric = log_metric(
-            one.key, one.printed, "1", direction_of(state.benchmark, one),
-            registered="accuracy" if fits else None, phase=one.label or None,
-        )  # fmt: skip
+            one.key,
+            one.printed,
+            "1",
+            direction_of(state.benchmark, one),
+            registered="accuracy" if fits else None,
+            phase=one.label or None,
+        )
         if metric is not None:
             out.append(metric)
     for name, rate in state.rates.items():
@@ -130,23 +126,32 @@ def _finish(block: Block, state: RunState, slug: str) -> Run:
         slug = "mlperf-hpc" if known else "mlperf-training"
     final, took = _final(state), _span(state, "run")
     draft = Draft(
-        block=block, benchmark=slug, line=state.line, variant=state.benchmark,
-        version=state.version, parameters=_parameters(state, final),
-        metrics=_metrics(state, took, final), warnings=list(state.warnings),
+        block=block,
+        benchmark=slug,
+        line=state.line,
+        variant=state.benchmark,
+        version=state.version,
+        parameters=_parameters(state, final),
+        metrics=_metrics(state, took, final),
+        warnings=list(state.warnings),
         stops=[block.take_trouble(), *state.errors],
-    )  # fmt: skip
+    )
     judge(
-        draft, started="run_start" in state.counts, stopped=state.stopped, said=state.status,
-        took=took, zero=[k for k in state.zero_times if k.startswith("run_")], final=final,
-        target=target_of(state.target), wall=state.wall,
-    )  # fmt: skip
+        draft,
+        started="run_start" in state.counts,
+        stopped=state.stopped,
+        said=state.status,
+        took=took,
+        zero=[k for k in state.zero_times if k.startswith("run_")],
+        final=final,
+        target=target_of(state.target),
+        wall=state.wall,
+    )
     if state.broken:
         draft.warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
     for one in final:
         if negated(state.benchmark, one):
-            draft.suspicions.append(
-                f"the last {one.key} {one.printed} is taken as the negated error"
-            )
+            draft.suspicions.append(f"the last {one.key} {one.printed} is taken as the negated error")
     others = [k for k in state.zero_times if not k.startswith("run_")]
     if others:
         draft.warnings.append(f"no time in the events {', '.join(sorted(set(others))[:5])}")

@@ -15,8 +15,6 @@ from transect.hpc.parsers._mlquality import Evaluation
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import number
 
-__all__ = ["RunState", "read_other", "take"]
-
 _EVALUATION = re.compile(
     r"(?:eval|val|validation)_(?:accuracy|error|wer|bleu|map|fid|clip|loss|perplexity|hit_rate|score)$"
     r"|average_lddt_ca$|avg_lddt_ca$"
@@ -178,9 +176,7 @@ def _evaluate(state: RunState, event: Event) -> None:
     for part, value in list(_parts(state, event.value).items())[:16]:
         label = part or str(event.metadata.get("metric") or "")
         # The transformer of 0.6 quotes its numbers.
-        settled = isinstance(value, Digits) or (
-            isinstance(value, str) and number(value) is not None
-        )
+        settled = isinstance(value, Digits) or (isinstance(value, str) and number(value) is not None)
         if not settled and not event.settles:
             continue
         printed = str(value)[:60] if settled else ""
@@ -191,9 +187,14 @@ def _evaluate(state: RunState, event: Event) -> None:
         if len(state.seen) > 256:
             state.seen.popitem(last=False)
         one = Evaluation(
-            key=event.key, label=excerpt(label, 40), printed=printed,
-            value=number(printed), epoch=epoch, time=event.time, late=state.stopped,
-        )  # fmt: skip
+            key=event.key,
+            label=excerpt(label, 40),
+            printed=printed,
+            value=number(printed),
+            epoch=epoch,
+            time=event.time,
+            late=state.stopped,
+        )
         state.evaluated += not counted  # one evaluation, however many qualities it has
         counted = True
         if event.settles and not settled and len(state.deferred) < 64:

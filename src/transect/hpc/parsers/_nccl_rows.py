@@ -11,10 +11,6 @@ from transect.hpc.base import LogMetric, Parameter
 from transect.hpc.parsers._network import Column, agree, cell_metric, is_number
 from transect.hpc.values import last_digit, number
 
-__all__ = [
-    "Row", "Side", "Test", "average", "header", "metrics", "row", "units", "wrong",
-]  # fmt: skip
-
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 _HEADER = re.compile(r"#\s+(?:size|bytes)(?:\(B\))?\s+(?:count|N)\b")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
@@ -28,15 +24,7 @@ _INFO = re.compile(
 )
 _WRONG = ("#wrong", "error", "res")
 # Bus over algorithm bandwidth, of n ranks (nccl-tests, doc/PERFORMANCE.md).
-_SHARE = (
-    "all_gather",
-    "reduce_scatter",
-    "alltoall",
-    "alltoallv",
-    "alltoallv2",
-    "gather",
-    "scatter",
-)
+_SHARE = ("all_gather", "reduce_scatter", "alltoall", "alltoallv", "alltoallv2", "gather", "scatter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +77,7 @@ class Test:
 
     def started(self) -> bool:
         """Tell whether there is anything in it."""
-        return bool(
-            self.version or self.op or self.settings or self.ranks or self.columns or self.rows
-        )
+        return bool(self.version or self.op or self.settings or self.ranks or self.columns or self.rows)
 
     def just_started(self) -> bool:
         """Tell whether it may still be waiting for the list of its devices."""
@@ -215,9 +201,8 @@ def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Itera
     for name, printed in side.cells.items():
         if name in _TIMES:
             column = Column(
-                name=name, unit=unit["time"], direction=_DOWN,
-                registered="collective_time" if name == "time" else None,
-            )  # fmt: skip
+                name=name, unit=unit["time"], direction=_DOWN, registered="collective_time" if name == "time" else None
+            )
         elif name in ("algbw", "busbw"):
             registered = "collective_bandwidth" if name == "busbw" else None
             column = Column(name=name, unit=unit["bw"], direction=_UP, registered=registered)
@@ -228,9 +213,7 @@ def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Itera
             column = Column(name=name, unit="%" if percent else unit["time"], direction=_DOWN)
         else:
             continue
-        if is_number(printed) and (
-            metric := cell_metric(column, printed, size=row.size, phase=phase)
-        ):
+        if is_number(printed) and (metric := cell_metric(column, printed, size=row.size, phase=phase)):
             yield metric
 
 

@@ -13,23 +13,6 @@ from transect.hpc.block import TROUBLE
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, last_digit, log_metric, number
 
-__all__ = [
-    "LATENCY",
-    "MOST_ROWS",
-    "MOST_TOGETHER",
-    "STOPS",
-    "Column",
-    "agree",
-    "between",
-    "cell_metric",
-    "is_number",
-    "killed",
-    "stop_of",
-    "twice",
-    "whole",
-]
-
-# More rows of one table than any of these benchmarks prints, and more ranks than one file labels:
 # what comes after is counted, not kept.
 MOST_ROWS = 2000
 
@@ -51,9 +34,7 @@ STOPS = (
 
 _STOP = re.compile("|".join((*STOPS, *TROUBLE)))
 _NUMBER = re.compile(NUMBER)
-_KILLED = re.compile(
-    r"wait_status|\*\*\* STEP|[Kk]illed|Terminated|Aborted|[Ss]ignal|Segmentation fault|Bus error"
-)
+_KILLED = re.compile(r"wait_status|\*\*\* STEP|[Kk]illed|Terminated|Aborted|[Ss]ignal|Segmentation fault|Bus error")
 _FLUX_EXIT = re.compile(r'"wait_status":(\d{1,9})')
 
 
@@ -68,9 +49,7 @@ class Column:
 
 
 # What half a round trip of the smallest message is called.
-LATENCY = Column(
-    name="latency_smallest", unit="us", direction=Direction.LOWER, registered="network_latency"
-)
+LATENCY = Column(name="latency_smallest", unit="us", direction=Direction.LOWER, registered="network_latency")
 
 
 def stop_of(text: str) -> str:
@@ -96,9 +75,7 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def cell_metric(
-    column: Column, printed: str, *, size: int | None = None, phase: str | None = None
-) -> LogMetric | None:
+def cell_metric(column: Column, printed: str, *, size: int | None = None, phase: str | None = None) -> LogMetric | None:
     """Make a metric of a cell; None for nan.
 
     A printed zero is a value below the digits that were printed: it is kept but not normalised,
@@ -106,9 +83,8 @@ def cell_metric(
     """
     registered = column.registered if number(printed) else None
     return log_metric(
-        column.name, printed, column.unit, column.direction,
-        registered=registered, size=size, phase=phase,
-    )  # fmt: skip
+        column.name, printed, column.unit, column.direction, registered=registered, size=size, phase=phase
+    )
 
 
 def agree(printed: str, low: float, high: float, slack: float = 1e-3) -> bool:
@@ -119,9 +95,7 @@ def agree(printed: str, low: float, high: float, slack: float = 1e-3) -> bool:
 
 def between(low: str, middle: str, high: str) -> bool:
     """Tell whether three printed numbers may be in ascending order."""
-    return (
-        last_digit(low)[0] <= last_digit(middle)[1] and last_digit(middle)[0] <= last_digit(high)[1]
-    )
+    return last_digit(low)[0] <= last_digit(middle)[1] and last_digit(middle)[0] <= last_digit(high)[1]
 
 
 def whole(line: Line, width: int) -> bool:

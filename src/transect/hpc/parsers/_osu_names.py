@@ -11,10 +11,6 @@ from transect.hpc.parsers._network import Column, agree, between
 from transect.hpc.text import excerpt
 from transect.hpc.values import last_digit, number
 
-__all__ = [
-    "LATENCY", "UNTITLED", "Title", "column", "columns", "contradiction", "facts", "guess", "largest", "read_title",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Title:
@@ -31,25 +27,41 @@ _TITLE = re.compile(
     r"#\s*(?:OSU|OMB)\s+(Python\s+)?([A-Za-z]{2,12})(_\w{1,30})?(-[A-Za-z]{2,10}(?:\s+MANAGED)?)?"
     r"\s+(.{0,100}?)\s*[Tt]est\b(?:\s*\(Version\s+([^\s)]{1,20})\)|\s+v(\S{1,20}))?"
 )
-_ONE_SIDED = {
-    "accumulate": "acc", "get_accumulate": "get_acc", "compare_and_swap": "cas",
-    "fetch_and_op": "fop",
-}  # fmt: skip
+_ONE_SIDED = {"accumulate": "acc", "get_accumulate": "get_acc", "compare_and_swap": "cas", "fetch_and_op": "fop"}
 _POINT_TO_POINT = {
-    "": "latency", "latency": "latency", "bandwidth": "bw", "bi-directional bandwidth": "bibw",
-    "bidirectional bandwidth": "bibw", "multi latency": "multi_lat",
-    "multi-threaded latency": "latency_mt", "multi-process latency": "latency_mp",
-    "multiple bandwidth / message rate": "mbw_mr", "latency persistent": "latency_persistent",
-    "bandwidth persistent": "bw_persistent", "partitioned latency": "partitioned_latency",
+    "": "latency",
+    "latency": "latency",
+    "bandwidth": "bw",
+    "bi-directional bandwidth": "bibw",
+    "bidirectional bandwidth": "bibw",
+    "multi latency": "multi_lat",
+    "multi-threaded latency": "latency_mt",
+    "multi-process latency": "latency_mp",
+    "multiple bandwidth / message rate": "mbw_mr",
+    "latency persistent": "latency_persistent",
+    "bandwidth persistent": "bw_persistent",
+    "partitioned latency": "partitioned_latency",
     "bi-directional bandwidth persistent": "bibw_persistent",
-    "init": "init", "hello world": "hello",
-}  # fmt: skip
+    "init": "init",
+    "hello world": "hello",
+}
 # Tests whose time is that of one message, half a round trip.
-LATENCY = frozenset({
-    "latency", "multi_lat", "latency_mt", "latency_mp", "latency_persistent", "put_latency",
-    "get_latency", "acc_latency", "get_acc_latency", "cas_latency", "fop_latency",
-    "partitioned_latency",
-})  # fmt: skip
+LATENCY = frozenset(
+    {
+        "latency",
+        "multi_lat",
+        "latency_mt",
+        "latency_mp",
+        "latency_persistent",
+        "put_latency",
+        "get_latency",
+        "acc_latency",
+        "get_acc_latency",
+        "cas_latency",
+        "fop_latency",
+        "partitioned_latency",
+    }
+)
 _WORDS = (
     (r"all-?to-?all(v|w)?(?: personalized(?: exchange)?)?", r"alltoall\1"),
     (r"broadcast", "bcast"),
@@ -65,8 +77,7 @@ _COLUMN = re.compile(
 )
 _HEAD = re.compile(r"#?\s*(?:Size|Operation|(?:Avg )?Latency ?\(|Overall\(|Bandwidth \(|MB/s)")
 _FACTS = (
-    (re.compile(r"\[ pairs:\s*(\d{1,9}) \] \[ window size:\s*(\d{1,9}|varied) \]"),
-     ("pairs", "window_size")),
+    (re.compile(r"\[ pairs:\s*(\d{1,9}) \] \[ window size:\s*(\d{1,9}|varied) \]"), ("pairs", "window_size")),
     (re.compile(r"\[ pairs:\s*(\d{1,9}) \]"), ("pairs",)),
     (re.compile(r"Datatype:\s*(\S{1,60}?)\.?$"), ("datatype",)),
     (re.compile(r"Window creation:\s*(\S{1,60})"), ("window_creation",)),
@@ -75,11 +86,15 @@ _FACTS = (
     (re.compile(r"Number of Receiver threads:\s*(\d{1,9})"), ("receiver_threads",)),
     (re.compile(r"Number of forked processes in sender:\s*(\d{1,9})"), ("sender_processes",)),
     (re.compile(r"Number of forked processes in receiver:\s*(\d{1,9})"), ("receiver_processes",)),
-    (re.compile(r"Send Buffer on (\w{1,10}) \(\w\) and Receive Buffer on (\w{1,10})"),
-     ("send_buffer", "receive_buffer")),
-    (re.compile(r"Rank 0 Memory on (\w{1,10}) \(\w\) and Rank 1 Memory on (\w{1,10})"),
-     ("rank_0_memory", "rank_1_memory")),
-)  # fmt: skip
+    (
+        re.compile(r"Send Buffer on (\w{1,10}) \(\w\) and Receive Buffer on (\w{1,10})"),
+        ("send_buffer", "receive_buffer"),
+    ),
+    (
+        re.compile(r"Rank 0 Memory on (\w{1,10}) \(\w\) and Rank 1 Memory on (\w{1,10})"),
+        ("rank_0_memory", "rank_1_memory"),
+    ),
+)
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 
 
@@ -133,9 +148,7 @@ def column(name: str, test: str) -> Column | None:
     if name == "Messages/s":
         return Column(name="message_rate", unit="1/s", direction=_UP, registered="message_rate")
     if name == "Million ops/s":
-        return Column(
-            name="operation_rate", unit="Mop/s", direction=_UP, registered="operation_rate"
-        )
+        return Column(name="operation_rate", unit="Mop/s", direction=_UP, registered="operation_rate")
     if name == "Overlap(%)":
         return Column(name="overlap", unit="%", direction=_UP, registered="overlap")
     if name == "Iterations":
@@ -147,10 +160,7 @@ def column(name: str, test: str) -> Column | None:
     registered = None
     if slug in ("latency", "avg_latency", "pure_comm") and test:
         registered = "message_time" if test in LATENCY else "collective_time"
-    return Column(
-        name=slug, unit=unit, direction=_UP if unit.endswith("B/s") else _DOWN,
-        registered=registered,
-    )  # fmt: skip
+    return Column(name=slug, unit=unit, direction=_UP if unit.endswith("B/s") else _DOWN, registered=registered)
 
 
 def guess(names: list[str]) -> str:
@@ -202,9 +212,7 @@ def contradiction(row: dict[str, str]) -> str:
 def _overlap(row: dict[str, str]) -> str:
     # osu_util_mpi.c, print_stats_nbc: 100 - (overall - compute) / pure communication * 100.
     printed = row.get("Overlap(%)")
-    overall, compute, pure = (
-        number(row.get(key, "")) for key in ("Overall(us)", "Compute(us)", "Pure Comm.(us)")
-    )
+    overall, compute, pure = (number(row.get(key, "")) for key in ("Overall(us)", "Compute(us)", "Pure Comm.(us)"))
     if not printed or overall is None or compute is None or not pure:
         return ""
     polling = number(row.get("MPI_Test(us)", "0")) or 0.0

@@ -7,9 +7,6 @@ import re
 
 from transect.hpc.values import last_digit
 
-__all__ = ["Span", "apart", "bytes_of", "geometric_mean", "span"]
-
-# Lowest and highest value that a printed number may stand for.
 Span = tuple[float, float]
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)[ \t]*(bytes?|[KMGTPE]i?B)(?:\s|$)")

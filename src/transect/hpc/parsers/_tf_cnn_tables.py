@@ -9,8 +9,6 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._learning import Samples
 
-__all__ = ["Output", "Table"]
-
 
 @dataclass(slots=True)
 class Table:
@@ -20,9 +18,7 @@ class Table:
     columns: list[str] = field(default_factory=list)
     steps: int = 0
     last_step: int = 0
-    rates: Samples = field(
-        default_factory=lambda: Samples("images/sec", Direction.HIGHER, limit=1000)
-    )
+    rates: Samples = field(default_factory=lambda: Samples("images/sec", Direction.HIGHER, limit=1000))
     jitter: str = ""
     uncertainty: str = ""
     extra: dict[str, Samples] = field(default_factory=dict)

@@ -15,23 +15,11 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._babelstream import (
-    KERNELS,
-    MOST_TABLES,
-    RULES,
-    Output,
-    Row,
-    Table,
-    head,
-    read,
-    usage_error,
-)
+from transect.hpc.parsers._babelstream import KERNELS, MOST_TABLES, RULES, Output, Row, Table, head, read, usage_error
 from transect.hpc.parsers._compute import whole
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line
 from transect.hpc.values import UNITS, contradiction, number
-
-__all__ = ["BabelStream"]
 
 _UNIT = r"[KMGT]i?B(?:ytes)?/s(?:ec)?"
 _FIRST = ("copy", "mul", "add", "triad")
@@ -58,11 +46,7 @@ class BabelStream(Parser):
         r"Array size:[ \t]{1,12}\d{1,12}\.\d{1,9}[ \t]*[KMGT]i?B\b",
         r"Unrecognized argument '--",
     )
-    wants = (
-        *starts,
-        *RULES,
-        r"Validation failed",
-    )
+    wants = (*starts, *RULES, r"Validation failed")
 
     def sniff(self, line: Line) -> bool:
         """Take a refused option only when no other benchmark has it."""
@@ -72,11 +56,13 @@ class BabelStream(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table. Tables of labelled ranks are kept apart."""
         return per_rank(
-            block, lambda line: Output(line=line), most=_MOST_RANKS,
+            block,
+            lambda line: Output(line=line),
+            most=_MOST_RANKS,
             begins=lambda output, text: _next(output, text) or len(output.tables) >= MOST_TABLES,
             read=lambda output, line, text: read(output, line, text),
             close=lambda output, _: _close(block, output),
-        )  # fmt: skip
+        )
 
 
 def _next(output: Output, text: str) -> bool:
@@ -106,10 +92,13 @@ def _close(block: Block, output: Output) -> Iterator[Run]:
 
 def _draft(block: Block, output: Output, table: Table | None) -> Draft:
     return Draft(
-        block=block, benchmark="babelstream", line=table.line if table else output.line,
-        variant=_variant(output), version=str(output.facts.get("version", "")),
+        block=block,
+        benchmark="babelstream",
+        line=table.line if table else output.line,
+        variant=_variant(output),
+        version=str(output.facts.get("version", "")),
         parameters=_parameters(output, table),
-    )  # fmt: skip
+    )
 
 
 def _variant(output: Output) -> str:
@@ -149,9 +138,7 @@ def _result(block: Block, output: Output, table: Table) -> Run:
         draft.reading(f"{phase}_rate", rate, unit, higher, phase=phase)
     _judge(draft, output, table)
     if len(output.tables) > 1:
-        draft.warnings.append(
-            f"{len(output.tables)} tables without rank labels: rows are matched in their order"
-        )
+        draft.warnings.append(f"{len(output.tables)} tables without rank labels: rows are matched in their order")
     draft.warnings += [
         f"the last line has no line end; its number may be cut: {row.facts['cut']}"
         for row in table.rows.values()

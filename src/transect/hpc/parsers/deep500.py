@@ -18,8 +18,6 @@ from transect.hpc.parsers._compute import differ
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
-__all__ = ["Deep500"]
-
 _BAR = re.compile(
     r"(Training \(epoch (\d{1,9})(?:/(\d{1,9}))?\)|Testing):\s*"
     r"(?:\d{1,3}%\|[^|]{0,400}\|\s*)?(\d{1,12})(?:/(\d{1,12}))?(?:it)?\s"
@@ -128,9 +126,13 @@ def _bar(text: str) -> _Bar | None:
     done = int(match[4])
     return _Bar(
         epoch=int(match[2]) if match[2] else None,
-        done=done, total=int(match[5]) if match[5] else done, seconds=seconds,
-        rate=match[7], unit=match[8], postfix=dict(_POSTFIX.findall((match[9] or "").strip())),
-    )  # fmt: skip
+        done=done,
+        total=int(match[5]) if match[5] else done,
+        seconds=seconds,
+        rate=match[7],
+        unit=match[8],
+        postfix=dict(_POSTFIX.findall((match[9] or "").strip())),
+    )
 
 
 def _repeats(training: _Training, text: str) -> bool:
@@ -171,11 +173,17 @@ def _run(block: Block, training: _Training, version: str) -> Run:
     rates = [value for bar in trained if (value := _per_second(bar)) is not None]
     samples = {"training_rate": Series(unit="it/s", values=rates)} if rates else {}
     draft = Draft(
-        block=block, benchmark="deep500", line=training.line, version=version,
+        block=block,
+        benchmark="deep500",
+        line=training.line,
+        version=version,
         variant="training" if training.bars or training.open_bar else "metrics",
-        parameters=parameters, metrics=metrics, samples=samples, warnings=warnings,
+        parameters=parameters,
+        metrics=metrics,
+        samples=samples,
+        warnings=warnings,
         stops=training.errors,
-    )  # fmt: skip
+    )
     _judge(draft, training)
     return draft.run()
 

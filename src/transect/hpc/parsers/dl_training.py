@@ -12,27 +12,14 @@ from collections.abc import Iterator
 
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
-from transect.hpc.parsers._dl_classic import (
-    classic_step,
-    read_mxnet,
-    read_namespace,
-    read_tensorflow,
-)
+from transect.hpc.parsers._dl_classic import classic_step, read_mxnet, read_namespace, read_tensorflow
 from transect.hpc.parsers._dl_nvidia import read_dllogger, step_of
 from transect.hpc.parsers._dl_state import Training, finish
 from transect.hpc.parsers._dl_titan import TITAN, planned_steps, read_titan, titan_step
-from transect.hpc.parsers._dl_torch import (
-    read_deepspeed,
-    read_fairseq,
-    read_huggingface,
-    read_megatron,
-    torch_step,
-)
+from transect.hpc.parsers._dl_torch import read_deepspeed, read_fairseq, read_huggingface, read_megatron, torch_step
 from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
-
-__all__ = ["DlTraining"]
 
 _READERS = (
     read_dllogger,
@@ -49,9 +36,7 @@ _HEADER = re.compile(
     r"\*{5} Running training|DLL [\d\-: .]{10,40}- PARAMETER|(?:start with arguments )?Namespace\("
     r"|using world size: |Training for \d{1,12} steps|\| distributed init"
 )
-_PROGRAM = re.compile(
-    r"\bdisp_batches=|\bsteps_this_run=|\bdistributed_world_size=\d{1,9},.{1,16000}?\bmax_tokens="
-)
+_PROGRAM = re.compile(r"\bdisp_batches=|\bsteps_this_run=|\bdistributed_world_size=\d{1,9},.{1,16000}?\bmax_tokens=")
 _MOST_RANKS = 256
 # Samples of all ranks together, roughly.
 _ROOM = 40_000
@@ -78,9 +63,7 @@ class DlTraining(Parser):
     """Reads rates, losses, qualities and times of one training per run."""
 
     benchmark = "dl-training"
-    description = (
-        "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, torchtitan, HF"
-    )
+    description = "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, torchtitan, HF"
     proof = Proof(
         identity="a progress line of a known framework behind the usual prefixes of loggers; printed arguments only where they name a known program",
         success="the summary that ends such a log, or as many steps as were planned",
@@ -127,10 +110,7 @@ class DlTraining(Parser):
                 training = None
             if training is None:
                 training = trainings[line.rank] = Training(
-                    line=line.number,
-                    planned=planned,
-                    rank=line.rank,
-                    room=min(10_000, _ROOM // len(trainings or "1")),
+                    line=line.number, planned=planned, rank=line.rank, room=min(10_000, _ROOM // len(trainings or "1"))
                 )
             _read(training, line, text)
         known = [t for t in trainings.values() if t.begun()]

@@ -16,8 +16,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["DockingProbe"]
-
 _HEAD = re.compile(r"transect probe docking (\d{1,6})$")
 _END = "end of transect probe"
 _SAMPLE = re.compile(rf"sample (kernel|warm-up) \d{{1,9}} ({NUMBER})$")
@@ -25,9 +23,7 @@ _RESULT = re.compile(
     rf"result ([a-z][\w\-]{{0,20}}) best ({NUMBER}) (s|FLOP/s|1/s) median ({NUMBER}) \S{{1,12}} "
     r"runs (\d{1,9})$"
 )
-_VERIFY = re.compile(
-    rf"verify energies difference ({NUMBER}) tolerance ({NUMBER}) (passed|FAILED)$"
-)
+_VERIFY = re.compile(rf"verify energies difference ({NUMBER}) tolerance ({NUMBER}) (passed|FAILED)$")
 _FACT = re.compile(r"([a-z_]{2,20}): (.{1,500})$")
 _FORMAT = 1
 # Ends without a result, by the first word of the status.
@@ -36,9 +32,12 @@ _AGREE = 1e-4  # samples have nine decimals, results seven digits
 # Label of a result -> metric of the registry. The count for one pose per work-item is larger than
 # what the kernel does: it stands beside, and becomes no bound.
 _REGISTERED = {
-    "kernel": "kernel_flops", "kernel-time": "benchmark_time", "kernel-ppwi1": None,
-    "pose-time": "pose_time", "interactions": "interaction_rate",
-}  # fmt: skip
+    "kernel": "kernel_flops",
+    "kernel-time": "benchmark_time",
+    "kernel-ppwi1": None,
+    "pose-time": "pose_time",
+    "interactions": "interaction_rate",
+}
 # Logs from before there were the others have these.
 _ALWAYS = {"kernel", "kernel-time", "kernel-ppwi1"}
 
@@ -110,9 +109,7 @@ def _recount(state: _State, label: str) -> str | None:
         stated = number(printed)
         expected = work * seconds if unit == "s" else work / seconds
         if stated is None or not math.isclose(stated, expected, rel_tol=_AGREE + 1e-9 / seconds):
-            return (
-                f"{label}: {which} is {printed} {unit}, but the samples give {expected:.6e} {unit}"
-            )
+            return f"{label}: {which} is {printed} {unit}, but the samples give {expected:.6e} {unit}"
     return None
 
 
@@ -140,27 +137,37 @@ def _judge(draft: Draft, state: _State) -> None:
 
 def _close(block: Block, state: _State) -> Run:
     draft = Draft(
-        block=block, benchmark="docking-probe", line=state.line, version=str(state.format),
+        block=block,
+        benchmark="docking-probe",
+        line=state.line,
+        version=str(state.format),
         variant=state.facts.get("implementation", ""),
         parameters={
             key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-            for key, value in state.facts.items() if key not in ("note", "status")
+            for key, value in state.facts.items()
+            if key not in ("note", "status")
         },
         samples={
             name: Series(unit="s", values=values)
-            for name, values in (("kernel", state.samples), ("warm-up", state.warm_ups)) if values
+            for name, values in (("kernel", state.samples), ("warm-up", state.warm_ups))
+            if values
         },
-    )  # fmt: skip
+    )
     for label, (best, median, unit, _) in state.results.items():
         if (label in ("kernel-time", "pose-time")) == (unit == "s"):
             way = Direction.LOWER if unit == "s" else Direction.HIGHER
             for which, printed in (("best", best), ("median", median)):
-                draft.reading(f"{label}_{which}", printed, unit, way, phase=label,
-                              registered=_REGISTERED.get(label))  # fmt: skip
+                draft.reading(f"{label}_{which}", printed, unit, way, phase=label, registered=_REGISTERED.get(label))
     if state.warm_ups:
         # The first run is the one that compiles, where a model compiles when it is called.
-        draft.reading("warm-up_first", f"{state.warm_ups[0]:.9f}", "s", Direction.LOWER,
-                      phase="warm-up", registered="warm_up_time")  # fmt: skip
+        draft.reading(
+            "warm-up_first",
+            f"{state.warm_ups[0]:.9f}",
+            "s",
+            Direction.LOWER,
+            phase="warm-up",
+            registered="warm_up_time",
+        )
     _judge(draft, state)
     return draft.run()
 

@@ -20,23 +20,17 @@ from transect.hpc.parsers._storage import Span, apart, bytes_of, span
 from transect.hpc.prefilter import searched
 from transect.hpc.text import excerpt
 
-__all__ = ["Fio"]
-
 _AMOUNT = r"[\d.]{1,20}[KMGTPEk]?i?B"
 _JOB = re.compile(
     r"([^\s:][^\n:]{0,120}): \(g=(\d{1,6})\): rw=(\w{1,20}), bs=(\S[^\n]{1,120}?), ioengine=(\w{1,40}), iodepth=(\d{1,9})"
 )
 _VERSION = re.compile(r"(fio-[3-9]\.\d[\w.\-]{0,40})\s*$")
-_BEGUN = re.compile(
-    r"[^\s:][^\n:]{0,120}: \(groupid=(\d{1,6}), jobs=(\d{1,9})\): err=[ ]?(\d{1,6})"
-)
+_BEGUN = re.compile(r"[^\s:][^\n:]{0,120}: \(groupid=(\d{1,6}), jobs=(\d{1,9})\): err=[ ]?(\d{1,6})")
 _GROUP = re.compile(r"Run status group (\d{1,6}) \(all jobs\):")
 _TOTAL = re.compile(
     rf"(READ|WRITE|TRIM): bw=({_AMOUNT})/s \(({_AMOUNT})/s\), [^\n]{{1,120}}?, io=({_AMOUNT}) \({_AMOUNT}\), run=(\d{{1,12}})-(\d{{1,12}})msec"
 )
-_IOPS = re.compile(
-    rf"(read|write|trim) ?: IOPS=([\d.]{{1,20}})([kMG]?), BW=({_AMOUNT})/s \(({_AMOUNT})/s\)"
-)
+_IOPS = re.compile(rf"(read|write|trim) ?: IOPS=([\d.]{{1,20}})([kMG]?), BW=({_AMOUNT})/s \(({_AMOUNT})/s\)")
 _ERROR = re.compile(r"fio: [^\n]{0,40}(?:error|failed|pid=\d{1,9}, err=\d)")
 _SIZES = re.compile(rf"\(([RW])\) ({_AMOUNT})-({_AMOUNT})")
 # More jobs of a group are counted in its totals alone.
@@ -79,13 +73,9 @@ class Fio(Parser):
                     drafts, done = {}, False
                 draft = drafts.setdefault(group, _new(block, line.number, version))
                 if match.re is _JOB:
-                    draft.parameters.update(
-                        rw=match[3], bs=match[4], ioengine=match[5], iodepth=int(match[6])
-                    )
+                    draft.parameters.update(rw=match[3], bs=match[4], ioengine=match[5], iodepth=int(match[6]))
                 else:
-                    draft.parameters["jobs"] = int(str(draft.parameters.get("jobs", 0))) + int(
-                        match[2]
-                    )
+                    draft.parameters["jobs"] = int(str(draft.parameters.get("jobs", 0))) + int(match[2])
                     if match[3] != "0":
                         draft.stops.append(f"err={match[3]}: {excerpt(text)}")
             elif (match := _VERSION.match(text)) is not None:
@@ -99,8 +89,7 @@ class Fio(Parser):
                 done = True
                 draft = drafts.setdefault(group, _new(block, line.number, version))
                 if draft.metrics and any(
-                    one.name == "bandwidth" and one.phase == match[1].lower()
-                    for one in draft.metrics
+                    one.name == "bandwidth" and one.phase == match[1].lower() for one in draft.metrics
                 ):
                     # Totals alone, as mails quote them: another output.
                     yield _run(drafts.pop(group))
@@ -127,8 +116,14 @@ def _amount(text: str) -> Span | None:
 def _total(draft: Draft, match: re.Match[str]) -> None:
     way, binary, decimal, moved, least, most = match.groups()
     unit = binary.lstrip("0123456789.")
-    draft.reading("bandwidth", binary.removesuffix(unit), f"{unit}/s", Direction.HIGHER, phase=way.lower(),
-                  registered="storage_bandwidth")  # fmt: skip
+    draft.reading(
+        "bandwidth",
+        binary.removesuffix(unit),
+        f"{unit}/s",
+        Direction.HIGHER,
+        phase=way.lower(),
+        registered="storage_bandwidth",
+    )
     one, other, data = _amount(binary), _amount(decimal), _amount(moved)
     if one is None or other is None or data is None:
         draft.refuse(f"{way}: {binary}/s ({decimal}/s) is no bandwidth")
@@ -153,19 +148,13 @@ def _job_rate(draft: Draft, match: re.Match[str]) -> None:
     if len(draft.metrics) < _MOST_JOBS:
         draft.reading("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
     ends, kind = span(printed), way[0].upper()
-    sizes = [
-        low
-        for own, low, high in _SIZES.findall(str(draft.parameters.get("bs")))
-        if own == kind and low == high
-    ]
+    sizes = [low for own, low, high in _SIZES.findall(str(draft.parameters.get("bs"))) if own == kind and low == high]
     each = _amount(sizes[0]) if sizes and way != "trim" else None
     if each is None or ends is None or one is None:
         return
     factor = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
     if apart(one, (ends[0] * factor * each[0], ends[1] * factor * each[1]), _SLACK):
-        draft.refuse(
-            f"{way}: {printed}{prefix} operations of {sizes[0]} a second are not {binary}/s"
-        )
+        draft.refuse(f"{way}: {printed}{prefix} operations of {sizes[0]} a second are not {binary}/s")
 
 
 def _run(draft: Draft) -> Run:
@@ -193,9 +182,7 @@ def _json(block: Block) -> Iterator[Run]:
         draft = _new(block, line, version)
         options = {**shared, **(job.get("job options") or {})}
         # Names of files are where it ran, and nothing that it was told to do.
-        draft.parameters |= {
-            str(key): str(value) for key, value in options.items() if "/" not in str(value)
-        }
+        draft.parameters |= {str(key): str(value) for key, value in options.items() if "/" not in str(value)}
         draft.parameters |= {"date": str(told.get("time", ""))}
         for way in ("read", "write"):
             _json_way(draft, way, job.get(way) or {})
@@ -212,8 +199,9 @@ def _json_way(draft: Draft, way: str, told: dict[str, Any]) -> None:
         return
     exact = "bw_bytes" in told
     printed = str(told["bw_bytes"] if exact else told.get("bw"))
-    draft.reading("bandwidth", printed, "B/s" if exact else "KiB/s", Direction.HIGHER, phase=way,
-                  registered="storage_bandwidth")  # fmt: skip
+    draft.reading(
+        "bandwidth", printed, "B/s" if exact else "KiB/s", Direction.HIGHER, phase=way, registered="storage_bandwidth"
+    )
     draft.reading("iops", str(told.get("iops")), "IOPS", Direction.HIGHER, phase=way)
     rate = float(printed) * (1 if exact else 1024)
     implied = moved / (milliseconds / 1000)

@@ -16,8 +16,6 @@ from transect.hpc.draft import Draft
 from transect.hpc.prefilter import searched
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["GpuBurn"]
-
 _SECONDS = re.compile(r"Burning for (\d{1,8}) seconds")
 _DEVICE = re.compile(
     r"Initialized device \d{1,4} with \d{1,9} MB of memory \(\d{1,9} MB available, using \d{1,9} MB of it\)"
@@ -46,12 +44,7 @@ class GpuBurn(Parser):
     )
     programs = (r"gpu_burn", r"gpu-burn")
     starts = searched(_SECONDS, _DEVICE, re.compile(rf"{NUMBER}%\s+proc'd: "))
-    wants = (
-        *starts,
-        *searched(_BYTES, _WORD),
-        r"Tested \d{1,4} GPUs",
-        r"No clients are alive|Couldn't init",
-    )
+    wants = (*starts, *searched(_BYTES, _WORD), r"Tested \d{1,4} GPUs", r"No clients are alive|Couldn't init")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per `Burning for`."""
@@ -64,11 +57,7 @@ class GpuBurn(Parser):
                 # `stdout` and what its children print come in any order: the banner may stand behind them.
                 if told:
                     yield _run(draft, report, told)
-                    draft, report, told = (
-                        Draft(block=block, benchmark=self.benchmark, line=line.number),
-                        None,
-                        {},
-                    )
+                    draft, report, told = (Draft(block=block, benchmark=self.benchmark, line=line.number), None, {})
                 draft.parameters["seconds"] = int(seconds[1])
             elif (device := _DEVICE.match(text)) is not None:
                 if device[1]:
@@ -92,9 +81,14 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
         tensor = draft.parameters.get("tensor_cores")
         # What tensor cores round is told by no line.
         draft.reading(
-            "gemm", rate, "GFLOP/s", Direction.HIGHER, phase=f"GPU {place}", precision=precision or None,
+            "gemm",
+            rate,
+            "GFLOP/s",
+            Direction.HIGHER,
+            phase=f"GPU {place}",
+            precision=precision or None,
             registered=None if tensor or not number(rate) or not precision else "flops",
-        )  # fmt: skip
+        )
         if count == "-1":
             draft.stops.append(f"GPU {place} died")
         assert report is not None
@@ -116,12 +110,12 @@ def _rate_refuted(draft: Draft, place: int, count: str, rate: str, percent: str)
     """Say why a rate cannot be: the products of the whole time are far from what it gives."""
     size, seconds = draft.parameters.get("result_bytes"), draft.parameters.get("seconds")
     share, printed = number(percent), number(rate)
-    if not (
-        isinstance(size, int) and isinstance(seconds, int) and share and printed and int(count) > 0
-    ):
+    if not (isinstance(size, int) and isinstance(seconds, int) and share and printed and int(count) > 0):
         return None
     order = (size / (8 if draft.parameters.get("precision") == "fp64" else 4)) ** 0.5
     mean = int(count) * 2 * order**3 / (seconds * share / 100) / 1e9
     if share < 50 or mean / _ROOM <= printed <= mean * _ROOM:
         return None
-    return f"GPU {place}: the log prints {rate} Gflop/s, but {count} products in {percent} % of {seconds} s are {mean:.4g}"
+    return (
+        f"GPU {place}: the log prints {rate} Gflop/s, but {count} products in {percent} % of {seconds} s are {mean:.4g}"
+    )

@@ -15,20 +15,11 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._network import (
-    STOPS,
-    Column,
-    agree,
-    between,
-    cell_metric,
-    stop_of,
-)
+from transect.hpc.parsers._network import STOPS, Column, agree, between, cell_metric, stop_of
 from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
-
-__all__ = ["Graph500"]
 
 _STATISTIC = re.compile(
     r"(?:(bfs|sssp)[ \t_]+)?(min|firstquartile|median|thirdquartile|max|mean|stddev|harmonic_mean"
@@ -39,9 +30,7 @@ _FACT = re.compile(
     r"|graph_generation|generation_time|construction_time|redistribution_time|compression_level"
     rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
 )
-_ROOT = re.compile(
-    r"(?:Running|Time for|TEPS for|Validating|Validate time for) (BFS|SSSP)\s+(\d{1,5})"
-)
+_ROOT = re.compile(r"(?:Running|Time for|TEPS for|Validating|Validate time for) (BFS|SSSP)\s+(\d{1,5})")
 _BAD = re.compile(
     r"No results printed for invalid run|Validation failed for this|Validation Error"
     r"|[Vv]alidation (?:result\s*)?:?\s*(?:FAIL|NG|failed)"
@@ -67,9 +56,7 @@ class _Summary:
         return bool(self.facts or self.values or self.roots or self.bad)
 
     def kernels(self) -> list[str]:
-        return [
-            k for k in ("", "bfs", "sssp") if any(v[0] == k and v[2] == "TEPS" for v in self.values)
-        ]
+        return [k for k in ("", "bfs", "sssp") if any(v[0] == k and v[2] == "TEPS" for v in self.values)]
 
 
 @PARSERS.register("graph500")
@@ -91,11 +78,7 @@ class Graph500(Parser):
         r"No results printed for invalid run",
         r"Running (?:BFS|SSSP)[ \t]+\d+",
     )
-    wants = (
-        *starts,
-        *searched(_STATISTIC, _FACT, _ROOT, _BAD),
-        *STOPS,
-    )
+    wants = (*starts, *searched(_STATISTIC, _FACT, _ROOT, _BAD), *STOPS)
 
     def sniff(self, line: Line) -> bool:
         """Refuse an indented `SCALE: 2`: a key of some configuration."""
@@ -104,9 +87,13 @@ class Graph500(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per summary. The solver may be launched with labels: rank 0 alone prints it."""
         return per_rank(
-            block, lambda line: _Summary(line=line), begins=_begins, read=_read, stops=stop_of,
+            block,
+            lambda line: _Summary(line=line),
+            begins=_begins,
+            read=_read,
+            stops=stop_of,
             close=lambda summary, _: _close(block, summary),
-        )  # fmt: skip
+        )
 
 
 def _begins(summary: _Summary, text: str) -> bool:
@@ -155,10 +142,14 @@ def _close(block: Block, summary: _Summary) -> Iterator[Run]:
     if not summary.begun():
         return
     draft = Draft(
-        block=block, benchmark="graph500", line=summary.line, parameters=_parameters(summary),
+        block=block,
+        benchmark="graph500",
+        line=summary.line,
+        parameters=_parameters(summary),
         variant="-".join(dict.fromkeys(k or "bfs" for k in summary.kernels())),
-        warnings=summary.warnings[:5], stops=[*summary.stops, block.take_trouble()],
-    )  # fmt: skip
+        warnings=summary.warnings[:5],
+        stops=[*summary.stops, block.take_trouble()],
+    )
     draft.refuse(summary.bad or _problem(summary, draft.metrics))
     if not summary.kernels() or any(_missing(summary, kernel) for kernel in summary.kernels()):
         roots = summary.roots
@@ -218,9 +209,7 @@ def _problem(summary: _Summary, metrics: list[LogMetric]) -> str:
         if (why := impossible(metric)) is not None:
             problem = problem or why
     for key in _TIMES:
-        if (printed := summary.facts.get(key, "")) and (
-            metric := cell_metric(_time_column(key), printed)
-        ):
+        if (printed := summary.facts.get(key, "")) and (metric := cell_metric(_time_column(key), printed)):
             metrics.append(metric)
             if (why := impossible(metric)) is not None:
                 problem = problem or why
@@ -232,9 +221,8 @@ def _column(statistic: str, what: str) -> Column:
     if what == "TEPS":
         registered = None if spread else "traversal_rate"
         return Column(
-            name=name, unit="TEPS", direction=Direction.LOWER if spread else Direction.HIGHER,
-            registered=registered,
-        )  # fmt: skip
+            name=name, unit="TEPS", direction=Direction.LOWER if spread else Direction.HIGHER, registered=registered
+        )
     if what == "nedge":
         return Column(name=name, unit="1", direction=Direction.NEUTRAL)
     registered = "benchmark_time" if what == "time" and not spread else None
@@ -252,12 +240,9 @@ def _contradiction(summary: _Summary) -> str:
             chain = [v for s in _ORDER if (v := values.get((kernel, s, what))) is not None]
             for low, high in itertools.pairwise(chain):
                 if not between(low, low, high):
-                    return (
-                        f"{kernel} {what}: the quartiles {low} and {high} are not in order".strip()
-                    )
+                    return f"{kernel} {what}: the quartiles {low} and {high} are not in order".strip()
         edges = [
-            number(values.get((kernel, end, "nedge")) or values.get(("", end, "nedge"), ""))
-            for end in ("min", "max")
+            number(values.get((kernel, end, "nedge")) or values.get(("", end, "nedge"), "")) for end in ("min", "max")
         ]
         for rate_of, time_of in _PAIRS:
             rate = values.get((kernel, rate_of, "TEPS"))
@@ -269,10 +254,7 @@ def _contradiction(summary: _Summary) -> str:
                     f"the log prints {kernel} {rate_of}_TEPS = {rate}, but {edges[1]:g} edges over "
                     f"the {time_of} time of {time:g} s are {edges[1] / time:.6g}"
                 ).replace("  ", " ")
-    scale, factor = (
-        number(summary.facts.get("SCALE", "")),
-        number(summary.facts.get("edgefactor", "")),
-    )
+    scale, factor = (number(summary.facts.get("SCALE", "")), number(summary.facts.get("edgefactor", "")))
     most = number(values.get(("", "max", "nedge"), ""))
     if scale is not None and factor and most and 0 < scale < 60 and most > 1.01 * factor * 2**scale:
         return f"max_nedge = {most:.12g} is more than {factor:g} x 2^{scale:g} edges"

@@ -21,20 +21,14 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, number
 
-__all__ = ["Horovod"]
-
 _UNIT = r"(?:[Ii]mg|[Ii]mages|[Ss]amples|[Ss]entences|[Ss]equences|[Tt]okens)/sec"
 _DEVICE = r"[\w/:.\-]{1,30}?"
 _MODEL = re.compile(r"Model: {1,3}(\S.{0,120})$")
 _BATCH = re.compile(r"Batch size: {1,3}(\d{1,9})\b")
 _COUNT = re.compile(rf"Number of ({_DEVICE})s: {{1,3}}(\d{{1,9}})\b")
-_ITERATION = re.compile(
-    rf"Iter #(\d{{1,9}}): {{1,3}}({UNCUT}) ({_UNIT})(?P<per> per)?(?: ({_DEVICE}))?(?:,|\s|$)"
-)
+_ITERATION = re.compile(rf"Iter #(\d{{1,9}}): {{1,3}}({UNCUT}) ({_UNIT})(?P<per> per)?(?: ({_DEVICE}))?(?:,|\s|$)")
 _EACH = re.compile(rf"({_UNIT}) per ({_DEVICE}): {{1,3}}({UNCUT})(?: ?\+-? ?({UNCUT}))?")
-_TOTAL = re.compile(
-    rf"Total ({_UNIT}) on (\d{{1,9}}) ({_DEVICE})\(s\): {{1,3}}({UNCUT})(?: ?\+-? ?({UNCUT}))?"
-)
+_TOTAL = re.compile(rf"Total ({_UNIT}) on (\d{{1,9}}) ({_DEVICE})\(s\): {{1,3}}({UNCUT})(?: ?\+-? ?({UNCUT}))?")
 _RESULTS = (
     r"Number of (?:GPU|CPU|TPU|HPU|XPU|/gpu:\d|/cpu:\d)s: \d"
     r"|Iter #\d{1,9}: [^\n]{1,40}/sec"
@@ -80,10 +74,7 @@ class Horovod(Parser):
     )
     wants = (
         *starts,
-        *(
-            f"{LOGGED}(?:{rule})"
-            for rule in searched(_MODEL, _BATCH, _COUNT, _ITERATION, _EACH, _TOTAL)
-        ),
+        *(f"{LOGGED}(?:{rule})" for rule in searched(_MODEL, _BATCH, _COUNT, _ITERATION, _EACH, _TOTAL)),
         rf"{LOGGED}Running (?:warmup|benchmark)",
         *ERRORS,
     )
@@ -157,20 +148,21 @@ def _read_metrics(draft: Draft, output: _Output) -> None:
 
 def _finish(block: Block, output: _Output) -> Run:
     draft = Draft(
-        block=block, benchmark="horovod", line=output.line, parameters=dict(output.parameters),
+        block=block,
+        benchmark="horovod",
+        line=output.line,
+        parameters=dict(output.parameters),
         variant="keras" if _leaves_first_out(output) else "synthetic",
         samples={"iterations": output.iterations.series()} if output.iterations.count else {},
         stops=[block.take_trouble(), *output.errors],
-    )  # fmt: skip
+    )
     _read_metrics(draft, output)
     if output.total is not None:
         draft.parameters["devices"] = int(output.total[1])
         draft.parameters["device"] = output.total[2]
     draft.parameters["iterations"] = output.iterations.count
     if output.each is not None and output.each[3]:
-        draft.warnings.append(
-            "the spread is 1.96 standard deviations of single iterations, no interval of the mean"
-        )
+        draft.warnings.append("the spread is 1.96 standard deviations of single iterations, no interval of the mean")
     if output.ranks > 1:
         draft.warnings.append(f"{output.ranks} ranks print their own rate: the first is kept")
     draft.warnings += output.iterations.warnings("iterations")

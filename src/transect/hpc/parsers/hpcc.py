@@ -18,8 +18,6 @@ from transect.hpc.parsers.hpl import hpl_gflop
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import contradiction, log_metric, number
 
-__all__ = ["Hpcc"]
-
 _BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
 _SECTION = re.compile(r"(Begin|End) of (\S{1,40}) section\.")
 _PAIR = re.compile(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$")
@@ -28,24 +26,12 @@ _UNVERIFIED = 1e-30  # smaller values are uninitialised memory
 
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 _STREAM = [
-    (
-        f"{how}STREAM_{kernel}",
-        "GB/s",
-        _UP,
-        "memory_bandwidth",
-        f"{how.lower()}-stream-{kernel.lower()}",
-    )
+    (f"{how}STREAM_{kernel}", "GB/s", _UP, "memory_bandwidth", f"{how.lower()}-stream-{kernel.lower()}")
     for how in ("Star", "Single")
     for kernel in ("Copy", "Scale", "Add", "Triad")
 ]
 _UPDATES = [
-    (
-        f"{how}RandomAccess{kind}_GUPs",
-        "GUP/s",
-        _UP,
-        "update_rate",
-        f"{how.lower()}-random-access{kind.lower()}",
-    )
+    (f"{how}RandomAccess{kind}_GUPs", "GUP/s", _UP, "update_rate", f"{how.lower()}-random-access{kind.lower()}")
     for how in ("MPI", "Star", "Single")
     for kind in ("", "_LCG")
 ]
@@ -69,14 +55,8 @@ _METRICS: dict[str, tuple[str, Direction, str | None, str]] = {
     for key, unit, way, name, phase in [
         ("HPL_Tflops", "TFLOP/s", _UP, "flops", "hpl"),
         ("HPL_time", "s", _DOWN, "benchmark_time", "hpl"),
-        *(
-            (f"{how}DGEMM_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-dgemm")
-            for how in ("Star", "Single")
-        ),
-        *(
-            (f"{how}FFT_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-fft")
-            for how in ("MPI", "Star", "Single")
-        ),
+        *((f"{how}DGEMM_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-dgemm") for how in ("Star", "Single")),
+        *((f"{how}FFT_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-fft") for how in ("MPI", "Star", "Single")),
         ("PTRANS_GBs", "GB/s", _UP, None, "ptrans"),
         ("PTRANS_time", "s", _DOWN, "benchmark_time", "ptrans"),
         ("MPIRandomAccess_time", "s", _DOWN, "benchmark_time", "mpi-random-access"),
@@ -162,14 +142,15 @@ class Hpcc(Parser):
 
     def _close(self, block: Block, state: _State) -> Run:
         pairs = state.pairs
-        version = ".".join(
-            pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs
-        )
+        version = ".".join(pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs)
         draft = Draft(
-            block=block, benchmark=self.benchmark, line=state.summary_line or state.line,
-            version=version or state.version, stops=[block.take_trouble()],
+            block=block,
+            benchmark=self.benchmark,
+            line=state.summary_line or state.line,
+            version=version or state.version,
+            stops=[block.take_trouble()],
             parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
-        )  # fmt: skip
+        )
         draft.metrics, draft.warnings = _metrics(pairs)
         _judge(draft, state)
         return draft.run()

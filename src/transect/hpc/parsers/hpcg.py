@@ -18,8 +18,6 @@ from transect.hpc.parsers._compute import differ, disagree, whole
 from transect.hpc.parsers._hpcg import STARTS, TESTS, WANTS, Report, begins, read
 from transect.hpc.values import number
 
-__all__ = ["Hpcg"]
-
 _TIMES, _RATES = "Benchmark Time Summary", "GFLOP/s Summary"
 _WORK, _BANDWIDTH = "Floating Point Operations Summary", "GB/s Summary"
 _WITH_CONVERGENCE = "Total with convergence overhead"
@@ -52,10 +50,7 @@ class Hpcg(Parser):
         success="the rating, by `HPCG result is VALID`; a GPU build without that word is `suspicious`",
         failure="`INVALID`, a test of the report that `FAILED` (before 3.0 not the count of iterations), a rating that operations and times refute",
     )
-    programs = (
-        r"x?hpcg(?:[\-_.][\w.\-]{1,40})?",
-        r"rochpcg",
-    )
+    programs = (r"x?hpcg(?:[\-_.][\w.\-]{1,40})?", r"rochpcg")
     starts = STARTS
     wants = WANTS
 
@@ -72,10 +67,7 @@ class Hpcg(Parser):
 
 
 def _close(block: Block, report: Report) -> Iterator[Run]:
-    apart = (
-        report.said and report.rating
-        and differ(number(report.said) or 0.0, number(report.rating) or 0.0, 1e-4)
-    )  # fmt: skip
+    apart = report.said and report.rating and differ(number(report.said) or 0.0, number(report.rating) or 0.0, 1e-4)
     if apart:  # the line belongs to another run than the report
         yield _run(block, Report(line=report.line, said=report.said))
         report.said = ""
@@ -110,9 +102,13 @@ def _read_metrics(draft: Draft, report: Report) -> None:
 
 def _run(block: Block, report: Report) -> Run:
     draft = Draft(
-        block=block, benchmark="hpcg", line=report.line, version=report.version, warnings=report.notes,
+        block=block,
+        benchmark="hpcg",
+        line=report.line,
+        version=report.version,
+        warnings=report.notes,
         variant=report.variant or ("intel" if report.version.startswith("V") else "reference"),
-    )  # fmt: skip
+    )
     _read_metrics(draft, report)
     _judge(draft, report)
     for section, key, name in _PARAMETERS:
@@ -128,9 +124,7 @@ def _run(block: Block, report: Report) -> Run:
         draft.warnings.append(f"the report is cut; it ends with: {block.last_words()}")
     total = number(report.fact(_TIMES, "Total"))
     if total is not None and total < _OFFICIAL_SECONDS:
-        draft.warnings.append(
-            f"ran {total:g} s; an official result takes {_OFFICIAL_SECONDS} s or more"
-        )
+        draft.warnings.append(f"ran {total:g} s; an official result takes {_OFFICIAL_SECONDS} s or more")
     return draft.run()
 
 
@@ -142,9 +136,7 @@ def _judge(draft: Draft, report: Report) -> None:
         if section == test and key == "Result" and value.startswith("FAILED")
     ]
     if report.invalid:
-        draft.refuse(
-            ": ".join(["HPCG result is INVALID", *([", ".join(failed)] if failed else [])])
-        )
+        draft.refuse(": ".join(["HPCG result is INVALID", *([", ".join(failed)] if failed else [])]))
     if not report.ended():
         draft.lacks("ends before the rating")
     if failed and not (failed == [TESTS[2]] and report.version[:1] in ("0", "1", "2")):

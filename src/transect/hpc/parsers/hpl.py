@@ -20,9 +20,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, number
 
-__all__ = ["Hpl", "hpl_gflop"]
-
-# T/V, AMD's SWP column, N, NB, P, Q, time, Gflops, NVIDIA's rate per GPU.
 _ROW = re.compile(
     r"(W[A-Za-z0-9]{2,20})\s+(?:(\S{1,12})\s+)?"
     r"(\d{1,12})\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
@@ -37,9 +34,7 @@ _BANNER = re.compile(
     r"HPLinpack\s+(\S{1,20})"
     r"|(HPL-NVIDIA|HPL-AMD|rocHPL|ROCm HPL)\s+(?:[Vv]ersion:?\s*)?v?(\S{1,20})"
 )
-_THRESHOLD = re.compile(
-    rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})"
-)
+_THRESHOLD = re.compile(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})")
 _COUNT = re.compile(r"(\d{1,9}) tests (completed and (?:passed|failed)|skipped)")
 _DIGITS = re.compile(r"\d{1,12}(?:\s+\d{1,12})*$")
 _STOPS = re.compile(r"HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)", re.IGNORECASE)
@@ -100,12 +95,7 @@ class Hpl(Parser):
         success="a result row with `PASSED` residuals below the threshold; the rate agrees with N and time",
         failure="a `FAILED` residual, none at all although the log ended, a row that is no number or contradicts itself",
     )
-    programs = (
-        r"xhpl(?:[\-_.][\w.\-]{1,40})?",
-        r"hpl(?:-nvidia)?\.sh",
-        r"(?:run)?rochpl",
-        r"mpirun_rochpl",
-    )
+    programs = (r"xhpl(?:[\-_.][\w.\-]{1,40})?", r"hpl(?:-nvidia)?\.sh", r"(?:run)?rochpl", r"mpirun_rochpl")
     starts = (
         r"HPLinpack[ \t]+\d",
         r"HPL-(?:NVIDIA|AMD)[ \t]+v?\d",
@@ -115,16 +105,7 @@ class Hpl(Parser):
         r"(?:[\w.\-]{1,64}[ \t]*:[ \t]*)?Column=\d+[ \t]+Fraction=",
     )
     wants = (
-        *searched(
-            _BANNER,
-            _ROW,
-            _RESIDUAL,
-            _HEADER,
-            _DIGITS,
-            _THRESHOLD,
-            _COUNT,
-            _STOPS,
-        ),
+        *searched(_BANNER, _ROW, _RESIDUAL, _HEADER, _DIGITS, _THRESHOLD, _COUNT, _STOPS),
         r"End of Tests",
         r"\[WARNING\]",
         r"Number of Heterogeneous",
@@ -185,10 +166,15 @@ class Hpl(Parser):
 
 def _draft(block: Block, section: _Section, line: int) -> Draft:
     return Draft(
-        block=block, benchmark="hpl", line=line, variant=section.variant,
-        version=section.build or section.version, parameters=_header_parameters(section),
-        warnings=section.warnings[:20], stops=[*section.stops[:3], section.trouble],
-    )  # fmt: skip
+        block=block,
+        benchmark="hpl",
+        line=line,
+        variant=section.variant,
+        version=section.build or section.version,
+        parameters=_header_parameters(section),
+        warnings=section.warnings[:20],
+        stops=[*section.stops[:3], section.trouble],
+    )
 
 
 def _read_header(section: _Section, match: re.Match[str]) -> None:
@@ -271,10 +257,7 @@ def _judge(draft: Draft, section: _Section, row: _Row) -> None:
     if number(gflops) is None or number(time_s) is None:
         draft.refuse(f"not a number in the result row: time {time_s}, Gflops {gflops}")
     draft.refuse_impossible()
-    if (
-        draft.ok
-        and (why := contradiction(hpl_gflop(int(n)), gflops, time_s, "GFLOP/s")) is not None
-    ):
+    if draft.ok and (why := contradiction(hpl_gflop(int(n)), gflops, time_s, "GFLOP/s")) is not None:
         draft.refuse(f"{why} (N = {n})")
     if draft.ok and not row.residuals:
         if section.ended:

@@ -18,8 +18,6 @@ from transect.hpc.parsers._compute import differ
 from transect.hpc.parsers._hpl_mxp import BANNER, RULES, Log, Test, begins, read
 from transect.hpc.values import contradiction, number
 
-__all__ = ["HplMxp"]
-
 _SLOPPY = {"1": "FP8", "2": "FP16"}
 # Times are printed to 0.01 s, and the two phases have a small gap between them.
 _GAP_RELATIVE, _GAP_SECONDS = 0.02, 0.1
@@ -41,12 +39,7 @@ class HplMxp(Parser):
         success="a rate and a passed check of the residual; rate, N and the times of the phases agree",
         failure="a `FAILED` check, a residual at or above its threshold, a rate that N and time refute",
     )
-    programs = (
-        r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?",
-        r"xhpl[\-_](?:mxp|ai)\w{0,20}",
-        r"rochplmxp",
-        r"run_rochplmxp",
-    )
+    programs = (r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?", r"xhpl[\-_](?:mxp|ai)\w{0,20}", r"rochplmxp", r"run_rochplmxp")
     starts = (
         r"HPL-(?:MxP|AI)-NVIDIA[ \t]+v?\d",
         r"\*{4,8}[ \t]*HPL[ \-](?:MxP|AI) (?:Settings|Result)",
@@ -59,12 +52,7 @@ class HplMxp(Parser):
         r"HPL[_\-]AI[ \t]+W[RC]\w{1,18}[ \t]+\d",
         r"HPLMXP_pd?gesv\(\) (?:start|end) time",
     )
-    wants = (
-        *starts,
-        *RULES,
-        r"Backward error ",
-        r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ",
-    )
+    wants = (*starts, *RULES, r"Backward error ", r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per solved system, and one for what the log announces but does not hold."""
@@ -96,9 +84,14 @@ class HplMxp(Parser):
         if log.done and of <= at and not log.stops:
             return
         draft = Draft(
-            block=block, benchmark=self.benchmark, line=log.line, variant=log.variant,
-            version=log.version, parameters=dict(log.settings), stops=log.stops[:3],
-        )  # fmt: skip
+            block=block,
+            benchmark=self.benchmark,
+            line=log.line,
+            variant=log.variant,
+            version=log.version,
+            parameters=dict(log.settings),
+            stops=log.stops[:3],
+        )
         if log.variant or log.settings or draft.stop:
             draft.lacks(f"ends after {log.done} of {max(of, 1)} results")
             yield draft.run()
@@ -107,9 +100,14 @@ class HplMxp(Parser):
 def _result(block: Block, log: Log, test: Test) -> Run:
     higher, lower = Direction.HIGHER, Direction.LOWER
     draft = Draft(
-        block=block, benchmark="hpl-mxp", line=test.line, variant=log.variant, version=log.version,
-        parameters=dict(log.settings), stops=log.stops[:3],
-    )  # fmt: skip
+        block=block,
+        benchmark="hpl-mxp",
+        line=test.line,
+        variant=log.variant,
+        version=log.version,
+        parameters=dict(log.settings),
+        stops=log.stops[:3],
+    )
     draft.reading("gflops", test.rate, test.unit, higher, registered="mixed_flops")
     draft.reading("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
     draft.reading("lu_gflops", test.lu_rate, "GFLOP/s", higher)

@@ -14,23 +14,11 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
 from transect.hpc.parsers._imb_table import Output, Suite, Table, fill
-from transect.hpc.parsers._network import (
-    MOST_ROWS,
-    STOPS,
-    is_number,
-    killed,
-    stop_of,
-    twice,
-    whole,
-)
+from transect.hpc.parsers._network import MOST_ROWS, STOPS, is_number, killed, stop_of, twice, whole
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 
-__all__ = ["Imb"]
-
-_BANNER = re.compile(
-    r"#\s*Intel ?\(R\) MPI Benchmark(?:s| Suite)?\s+(?:V(?:ersion)?\s*)?(.{1,40}?),\s*(\S{1,12}) part"
-)
+_BANNER = re.compile(r"#\s*Intel ?\(R\) MPI Benchmark(?:s| Suite)?\s+(?:V(?:ersion)?\s*)?(.{1,40}?),\s*(\S{1,12}) part")
 _TEST = re.compile(r"# Benchmarking (Multi-)?([A-Za-z]\w{1,60})")
 _LIMIT = re.compile(r"# Maximum (?:message length|io portion) in bytes:\s*(\d{1,15})")
 _PROCESSES = re.compile(r"# #processes = (\d{1,9})")
@@ -42,9 +30,7 @@ _FACT = re.compile(
 )
 _LISTED = re.compile(r"#\s+(?:\(Multi-\))?([A-Z]\w{1,60})\s*$")
 _LENGTHS = re.compile(r"[ \t]-msg(?:len|log|sz)[ \t]")
-_SKIPPED = re.compile(
-    r"(\d{1,15})?\s*(time-out\.|out-of-mem\.|int-overflow\.)|(\d{1,9})\s+(\d{1,15})\s*time-out\."
-)
+_SKIPPED = re.compile(r"(\d{1,15})?\s*(time-out\.|out-of-mem\.|int-overflow\.)|(\d{1,9})\s+(\d{1,15})\s*time-out\.")
 
 
 @PARSERS.register("imb")
@@ -65,13 +51,7 @@ class Imb(Parser):
         r"(?:Group[ \t]+)?#bytes[ \t]+#repetitions",
         r"(?:Group[ \t]+)?#repetitions[ \t]+t_",
     )
-    wants = (
-        r"#",
-        r"Group[ \t]+#",
-        r"\d{1,15}[ \t]+[-+\d.noit]",
-        r"(?:time-out|out-of-mem|int-overflow)\.",
-        *STOPS,
-    )
+    wants = (r"#", r"Group[ \t]+#", r"\d{1,15}[ \t]+[-+\d.noit]", r"(?:time-out|out-of-mem|int-overflow)\.", *STOPS)
 
     def sniff(self, line: Line) -> bool:
         """Refuse `# Benchmarking X` where X is none of the suite."""
@@ -81,10 +61,12 @@ class Imb(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table."""
         return per_rank(
-            block, lambda line: Output(_suite(block, line)), stops=stop_of,
+            block,
+            lambda line: Output(_suite(block, line)),
+            stops=stop_of,
             read=lambda output, line, text: _read_line(block, output, line, text),
             close=lambda output, _: _finish(block, output),
-        )  # fmt: skip
+        )
 
 
 def _suite(block: Block, line: int) -> Suite:
@@ -165,9 +147,7 @@ def _read_row(block: Block, table: Table, line: Line, text: str) -> None:
         if line.cut:
             table.cut = True
         elif len(table.warnings) < 5:
-            table.warnings.append(
-                f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns"
-            )
+            table.warnings.append(f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns")
         return
     if not all(
         c.isascii() and c.isdecimal() and len(c) <= 15
@@ -199,10 +179,14 @@ def _finish(block: Block, output: Output) -> Iterator[Run]:
             last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
             return
         draft = Draft(
-            block=block, benchmark="imb", line=suite.line, variant=_variant(suite),
-            version=suite.version, parameters=dict(suite.facts),
+            block=block,
+            benchmark="imb",
+            line=suite.line,
+            variant=_variant(suite),
+            version=suite.version,
+            parameters=dict(suite.facts),
             stops=output.table.stops if output.table else [],
-        )  # fmt: skip
+        )
         which = excerpt(", ".join(missing), 80) if missing else "the first table"
         draft.ends(f"before {which}")
         yield draft.run()
@@ -221,10 +205,15 @@ def _close(block: Block, output: Output, *, over: bool) -> Run:
     name = f"Multi-{table.test}" if table.multi else table.test
     table.stops = [*table.stops, *filter(None, [block.take_trouble()])]
     draft = Draft(
-        block=block, benchmark="imb", line=table.line, variant=_variant(suite), version=suite.version,
-        parameters={"test": name, **table.facts, **suite.facts}, stops=table.stops,
+        block=block,
+        benchmark="imb",
+        line=table.line,
+        variant=_variant(suite),
+        version=suite.version,
+        parameters={"test": name, **table.facts, **suite.facts},
+        stops=table.stops,
         warnings=list(table.warnings),
-    )  # fmt: skip
+    )
     draft.refuse(fill(table, suite, unit, draft.metrics) or problem)
     if not (over and table.rows and not table.cut):
         _judge(draft, table, suite)
@@ -255,6 +244,4 @@ def _judge(draft: Draft, table: Table, suite: Suite) -> None:
         draft.ends(f"after size {table.last()}")
     if table.cut or (not full and "lengths" not in suite.facts):
         words = draft.block.last_words()
-        draft.settle(
-            RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}"
-        )
+        draft.settle(RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}")

@@ -23,12 +23,10 @@ from transect.hpc.parsers._io500 import (
     product_total,
     short_writes,
     wrong,
-)  # fmt: skip
+)
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
-
-__all__ = ["Io500"]
 
 _NAME = r"(?:ior|mdtest|mdworkbench|find|timestamp|mdreal)[\w\-]{0,40}"
 _RESULT = re.compile(
@@ -108,9 +106,7 @@ def _begins_again(outcome: Outcome, text: str) -> bool:
     if text.startswith("[Starting] ior_easy_write"):
         return bool(outcome.phases)
     begins = bool(_RESULT.match(text) or _SECTION.match(text))
-    return begins and (
-        len(outcome.phases) >= _MOST or ("SCORE" in outcome.scores and not text.startswith("[SC"))
-    )
+    return begins and (len(outcome.phases) >= _MOST or ("SCORE" in outcome.scores and not text.startswith("[SC")))
 
 
 def _read(outcome: Outcome, line: Line, text: str) -> None:
@@ -166,9 +162,7 @@ def _read_score(outcome: Outcome, line: Line, match: re.Match[str]) -> None:
     outcome.complain(*outcome.pending)
     outcome.pending.clear()
     outcome.form = outcome.form or "C summary"
-    outcome.scores[name] = Score(
-        bandwidth=bandwidth, metadata=metadata, total=total, unit=unit, invalid=invalid
-    )
+    outcome.scores[name] = Score(bandwidth=bandwidth, metadata=metadata, total=total, unit=unit, invalid=invalid)
     if invalid and name == "SCORE":
         outcome.complain(excerpt(match[0]))
     outcome.ended = name == "SCOREX" or outcome.facts.get("mode") != "extended"
@@ -236,43 +230,46 @@ def _metrics(outcome: Outcome) -> list[LogMetric]:
         if bandwidth is not None and official and score.unit in ("GB/s", "GiB/s"):
             binary = score.unit == "GiB/s" or _mislabelled(outcome)
             factor = 2.0**30 if binary else 1e9
-            same = Normalised(
-                name="storage_bandwidth", value=bandwidth.value * factor, unit="B/s"
-            )  # fmt: skip
+            same = Normalised(name="storage_bandwidth", value=bandwidth.value * factor, unit="B/s")
             bandwidth = replace(bandwidth, normalised=same)
         registered = "metadata_rate" if official else None
         draft = score.unit.startswith("M")
         readings += [
-            log_metric(
-                prefix, score.total, "1", higher,
-                registered="io500_score" if official and not draft else None,
-            ),
+            log_metric(prefix, score.total, "1", higher, registered="io500_score" if official and not draft else None),
             bandwidth,
             log_metric(
-                f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", higher,
-                registered=registered,
+                f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", higher, registered=registered
             ),
-        ]  # fmt: skip
+        ]
     for name, phase in outcome.phases.items():
         if not phase.value or (phase.scored is False and not number(phase.value)):
             continue
         bandwidth_phase = phase.unit.endswith("B/s")
         readings.append(
             log_metric(
-                "bandwidth" if bandwidth_phase else "rate", phase.value, phase.unit, higher,
-                registered="storage_bandwidth" if bandwidth_phase else "metadata_rate", phase=name,
+                "bandwidth" if bandwidth_phase else "rate",
+                phase.value,
+                phase.unit,
+                higher,
+                registered="storage_bandwidth" if bandwidth_phase else "metadata_rate",
+                phase=name,
             )
-        )  # fmt: skip
+        )
         readings.append(log_metric("time", phase.time_s, "s", Direction.LOWER, phase=name))
     return [reading for reading in readings if reading is not None]
 
 
 def _run(block: Block, outcome: Outcome) -> Run:
     draft = Draft(
-        block=block, benchmark="io500", line=outcome.line, variant=outcome.form,
-        version=outcome.version, parameters=dict(outcome.facts), metrics=_metrics(outcome),
+        block=block,
+        benchmark="io500",
+        line=outcome.line,
+        variant=outcome.form,
+        version=outcome.version,
+        parameters=dict(outcome.facts),
+        metrics=_metrics(outcome),
         stops=[*outcome.errors[:2], block.take_trouble()],
-    )  # fmt: skip
+    )
     _judge(draft, outcome)
     unscored = [name for name, phase in outcome.phases.items() if phase.scored is False]
     if unscored:
@@ -287,9 +284,7 @@ def _run(block: Block, outcome: Outcome) -> Run:
     if product_total(outcome):
         warnings.append("the total is the product of both scores, as in 2017, not its root")
         # No score of today's: it would lead every table.
-        draft.metrics = [
-            replace(m, normalised=None) if m.name == "score" else m for m in draft.metrics
-        ]
+        draft.metrics = [replace(m, normalised=None) if m.name == "score" else m for m in draft.metrics]
     if draft.ok:
         draft.suspicions += short_writes(outcome)
         warnings += outcome.errors

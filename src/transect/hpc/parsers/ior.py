@@ -16,17 +16,9 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._ior import Group, Session, Test, asked_for
 from transect.hpc.parsers._ior_json import JsonReader
-from transect.hpc.parsers._ior_result import (
-    judge,
-    metrics_of,
-    parameters_of,
-    rows_alone,
-    samples_of,
-)  # fmt: skip
+from transect.hpc.parsers._ior_result import judge, metrics_of, parameters_of, rows_alone, samples_of
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER
-
-__all__ = ["Ior"]
 
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}"
 _BANNER = re.compile(r"IOR-(\d[\w.+\-]{0,40}):? ?MPI Coordinated Test")
@@ -34,38 +26,68 @@ _JSON = re.compile(rf'"Began"[ ]?: ?"{_DAY}')
 _VERSION = re.compile(r'"Version"[ ]?: ?"([\w.+\-]{1,40})"')
 _BROKEN_CSV = re.compile(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}")
 _KEYS = {
-    "api": "api", "apiVersion": "apiVersion", "test filename": "test_filename",
-    "access": "access", "type": "type", "pattern": "pattern", "segments": "segments",
-    "ordering in a file": "ordering_in_a_file", "ordering inter file": "ordering_inter_file",
-    "task offset": "task_offset", "nodes": "nodes", "tasks": "tasks", "clients": "clients",
-    "clients per node": "clients_per_node", "memoryPerTask": "memoryPerTask",
-    "memoryPerNode": "memoryPerNode", "memoryBuffer": "memoryBuffer", "dataAccess": "dataAccess",
-    "GPUDirect": "GPUDirect", "repetitions": "repetitions", "xfersize": "xfersize",
-    "blocksize": "blocksize", "aggregate filesize": "aggregate_filesize",
-    "stonewallingTime": "stonewallingTime", "stoneWallingWearOut": "stoneWallingWearOut",
-    "Using stonewalling": "stonewallingTime", "deadlineForStonewall": "stonewallingTime",
-    "Lustre stripe size": "lustre_stripe_size", "stripe count": "lustre_stripe_count",
-    "Command line": "command", "Command line used": "command", "Machine": "machine",
-    "Path": "path", "Began": "began", "Run began": "began",
-}  # fmt: skip
-_OPTION = re.compile(
-    rf"({'|'.join(sorted(_KEYS, key=len, reverse=True))})[ \t]{{0,24}}[:=][ \t]*(.*)"
-)
+    "api": "api",
+    "apiVersion": "apiVersion",
+    "test filename": "test_filename",
+    "access": "access",
+    "type": "type",
+    "pattern": "pattern",
+    "segments": "segments",
+    "ordering in a file": "ordering_in_a_file",
+    "ordering inter file": "ordering_inter_file",
+    "task offset": "task_offset",
+    "nodes": "nodes",
+    "tasks": "tasks",
+    "clients": "clients",
+    "clients per node": "clients_per_node",
+    "memoryPerTask": "memoryPerTask",
+    "memoryPerNode": "memoryPerNode",
+    "memoryBuffer": "memoryBuffer",
+    "dataAccess": "dataAccess",
+    "GPUDirect": "GPUDirect",
+    "repetitions": "repetitions",
+    "xfersize": "xfersize",
+    "blocksize": "blocksize",
+    "aggregate filesize": "aggregate_filesize",
+    "stonewallingTime": "stonewallingTime",
+    "stoneWallingWearOut": "stoneWallingWearOut",
+    "Using stonewalling": "stonewallingTime",
+    "deadlineForStonewall": "stonewallingTime",
+    "Lustre stripe size": "lustre_stripe_size",
+    "stripe count": "lustre_stripe_count",
+    "Command line": "command",
+    "Command line used": "command",
+    "Machine": "machine",
+    "Path": "path",
+    "Began": "began",
+    "Run began": "began",
+}
+_OPTION = re.compile(rf"({'|'.join(sorted(_KEYS, key=len, reverse=True))})[ \t]{{0,24}}[:=][ \t]*(.*)")
 _TEST = re.compile(r"(?:Test (\d{1,9}) started:|TestID[ \t]{0,24}:[ \t]*(\d{1,9}))")
 _MAX = re.compile(rf"Max (Write|Read): +({NUMBER}) MiB/sec \(({NUMBER}) MB/sec\)")
 _WRONG = re.compile(r"(?:ior )?WARNING: [Ii]ncorrect data on \w{1,12} \(")
 _MOVED = re.compile(r"(?:ior )?WARNING: Using actual aggregate bytes moved *= *(\d{1,24})")
 _ERROR = re.compile(r"(?:ior |IOR )?ERROR\b|\*\* error \*\*")
 _COLUMNS = {
-    "Max(MiB)": "max", "Min(MiB)": "min", "Mean(MiB)": "mean", "Max(OPs)": "max_ops",
-    "Min(OPs)": "min_ops", "Mean(OPs)": "mean_ops", "Mean(s)": "mean_s", "Test#": "test",
-    "#Tasks": "tasks", "tPN": "tpn", "reps": "reps", "segcnt": "segcnt", "blksiz": "blksiz",
-    "xsize": "xsize", "aggs(MiB)": "aggs", "aggsize": "aggs", "API": "api",
-}  # fmt: skip
-_OLD = [
-    "access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)",
-    "total(s)", "iter",
-]  # fmt: skip
+    "Max(MiB)": "max",
+    "Min(MiB)": "min",
+    "Mean(MiB)": "mean",
+    "Max(OPs)": "max_ops",
+    "Min(OPs)": "min_ops",
+    "Mean(OPs)": "mean_ops",
+    "Mean(s)": "mean_s",
+    "Test#": "test",
+    "#Tasks": "tasks",
+    "tPN": "tpn",
+    "reps": "reps",
+    "segcnt": "segcnt",
+    "blksiz": "blksiz",
+    "xsize": "xsize",
+    "aggs(MiB)": "aggs",
+    "aggsize": "aggs",
+    "API": "api",
+}
+_OLD = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)", "total(s)", "iter"]
 _NEW = [*_OLD[:2], "IOPS", "Latency(s)", *_OLD[2:]]
 _MOST_TESTS = 200
 
@@ -114,11 +136,7 @@ class Ior(Parser):
         for line in block:
             text = line.text.strip()
             begins = _BANNER.match(text) or _JSON.match(text)
-            if (
-                _repeats(session.tests[-1], text)
-                or (begins and _begun(session))
-                or len(session.tests) > _MOST_TESTS
-            ):
+            if _repeats(session.tests[-1], text) or (begins and _begun(session)) or len(session.tests) > _MOST_TESTS:
                 yield from self._close(block, session, reader)
                 session, reader = _session(line.number), None
             if _JSON.match(text):
@@ -141,11 +159,17 @@ class Ior(Parser):
         stops = [*session.errors[:2], block.take_trouble()]
         for place, test in enumerate(session.tests):
             draft = Draft(
-                block=block, benchmark="ior", line=test.line if place else session.line,
-                variant=session.form, version=session.version, metrics=metrics_of(test),
-                parameters=parameters_of(session, test), samples=samples_of(test),
-                warnings=[*test.warnings], stops=stops,
-            )  # fmt: skip
+                block=block,
+                benchmark="ior",
+                line=test.line if place else session.line,
+                variant=session.form,
+                version=session.version,
+                metrics=metrics_of(test),
+                parameters=parameters_of(session, test),
+                samples=samples_of(test),
+                warnings=[*test.warnings],
+                stops=stops,
+            )
             judge(draft, session, test, last=place == len(session.tests) - 1)
             if draft.ok:
                 draft.warnings += session.errors[:2]
@@ -154,9 +178,7 @@ class Ior(Parser):
                     words = block.last_words()
                     draft.warnings.append(f"no 'Finished': the log ends with: {words}")
                 if alone:
-                    draft.suspicions.append(
-                        "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
-                    )
+                    draft.suspicions.append("its rows alone, no summary and no 'Finished': as IO500 runs IOR")
             yield draft.run()
 
 

@@ -14,20 +14,10 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._mdtest import (
-    COLUMNS,
-    Output,
-    Table,
-    broken,
-    contradicted,
-    unit_of,
-    wrong,
-)
+from transect.hpc.parsers._mdtest import COLUMNS, Output, Table, broken, contradicted, unit_of, wrong
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
-
-__all__ = ["Mdtest"]
 
 _OPERATION = (
     r"(?:Directory (?:creation|stat|read|removal|rename)|File (?:creation|stat|read|removal)"
@@ -37,19 +27,13 @@ _BANNER = re.compile(
     r"mdtest-(\S{1,40}) was launched with (\d{1,10}) total task\(?s?\)?"
     r"(?: on (\d{1,9}) node)?"
 )
-_HEAD = re.compile(
-    r"SUMMARY(?: (rate|time))?:?(?: \(in ([^)\n]{1,20})\):?)?:? \(of (\d{1,9}) iterations?\)"
-)
+_HEAD = re.compile(r"SUMMARY(?: (rate|time))?:?(?: \(in ([^)\n]{1,20})\):?)?:? \(of (\d{1,9}) iterations?\)")
 _ROW = re.compile(rf"({_OPERATION})[ \t]*:?[ \t]+(\S.{{0,400}})$")
 _ITEMS = re.compile(r"(\d{1,10}) tasks, (\d{1,18}) (files?(?:/directories)?|directories)")
-_ONCE = re.compile(
-    rf"V-1:.{{0,60}}?({_OPERATION})[ \t]{{0,12}}: +({NUMBER}) sec, +({NUMBER}) ops/sec"
-)
+_ONCE = re.compile(rf"V-1:.{{0,60}}?({_OPERATION})[ \t]{{0,12}}: +({NUMBER}) sec, +({NUMBER}) ops/sec")
 _COMMAND = re.compile(r"Command line used: (\S.{0,2000})")
 _TIMES_ONLY = re.compile(r"[\s'\"]-Z(?:[\s'\"]|$)")
-_FAILED = re.compile(
-    r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b"
-)
+_FAILED = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b")
 _MOST_SAMPLES = 1000
 _LAST = "Tree removal"  # closes every table
 
@@ -94,14 +78,17 @@ class Mdtest(Parser):
     def _close(self, block: Block, output: Output) -> Run:
         rates, times = output.table("rate"), output.table("time")
         draft = Draft(
-            block=block, benchmark=self.benchmark, line=output.line, version=output.version,
+            block=block,
+            benchmark=self.benchmark,
+            line=output.line,
+            version=output.version,
             variant="times" if rates is None and times else "rates and times" if times else "rates",
             parameters=dict(output.facts),
             metrics=[*_metrics(rates, output), *_metrics(times, output)],
             samples={op: Series(unit="1/s", values=rows) for op, rows in output.samples.items()},
             warnings=[excerpt(error) for error in output.errors[:5]],
             stops=[*map(excerpt, output.errors[:2]), block.take_trouble()],
-        )  # fmt: skip
+        )
         _judge(draft, output)
         whole = rates or times
         if whole is not None:
@@ -141,14 +128,10 @@ def _read(output: Output, line: Line, text: str) -> None:
         _read_row(output, line, row[1], row[2].split())
     elif (match := _HEAD.match(text)) is not None:
         kind = match[1] or "rate"
-        if output.table("rate") is not None or _TIMES_ONLY.search(
-            str(output.facts.get("command", ""))
-        ):
+        if output.table("rate") is not None or _TIMES_ONLY.search(str(output.facts.get("command", ""))):
             kind = "time"
         label = match[2] or ("" if match[1] != "time" else "s")
-        output.tables.append(
-            Table(line=line.number, kind=kind, label=label, iterations=int(match[3]))
-        )
+        output.tables.append(Table(line=line.number, kind=kind, label=label, iterations=int(match[3])))
     elif (match := _ONCE.match(text)) is not None:
         values = output.samples.setdefault(match[1], [])
         rate = number(match[3])
@@ -205,11 +188,17 @@ def _metrics(table: Table | None, output: Output) -> list[LogMetric]:
         for column, printed in zip(COLUMNS, row, strict=True):
             base = {"1/s": "metadata_rate", "s": "benchmark_time"}.get(unit)
             metric = log_metric(
-                f"{table.kind}_{column}", printed, unit,
-                Direction.NEUTRAL if column == "stddev"
-                else Direction.HIGHER if table.kind == "rate" else Direction.LOWER,
-                registered=base if column in ("max", "mean") else None, phase=operation,
-            )  # fmt: skip
+                f"{table.kind}_{column}",
+                printed,
+                unit,
+                Direction.NEUTRAL
+                if column == "stddev"
+                else Direction.HIGHER
+                if table.kind == "rate"
+                else Direction.LOWER,
+                registered=base if column in ("max", "mean") else None,
+                phase=operation,
+            )
             if metric is not None:
                 metrics.append(metric)
     return metrics

@@ -18,8 +18,6 @@ from transect.hpc.draft import Draft
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
-__all__ = ["MessageSweep"]
-
 _START = r"# OSU-format message sweep \(transect, "
 _TITLE = re.compile(rf"{_START}(\w{{1,20}})\) ([\w\- ]{{1,60}}) Test$")
 _END = re.compile(r"# End of message sweep: (.{1,500})$")
@@ -101,9 +99,7 @@ def _recount(state: _State, size: int) -> str | None:
         slack = 0.01 + 100 * 2 * _HALF_DIGIT / pure if pure else 0.0
         if abs(min(100.0, max(0.0, hidden)) - row["Overlap(%)"]) > slack + abs(hidden) * _AGREE:
             return f"{size} B: its times give an overlap of {hidden:.2f} %"
-        return (
-            None if pure <= mean * (1 + _AGREE) + _HALF_DIGIT else f"{size} B: mean above slowest"
-        )
+        return None if pure <= mean * (1 + _AGREE) + _HALF_DIGIT else f"{size} B: mean above slowest"
     if len(row) == 1:
         right = _close_to(row[_AVERAGE], mean)
         return None if right else f"{size} B: the samples give {mean:.2f} us"
@@ -152,15 +148,19 @@ def _metrics(state: _State) -> Iterator[LogMetric]:
 def _close(block: Block, state: _State) -> Run:
     left_out = state.facts.get("sizes_left_out")
     draft = Draft(
-        block=block, benchmark="message-sweep", line=state.line, variant=state.library,
+        block=block,
+        benchmark="message-sweep",
+        line=state.line,
+        variant=state.library,
         metrics=list(_metrics(state)),
         parameters={
             key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-            for key, value in ({"test": state.test} | state.facts).items() if key != "sizes_left_out"
+            for key, value in ({"test": state.test} | state.facts).items()
+            if key != "sizes_left_out"
         },
         samples={str(k): Series(unit="us", values=v) for k, v in state.samples.items()},
         warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
-    )  # fmt: skip
+    )
     _judge(draft, state)
     return draft.run()
 

@@ -16,21 +16,10 @@ from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._minibude import (
-    CSV_HEAD,
-    CSV_ROW,
-    Result,
-    Section,
-    begins,
-    read,
-    usage_error,
-)  # fmt: skip
+from transect.hpc.parsers._minibude import CSV_HEAD, CSV_ROW, Result, Section, begins, read, usage_error
 from transect.hpc.text import Line
 from transect.hpc.values import contradiction, number
 
-__all__ = ["MiniBude", "minibude_gflop"]
-
-# It runs on one device. The fastest GPU of 2025 reaches 1.6e14 FLOP/s in single precision.
 _HIGHEST_GFLOPS = 1e6
 # Version 2 demands 0.025 %; version 1 judges nothing.
 _TOLERATED_PERCENT, _WRONG_PERCENT = 0.025, 1.0
@@ -38,14 +27,10 @@ _MOST_OPEN = 1000
 _INSTRUCTIONS = 25  # that the program counts for an interaction
 
 
-def minibude_gflop(
-    poses: int, ligands: int, proteins: int, ppwi: int, *, version: int = 2
-) -> float:
+def minibude_gflop(poses: int, ligands: int, proteins: int, ppwi: int, *, version: int = 2) -> float:
     """Operations of one iteration as the program counts them, in 10^9."""
     extra = 1 if version == 1 else 0
-    per_group = (
-        27 * ppwi + ligands * (2 + extra + 18 * ppwi + proteins * (10 + extra + 30 * ppwi)) + ppwi
-    )
+    per_group = 27 * ppwi + ligands * (2 + extra + 18 * ppwi + proteins * (10 + extra + 30 * ppwi)) + ppwi
     return per_group * (poses / ppwi) / 1e9
 
 
@@ -60,10 +45,7 @@ class MiniBude(Parser):
         success="a rate, and energies that it calls valid (version 1: off by 1 % at most); rate, poses and time agree",
         failure="`valid: false`, energies off by more than 1 %, rates that contradict each other",
     )
-    programs = (
-        r"[a-z]{2,10}-bude",
-        r"bude",
-    )
+    programs = (r"[a-z]{2,10}-bude", r"bude")
     starts = (
         r"miniBUDE[ \w]{0,20}:",
         r"Running C/Open(?:MP|ACC)",
@@ -123,9 +105,14 @@ def _close(block: Block, section: Section) -> Iterator[Run]:
     if not headed and not section.stops and not done:
         return
     draft = Draft(
-        block=block, benchmark="minibude", line=section.line, variant=section.variant,
-        version=section.version, parameters=dict(section.facts), stops=section.stops[:3],
-    )  # fmt: skip
+        block=block,
+        benchmark="minibude",
+        line=section.line,
+        variant=section.variant,
+        version=section.version,
+        parameters=dict(section.facts),
+        stops=section.stops[:3],
+    )
     draft.lacks(f"ends after {done}{f' of {expected}' if expected else ''} results")
     yield draft.run()
 
@@ -133,10 +120,14 @@ def _close(block: Block, section: Section) -> Iterator[Run]:
 def _run(block: Block, section: Section, result: Result) -> Run:
     values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
     draft = Draft(
-        block=block, benchmark="minibude", line=result.line, variant=section.variant,
-        version=section.version, parameters={**section.facts, **result.facts},
+        block=block,
+        benchmark="minibude",
+        line=result.line,
+        variant=section.variant,
+        version=section.version,
+        parameters={**section.facts, **result.facts},
         samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
-    )  # fmt: skip
+    )
     draft.reading("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
     draft.reading("gfinst", values.get("gfinst"), "GFInst/s", higher)
     draft.reading("interactions", values.get("giga_interactions"), "billion/s", higher)
@@ -185,12 +176,9 @@ def _contradicted(section: Section, result: Result, parameters: dict[str, Parame
     )
     if poses and ligands and proteins and ppwi and number(ms):
         said = [
-            contradiction(
-                minibude_gflop(poses, ligands, proteins, ppwi, version=version) * 1e3,
-                rate, ms, "GFLOP/s",
-            )
+            contradiction(minibude_gflop(poses, ligands, proteins, ppwi, version=version) * 1e3, rate, ms, "GFLOP/s")
             for version in ((2,) if section.variant != "v1" else (2, 1))
-        ]  # fmt: skip
+        ]
         if all(said):
             return f"{said[0]} (times in ms)"
     total, mean = number(values.get("total_time", "")), number(ms)

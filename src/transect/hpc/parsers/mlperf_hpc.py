@@ -11,8 +11,6 @@ from transect.hpc.parsers._mllog import STARTS, WANTS
 from transect.hpc.parsers._mlrun import HPC_BENCHMARKS, runs_of
 from transect.hpc.text import Line
 
-__all__ = ["MlperfHpc"]
-
 _NAMED = re.compile(
     rf'"submission_benchmark",[ ]?"value":[ ]?"(?:{"|".join(sorted(HPC_BENCHMARKS))})"'
     r'|"key":[ ]?"staging_st(?:art|op)"'

@@ -17,8 +17,6 @@ from transect.hpc.parsers._compute import disagree
 from transect.hpc.prefilter import searched
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["MlperfInference"]
-
 _HEAD = re.compile(r"MLPerf Results Summary\s*$")
 _PAIR = re.compile(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
 # The name of a scenario's result, its unit, what it is in the registry, and which way is better.
@@ -30,14 +28,19 @@ _RESULTS = {
     "Completed tokens per second": ("tokens/s", None),
     "Samples per query": ("1", None),
 }
-_LATENCY = re.compile(
-    r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)"
-)
+_LATENCY = re.compile(r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)")
 _MOST = 200
-_SETTINGS = frozenset({
-    "samples_per_query", "target_qps", "min_duration (ms)", "min_query_count", "performance_sample_count",
-    "target_latency (ns)", "accuracy_log_probability",
-})  # fmt: skip
+_SETTINGS = frozenset(
+    {
+        "samples_per_query",
+        "target_qps",
+        "min_duration (ms)",
+        "min_query_count",
+        "performance_sample_count",
+        "target_latency (ns)",
+        "accuracy_log_probability",
+    }
+)
 
 
 @PARSERS.register("mlperf-inference")
@@ -79,27 +82,15 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
     for key, (unit, registered) in _RESULTS.items():
         if key in told:
             shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
-            draft.reading(
-                key.lower().replace(" ", "_"),
-                told[key],
-                shown,
-                Direction.HIGHER,
-                registered=registered,
-            )
+            draft.reading(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
     for key, printed in told.items():
         if _LATENCY.fullmatch(key):
             name = key.removesuffix(" (ns)").lower().replace(" ", "_")
             stream = draft.variant == "SingleStream" and name == "mean_latency"
-            draft.reading(
-                name, printed, "ns", Direction.LOWER, registered="latency" if stream else None
-            )
+            draft.reading(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
     verdict = told.get("Result is", "").split()
     if verdict[:1] == ["INVALID"]:
-        unmet = [
-            key
-            for key, value in told.items()
-            if key.endswith("satisfied") and value.upper().startswith("NO")
-        ]
+        unmet = [key for key, value in told.items() if key.endswith("satisfied") and value.upper().startswith("NO")]
         draft.refuse(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
     draft.refuse(_refuted(draft.variant, told))
     if told.get("Mode", "").startswith("Accuracy") and not draft.metrics:
@@ -113,10 +104,7 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
 def _refuted(scenario: str, told: dict[str, str]) -> str | None:
     """Say why the rate of a scenario is not what its latencies give."""
     if scenario == "Offline":
-        samples, longest = (
-            number(told.get("samples_per_query", "")),
-            number(told.get("Max latency (ns)", "")),
-        )
+        samples, longest = (number(told.get("samples_per_query", "")), number(told.get("Max latency (ns)", "")))
         rate = told.get("Samples per second", "")
         if samples and longest and re.fullmatch(NUMBER, rate):
             return disagree("samples per second", rate, samples / longest * 1e9, 0.02, "1/s")
@@ -124,10 +112,6 @@ def _refuted(scenario: str, told: dict[str, str]) -> str | None:
         mean = number(told.get("Mean latency (ns)", ""))
         if mean:
             return disagree(
-                "QPS without LoadGen's own work",
-                told.get("QPS w/o loadgen overhead", ""),
-                1e9 / mean,
-                0.02,
-                "1/s",
+                "QPS without LoadGen's own work", told.get("QPS w/o loadgen overhead", ""), 1e9 / mean, 0.02, "1/s"
             )
     return None

@@ -17,8 +17,6 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import disagree
 from transect.hpc.parsers._json_block import read_object
 
-__all__ = ["MlperfStorage"]
-
 
 @PARSERS.register("mlperf-storage")
 class MlperfStorage(Parser):
@@ -43,13 +41,17 @@ class MlperfStorage(Parser):
             yield draft.run()
             return
         _mean(draft, told, "train_au_percentage", "train_au_mean_percentage", "%", None)
-        _mean(draft, told, "train_throughput_samples_per_second", "train_throughput_mean_samples_per_second", "1/s",
-              "samples_per_second")  # fmt: skip
+        _mean(
+            draft,
+            told,
+            "train_throughput_samples_per_second",
+            "train_throughput_mean_samples_per_second",
+            "1/s",
+            "samples_per_second",
+        )
         rate = told.get("train_io_mean_MB_per_second")
         if isinstance(rate, (int, float)):
-            draft.reading(
-                "io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth"
-            )
+            draft.reading("io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth")
         verdict = told.get("train_au_meet_expectation")
         if verdict not in (None, "", "success"):
             used = told.get("train_au_mean_percentage", "?")
@@ -60,9 +62,7 @@ class MlperfStorage(Parser):
         yield draft.run()
 
 
-def _mean(
-    draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str, registered: str | None
-) -> None:
+def _mean(draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str, registered: str | None) -> None:
     values = [one for one in told.get(series) or () if isinstance(one, (int, float))]
     if values:
         draft.samples[series] = Series(unit=unit, values=[float(one) for one in values])

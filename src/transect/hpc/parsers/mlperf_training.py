@@ -9,8 +9,6 @@ from transect.hpc.block import Block
 from transect.hpc.parsers._mllog import STARTS, WANTS
 from transect.hpc.parsers._mlrun import runs_of
 
-__all__ = ["MlperfTraining"]
-
 
 @PARSERS.register("mlperf-training")
 class MlperfTraining(Parser):

@@ -14,29 +14,14 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _nccl_rows as rows
 from transect.hpc.parsers._nccl_rows import Test
-from transect.hpc.parsers._network import (
-    MOST_ROWS,
-    MOST_TOGETHER,
-    STOPS,
-    agree,
-    is_number,
-    stop_of,
-    twice,
-    whole,
-)
+from transect.hpc.parsers._network import MOST_ROWS, MOST_TOGETHER, STOPS, agree, is_number, stop_of, twice, whole
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
 
-__all__ = ["NcclTests"]
-
-_VERSION = re.compile(
-    r"# nccl-tests version (\S{1,30})(?:\s+nccl-headers=(\d{1,9}))?(?:\s+nccl-library=(\d{1,9}))?"
-)
+_VERSION = re.compile(r"# nccl-tests version (\S{1,30})(?:\s+nccl-headers=(\d{1,9}))?(?:\s+nccl-library=(\d{1,9}))?")
 _ROCM = re.compile(r"#?\s*rccl-tests:? [Vv]ersion:?\s*(\S{1,60})?")
-_LIBRARY = re.compile(
-    r"#?\s*(?:NCCL Tests compiled with NCCL|([RN])CCL version)\s*:?\s*(\d[\w.+\-:]{0,60})"
-)
+_LIBRARY = re.compile(r"#?\s*(?:NCCL Tests compiled with NCCL|([RN])CCL version)\s*:?\s*(\d[\w.+\-:]{0,60})")
 _STARTING = re.compile(r"# Collective test starting: (\S{1,60})")
 _SETTINGS = re.compile(
     r"#?\s*nThreads? (\d{1,9}) nGpus (\d{1,9}) minBytes (\d{1,19}) maxBytes (\d{1,19})"
@@ -104,9 +89,8 @@ class NcclTests(Parser):
             return (_close(block, test) for test in tests if test.started())
 
         return per_rank(
-            block, lambda line: [Test(line=line)], begins=_begins, read=read, close=close,
-            stops=_is_trouble,
-        )  # fmt: skip
+            block, lambda line: [Test(line=line)], begins=_begins, read=read, close=close, stops=_is_trouble
+        )
 
 
 def _is_trouble(text: str) -> bool:
@@ -153,9 +137,7 @@ def _read(block: Block, tests: list[Test], line: Line, text: str) -> None:
         test.op = match[1]
     elif (match := _SETTINGS.match(text)) is not None:
         values = match.groups()[: len(_KEYS)]
-        test.settings = {
-            key: int(v) if v.isdecimal() else v for key, v in zip(_KEYS, values, strict=True)
-        }
+        test.settings = {key: int(v) if v.isdecimal() else v for key, v in zip(_KEYS, values, strict=True)}
         test.settings.update({key: int(v) for key, v in _SETTING.findall(match[9])})
     elif (match := _ROCM.match(text)) is not None:
         test.variant, test.version = "rccl", test.version or match[1] or ""
@@ -221,10 +203,14 @@ def _read_result(block: Block, tests: list[Test], line: Line, text: str) -> None
 def _close(block: Block, test: Test) -> Run:
     rumour = "" if test.failures else test.rumour
     draft = Draft(
-        block=block, benchmark="nccl-tests", line=test.line, variant=test.variant,
-        version=test.version, warnings=test.warnings[:5],
+        block=block,
+        benchmark="nccl-tests",
+        line=test.line,
+        variant=test.variant,
+        version=test.version,
+        warnings=test.warnings[:5],
         stops=[*test.failures, rumour, *test.stops, block.take_trouble()],
-    )  # fmt: skip
+    )
     draft.refuse(_problem(test, draft.metrics))
     after = f"after {test.count} rows" if test.count else "before the first row"
     if not (test.ended() and test.rows):
@@ -279,9 +265,7 @@ def _problem(test: Test, metrics: list[LogMetric]) -> str:
             if why := rows.wrong(test.op, ranks, row, side, test.units):
                 problem = problem or f"size {row.size} {side.phase}: {why}"
     if not problem and test.mean and not test.lost and test.count == len(test.rows):
-        values = [
-            v for r in test.rows for s in r.sides if (v := number(s.cells["busbw"])) is not None
-        ]
+        values = [v for r in test.rows for s in r.sides if (v := number(s.cells["busbw"])) is not None]
         mean = sum(values) / len(values) if values else 0.0
         if test.whole() and values and not agree(test.mean, mean - 0.01, mean + 0.01, 5e-3):
             problem = (

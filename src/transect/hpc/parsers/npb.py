@@ -15,20 +15,11 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._network import (
-    STOPS,
-    Column,
-    agree,
-    cell_metric,
-    stop_of,
-    whole,
-)
+from transect.hpc.parsers._network import STOPS, Column, agree, cell_metric, stop_of, whole
 from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
-
-__all__ = ["Npb", "npb_mop"]
 
 _NAME = r"(?:BT|CG|EP|FT|IS|LU|MG|SP|UA|DC|DT|LU-HP)(?:-MZ|-IO)?"
 _TITLE = re.compile(
@@ -37,25 +28,45 @@ _TITLE = re.compile(
 )
 _DONE = re.compile(rf"({_NAME}) Benchmark Completed")
 _PAIR = re.compile(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$")
-_VERDICT = re.compile(
-    r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)"
-)
+_VERDICT = re.compile(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
 _DIMENSIONS = re.compile(r"(\d{1,9})\s*x\s*(\d{1,9})(?:\s*x\s*(\d{1,9}))?$")
 _COUNTS = {
-    "Total threads": "threads", "Total processes": "processes", "Avail threads": "avail_threads",
-    "Compiled procs": "compiled_procs", "Active processes": "active_processes",
-    "threads requested": "threads_requested", "Iterations": "iterations",
-    "Total number of processes": "processes", "Num zones": "num_zones",
-}  # fmt: skip
+    "Total threads": "threads",
+    "Total processes": "processes",
+    "Avail threads": "avail_threads",
+    "Compiled procs": "compiled_procs",
+    "Active processes": "active_processes",
+    "threads requested": "threads_requested",
+    "Iterations": "iterations",
+    "Total number of processes": "processes",
+    "Num zones": "num_zones",
+}
 _RATES = re.compile(r"Mop/s/(thread|process|core|proc)$")
 # Nonzeros per row by class (NPB, npbparams.h).
 _NONZER = {"S": 7, "W": 8, "A": 11, "B": 13, "C": 15, "D": 21, "E": 26}
 _KEPT = (
-    "Class", "Size", "Iterations", "Time in seconds", "Total threads", "Avail threads",
-    "Total processes", "Compiled procs", "Active processes", "Mop/s total", "Mop/s/thread",
-    "Mop/s/process", "Mop/s/core", "Mop/s/proc", "Operation type", "Verification", "Version",
-    "Compile date", "Threads requested", "Num zones", "CPU Time",
-)  # fmt: skip
+    "Class",
+    "Size",
+    "Iterations",
+    "Time in seconds",
+    "Total threads",
+    "Avail threads",
+    "Total processes",
+    "Compiled procs",
+    "Active processes",
+    "Mop/s total",
+    "Mop/s/thread",
+    "Mop/s/process",
+    "Mop/s/core",
+    "Mop/s/proc",
+    "Operation type",
+    "Verification",
+    "Version",
+    "Compile date",
+    "Threads requested",
+    "Num zones",
+    "CPU Time",
+)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,10 +95,7 @@ class Npb(Parser):
         failure="any other verification, a rate that is no number or that time and operations refute",
     )
     programs = (r"(?:bt|cg|dc|dt|ep|ft|is|lu|mg|sp|ua)(?:-mz)?\.[SWABCDEF](?:\.(?:x|\d{1,7}))?",)
-    starts = (
-        r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)",
-        rf"{_NAME} Benchmark Completed",
-    )
+    starts = (r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)", rf"{_NAME} Benchmark Completed")
     wants = (
         *starts,
         rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=",
@@ -99,9 +107,13 @@ class Npb(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per program."""
         return per_rank(
-            block, lambda line: _Result(line=line), begins=_begins, read=_read, stops=stop_of,
+            block,
+            lambda line: _Result(line=line),
+            begins=_begins,
+            read=_read,
+            stops=stop_of,
             close=lambda result, _: _close(block, result),
-        )  # fmt: skip
+        )
 
 
 def _begins(result: _Result, text: str) -> bool:
@@ -139,9 +151,13 @@ def _close(block: Block, result: _Result) -> Iterator[Run]:
         return
     pairs = result.pairs
     draft = Draft(
-        block=block, benchmark="npb", line=result.line, variant=_variant(result),
-        version=pairs.get("Version", "")[:20] or result.version, stops=[*result.stops, block.take_trouble()],
-    )  # fmt: skip
+        block=block,
+        benchmark="npb",
+        line=result.line,
+        variant=_variant(result),
+        version=pairs.get("Version", "")[:20] or result.version,
+        stops=[*result.stops, block.take_trouble()],
+    )
     problem = _fill(result, draft.metrics)
     _judge(draft, result, problem)
     parameters = draft.parameters
@@ -188,19 +204,12 @@ def _judge(draft: Draft, result: _Result, problem: str) -> None:
 def _fill(result: _Result, metrics: list[LogMetric]) -> str:
     pairs, problem = result.pairs, ""
     columns = {
-        "Mop/s total": Column(
-            name="mops_total", unit="Mop/s", direction=Direction.HIGHER,
-            registered="operation_rate",
-        ),
-        "Time in seconds": Column(
-            name="time", unit="s", direction=Direction.LOWER, registered="benchmark_time"
-        ),
-    }  # fmt: skip
+        "Mop/s total": Column(name="mops_total", unit="Mop/s", direction=Direction.HIGHER, registered="operation_rate"),
+        "Time in seconds": Column(name="time", unit="s", direction=Direction.LOWER, registered="benchmark_time"),
+    }
     each = next((key for key in pairs if _RATES.match(key)), "")
     if each:
-        columns[each] = Column(
-            name=f"mops_per_{each.rsplit('/', 1)[1]}", unit="Mop/s", direction=Direction.HIGHER
-        )
+        columns[each] = Column(name=f"mops_per_{each.rsplit('/', 1)[1]}", unit="Mop/s", direction=Direction.HIGHER)
     for key, column in columns.items():
         if (printed := pairs.get(key)) is None:
             continue
@@ -228,9 +237,7 @@ def _contradiction(result: _Result, each: str) -> str:
                 f"the log prints {total} Mop/s in total, but {pairs[each]} each times {count:g} "
                 f"is {(number(pairs[each]) or 0) * count:.6g}"
             )
-    work = npb_mop(
-        result.name, pairs.get("Class", ""), pairs.get("Size", ""), pairs.get("Iterations", "")
-    )
+    work = npb_mop(result.name, pairs.get("Class", ""), pairs.get("Size", ""), pairs.get("Iterations", ""))
     low, high = last_digit(time) if time else (0.0, 0.0)
     if work is None or high <= 0 or not total:
         return ""

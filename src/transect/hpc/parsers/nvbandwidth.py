@@ -17,8 +17,6 @@ from transect.hpc.parsers._json_block import read_object
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
 
-__all__ = ["Nvbandwidth"]
-
 _CASE = r"[a-z][a-z_0-9]{2,80}_(?:ce|sm|copy|tma)"
 # After the first of its lines any name is one of a case.
 _RUNNING = re.compile(r"Running ([a-z]\w{2,80})\.\s*$")
@@ -28,9 +26,7 @@ _SUM = re.compile(rf"SUM ([a-z]\w{{2,80}}) ({NUMBER})\s*$")
 _FACT = re.compile(
     r"(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): *(\S{1,40})|Device 0: ([^(\n]{2,80})"
 )
-_ERROR = re.compile(
-    r"\[?(?:CUDA|NVML|ERROR)[\w_]*\]? ?[^\n]{0,40}(?:in expression|[Ee]rror)|ERROR:"
-)
+_ERROR = re.compile(r"\[?(?:CUDA|NVML|ERROR)[\w_]*\]? ?[^\n]{0,40}(?:in expression|[Ee]rror)|ERROR:")
 
 
 @PARSERS.register("nvbandwidth")
@@ -92,9 +88,7 @@ def _draft(block: Block, line: int, case: str, facts: dict[str, str]) -> Draft:
     draft = Draft(block=block, benchmark="nvbandwidth", line=line, variant=case)
     draft.version = facts.get("nvbandwidth Version", "").removeprefix("v")
     draft.parameters |= {
-        key.lower().replace(" ", "_"): value
-        for key, value in facts.items()
-        if key != "nvbandwidth Version"
+        key.lower().replace(" ", "_"): value for key, value in facts.items() if key != "nvbandwidth Version"
     }
     return draft
 
@@ -113,15 +107,18 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     higher = unit == "GB/s"
     # A copy within one device goes over no link.
     linked = higher and "_local_" not in draft.variant
-    draft.reading("sum", total, unit, Direction.HIGHER if higher else Direction.LOWER,
-                  registered="link_bandwidth" if linked else None)  # fmt: skip
+    draft.reading(
+        "sum",
+        total,
+        unit,
+        Direction.HIGHER if higher else Direction.LOWER,
+        registered="link_bandwidth" if linked else None,
+    )
     ends = [last_digit(one) for one in cells if number(one) is not None]
     low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
     printed = last_digit(total)
     if known and not (printed[1] >= low * 0.999 and printed[0] <= high * 1.001):
-        draft.refuse(
-            f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}"
-        )
+        draft.refuse(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
     draft.refuse_impossible()
     return draft.run()
 
@@ -136,22 +133,13 @@ def _json(block: Block) -> Iterator[Run]:
         draft.lacks("its JSON is not whole")
         yield draft.run()
         return
-    facts = {
-        "CUDA Runtime Version": told.get("CUDA Runtime Version"),
-        "Driver Version": told.get("Driver Version"),
-    }
+    facts = {"CUDA Runtime Version": told.get("CUDA Runtime Version"), "Driver Version": told.get("Driver Version")}
     for case in (one for one in cases if isinstance(one, dict) and one.get("status") != "Waived"):
-        draft = _draft(
-            block, line, str(case.get("name")), {k: str(v) for k, v in facts.items() if v}
-        )
+        draft = _draft(block, line, str(case.get("name")), {k: str(v) for k, v in facts.items() if v})
         draft.version = str(told.get("git_version") or "")
-        draft.parameters["unit"] = (
-            "ns" if "(ns)" in str(case.get("bandwidth_description")) else "GB/s"
-        )
+        draft.parameters["unit"] = "ns" if "(ns)" in str(case.get("bandwidth_description")) else "GB/s"
         if case.get("status") != "Passed":
-            draft.stops.append(
-                f"status {case.get('status')}: {excerpt(str(case.get('error', '')))}"
-            )
+            draft.stops.append(f"status {case.get('status')}: {excerpt(str(case.get('error', '')))}")
         matrix: Any = case.get("bandwidth_matrix")
         cells = [str(one) for row in matrix for one in row] if isinstance(matrix, list) else []
         draft.parameters["columns"] = len(matrix[0]) if cells else 0

@@ -22,8 +22,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
-__all__ = ["OnnxruntimePerfTest"]
-
 _VALUE = rf"[ \t]*({NUMBER})[ \t]*(s|sec|seconds|ms|us|%|bytes|KB|MB)?(?=[\s(,;]|$)"
 _ROW = re.compile(
     r"(?P<label>Session creation time cost|Total session creation time|First inference time cost"
@@ -35,13 +33,9 @@ _ROW = re.compile(
     r"[ \t]*(?::|=|is)" + _VALUE
 )
 _THREADS = re.compile(r"Setting (intra|inter)_op_num_threads to[ \t]+(\d{1,6})")
-_PROVIDER = re.compile(
-    r"[Uu]sing (\w{1,60}ExecutionProvider)|(?:EP|Provider)[ \t]*:[ \t]*(\w{1,60})"
-)
+_PROVIDER = re.compile(r"[Uu]sing (\w{1,60}ExecutionProvider)|(?:EP|Provider)[ \t]*:[ \t]*(\w{1,60})")
 _RANK = re.compile(r"latency_p\d{1,4}$")
-_REFUSAL = re.compile(
-    r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE
-)
+_REFUSAL = re.compile(r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE)
 # Label -> (name, unit when none is printed).
 _NAMES = {
     "Session creation time cost": ("session_creation", "s"),
@@ -101,11 +95,7 @@ class OnnxruntimePerfTest(Parser):
         r"Number of inferences per second",
         r"P(?:50|90|95|99|999) Latency[ \t]?(?::|is)[ \t]?\d",
     )
-    wants = (
-        *starts,
-        *searched(_ROW, _PROVIDER, _REFUSAL),
-        *ERRORS,
-    )
+    wants = (*starts, *searched(_ROW, _PROVIDER, _REFUSAL), *ERRORS)
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per session."""
@@ -170,9 +160,11 @@ def _metrics(output: _Output) -> list[LogMetric]:
     out: list[LogMetric | None] = []
     lower, higher = Direction.LOWER, Direction.HIGHER
     registered = {
-        "latency_p50": "latency", "latency_p95": "latency_p95", "session_creation": "session_time",
+        "latency_p50": "latency",
+        "latency_p95": "latency_p95",
+        "session_creation": "session_time",
         "requests_per_second": "throughput",
-    }  # fmt: skip
+    }
     if "latency_p50" not in output.rows and "average" in output.rows:
         registered["average"] = "latency"
         output.warnings.append("no percentiles in the log: the average stands for the median")
@@ -184,11 +176,14 @@ def _metrics(output: _Output) -> list[LogMetric]:
             if value is not None:
                 out.append(
                     LogMetric(
-                        name=name, value=number(printed) or 0.0, printed=printed, unit=unit,
+                        name=name,
+                        value=number(printed) or 0.0,
+                        printed=printed,
+                        unit=unit,
                         direction=lower,
                         normalised=Normalised(name="peak_memory", value=value, unit="B"),
                     )
-                )  # fmt: skip
+                )
             continue
         direction = higher if name == "requests_per_second" else lower
         if name.endswith("cpu_usage"):
@@ -204,11 +199,15 @@ def _finish(block: Block, output: _Output) -> Run:
             output.parameters[name] = int(printed)
     average = any(name.startswith("average_") and "cpu" not in name for name in output.rows)
     draft = Draft(
-        block=block, benchmark="onnxruntime-perf-test", line=output.line,
-        variant="split average" if average else "", parameters=output.parameters,
-        metrics=_metrics(output), warnings=output.warnings,
+        block=block,
+        benchmark="onnxruntime-perf-test",
+        line=output.line,
+        variant="split average" if average else "",
+        parameters=output.parameters,
+        metrics=_metrics(output),
+        warnings=output.warnings,
         stops=[block.take_trouble(), *output.errors],
-    )  # fmt: skip
+    )
     _judge(draft, output)
     return draft.run()
 

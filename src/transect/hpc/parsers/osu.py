@@ -33,8 +33,6 @@ from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible
 
-__all__ = ["Osu"]
-
 _INIT = re.compile(
     r"nprocs:\s*(\d{1,9}),\s*min:\s*([\d.]{1,20})\s*(m?s),\s*max:\s*([\d.]{1,20})\s*m?s,"
     r"\s*avg:\s*([\d.]{1,20})\s*m?s"
@@ -112,10 +110,7 @@ class Osu(Parser):
         def read(tables: list[_Table], line: Line, text: str) -> None:
             _read(block, tables, line, text)
 
-        return per_rank(
-            block, lambda line: [_Table(line=line)], begins=_begins, read=read, close=close,
-            stops=stop_of,
-        )  # fmt: skip
+        return per_rank(block, lambda line: [_Table(line=line)], begins=_begins, read=read, close=close, stops=stop_of)
 
 
 def _begun(table: _Table) -> bool:
@@ -176,9 +171,7 @@ def _read_row(block: Block, tables: list[_Table], line: Line, text: str) -> None
             if line.cut:
                 table.cut = True
             elif len(cells) > 1 and len(table.warnings) < 5:
-                table.warnings.append(
-                    f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns"
-                )
+                table.warnings.append(f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns")
             return
         if not is_number(cells[0]) and table.columns[0] != "Operation":
             continue
@@ -200,9 +193,15 @@ def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> 
     title = table.title or names.UNTITLED
     test = title.test or names.guess(table.columns)
     draft = Draft(
-        block=block, benchmark="osu", line=table.line, variant=title.variant, version=title.version,
-        parameters={"test": test, **table.facts}, warnings=table.warnings, stops=[*table.stops, block.take_trouble()],
-    )  # fmt: skip
+        block=block,
+        benchmark="osu",
+        line=table.line,
+        variant=title.variant,
+        version=title.version,
+        parameters={"test": test, **table.facts},
+        warnings=table.warnings,
+        stops=[*table.stops, block.take_trouble()],
+    )
     draft.refuse(_problem(table, test, draft.metrics) or table.bad)
     key = (title.variant, test)
     _judge(draft, table, test, reached.get(key, 0))
@@ -234,9 +233,7 @@ def _judge(draft: Draft, table: _Table, test: str, before: int) -> None:
         if table.cut or 0 < table.last() < before:
             why = "within a row" if table.cut else f"an earlier table of {test} reached {before}"
             words = draft.block.last_words()
-            draft.settle(
-                RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}"
-            )
+            draft.settle(RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}")
 
 
 def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
@@ -246,9 +243,11 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
         low, high, mean, unit = table.result
         for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
             made = Column(
-                name=name, unit=unit, direction=Direction.LOWER,
+                name=name,
+                unit=unit,
+                direction=Direction.LOWER,
                 registered="benchmark_time" if name == "avg_time" else None,
-            )  # fmt: skip
+            )
             if (metric := cell_metric(made, printed)) is not None:
                 metrics.append(metric)
         return "" if between(low, mean, high) else f"avg {mean} is not between {low} and {high}"

@@ -18,8 +18,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
 
-__all__ = ["Perftest"]
-
 _TITLE = re.compile(
     r"((?:RDMA_Write|RDMA_Read|Send|Atomic|Raw ?Ethernet)[\w &]{0,40}?) (Bidirectional )?(BW|Latency) Test\s*$"
 )
@@ -47,9 +45,7 @@ class Perftest(Parser):
     """Reads a table of bandwidths or latencies per run."""
 
     benchmark = "perftest"
-    description = (
-        "perftest: ib_write_bw, ib_read_lat and their likes, bandwidth and latency of verbs"
-    )
+    description = "perftest: ib_write_bw, ib_read_lat and their likes, bandwidth and latency of verbs"
     proof = Proof(
         identity="`RDMA_Write BW Test` and its likes, the head of its table (`#bytes #iterations`)",
         success="rows up to the rule that ends the table",
@@ -87,9 +83,7 @@ class Perftest(Parser):
             elif _STOP.match(text):
                 draft.stops.append(excerpt(text))
             else:
-                draft.parameters |= {
-                    key.lower().replace(" ", "_"): value for key, value in _PAIR.findall(text)
-                }
+                draft.parameters |= {key.lower().replace(" ", "_"): value for key, value in _PAIR.findall(text)}
         if draft is not None:
             yield _run(draft, columns, closed)
 
@@ -104,34 +98,37 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
         name, _, unit = column.rstrip("]").partition("[")
         if name == "BW average":
             # 0.00 is a value below the digits that were printed.
-            draft.reading("bandwidth", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase,
-                          registered="network_bandwidth" if number(printed) else None)  # fmt: skip
+            draft.reading(
+                "bandwidth",
+                printed,
+                _UNITS[unit],
+                Direction.HIGHER,
+                size=size,
+                phase=phase,
+                registered="network_bandwidth" if number(printed) else None,
+            )
             draft.refuse(_rate_refuted(draft, size, printed, _UNITS[unit], cells))
         elif name == "BW peak" and number(printed):
             # It is not asked for where it is zero.
-            draft.reading(
-                "bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase
-            )
+            draft.reading("bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase)
         elif name == "MsgRate":
-            draft.reading("message_rate", printed, "Mpps", Direction.HIGHER, registered="message_rate",
-                          size=size, phase=phase)  # fmt: skip
+            draft.reading(
+                "message_rate", printed, "Mpps", Direction.HIGHER, registered="message_rate", size=size, phase=phase
+            )
         elif unit == "usec":
             middle = name == ("t_typical" if "t_typical[usec]" in cells else "t_avg")
             # A read, as an atomic operation, is timed there and back (`rtt_factor`): no half of a round trip.
             half = not draft.variant.startswith(("rdma_read", "atomic", "latency"))
             known = "message_time" if middle and half and number(printed) else None
-            draft.reading(name.replace("% percentile", "_percent"), printed, "us", Direction.LOWER,
-                          registered=known, size=size)  # fmt: skip
+            draft.reading(
+                name.replace("% percentile", "_percent"), printed, "us", Direction.LOWER, registered=known, size=size
+            )
     order = [cells.get(f"t_{name}[usec]") for name in ("min", "typical", "max")]
     if all(order) and not between(*order):  # type: ignore[arg-type]
-        draft.refuse(
-            f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order"
-        )
+        draft.refuse(f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order")
 
 
-def _rate_refuted(
-    draft: Draft, size: int, printed: str, unit: str, cells: dict[str, str]
-) -> str | None:
+def _rate_refuted(draft: Draft, size: int, printed: str, unit: str, cells: dict[str, str]) -> str | None:
     """Say why a bandwidth is not the size of a message times their rate."""
     rate = cells.get("MsgRate[Mpps]")
     if rate is None or not number(rate):
@@ -148,19 +145,21 @@ def _rate_refuted(
 
 def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
     sizes = [one.size for one in draft.metrics if one.size is not None]
-    smallest = next(
-        (one for one in draft.metrics if one.normalised and one.size == min(sizes)), None
-    )
+    smallest = next((one for one in draft.metrics if one.normalised and one.size == min(sizes)), None)
     if smallest is not None and smallest.normalised and smallest.normalised.name == "message_time":
-        draft.reading("latency_smallest", smallest.printed, "us", Direction.LOWER,
-                      registered="network_latency", size=smallest.size)  # fmt: skip
+        draft.reading(
+            "latency_smallest",
+            smallest.printed,
+            "us",
+            Direction.LOWER,
+            registered="network_latency",
+            size=smallest.size,
+        )
     draft.refuse_impossible()
     if not draft.metrics:
         draft.lacks("no row of its table" if columns else "ends before its table")
     elif not closed and draft.stop:
         draft.ends(f"after {max(sizes)} bytes")
     elif not closed and draft.ok:
-        draft.suspicions.append(
-            "the rule that ends its table is not there: more sizes may have followed"
-        )
+        draft.suspicions.append("the rule that ends its table is not there: more sizes may have followed")
     return draft.run()

@@ -16,8 +16,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["MatrixMultiplyProbe", "MemoryBandwidthProbe", "NetworkProbe"]
-
 _HEAD = re.compile(r"transect probe ([a-z\-]{1,40}) (\d{1,6})$")
 _SAMPLE = re.compile(rf"sample ([a-z][\w\-]{{0,40}}) (\d{{1,9}}) ({NUMBER})$")
 _RESULT = re.compile(
@@ -93,14 +91,19 @@ def _read(state: _State, line: Line, text: str) -> None:
 
 def _close(block: Block, state: _State, benchmark: str) -> Run:
     draft = Draft(
-        block=block, benchmark=benchmark, line=state.line, variant="transect",
-        version=str(state.format), warnings=state.warnings[:20],
+        block=block,
+        benchmark=benchmark,
+        line=state.line,
+        variant="transect",
+        version=str(state.format),
+        warnings=state.warnings[:20],
         parameters={
             key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-            for key, value in state.facts.items() if key not in ("note", "status")
+            for key, value in state.facts.items()
+            if key not in ("note", "status")
         },
         samples={k: Series(unit="s", values=v) for k, v in state.samples.items()},
-    )  # fmt: skip
+    )
     for label, (best, median, unit, _) in state.results.items():
         kind, _, size = label.rpartition("-")
         registered = _NETWORK[kind][0] if kind in _NETWORK else _REGISTERED.get(unit)
@@ -109,11 +112,15 @@ def _close(block: Block, state: _State, benchmark: str) -> Run:
         phase = kind if sized else label
         for which, printed in (("best", best), ("median", median)):
             draft.reading(
-                f"{phase}_{which}", printed, unit,
-                Direction.LOWER if unit == "s" else Direction.HIGHER, phase=phase,
+                f"{phase}_{which}",
+                printed,
+                unit,
+                Direction.LOWER if unit == "s" else Direction.HIGHER,
+                phase=phase,
                 registered=registered if fits else None,
-                size=int(size) if sized else None, precision=_PRECISIONS.get(phase),
-            )  # fmt: skip
+                size=int(size) if sized else None,
+                precision=_PRECISIONS.get(phase),
+            )
     _judge(draft, state)
     if state.facts.get("beyond_cache") == "no":
         level = state.facts.get("level", "")
@@ -161,10 +168,7 @@ def _recount(state: _State, label: str) -> str | None:
         return f"{label}: it comes from {series}, which is not in the log"
     if kind in _NETWORK and size != "0" and series not in state.verdicts:
         return f"{label}: the log does not say that its results were right"
-    for which, printed, seconds in (
-        ("best", best, min(samples)),
-        ("median", median, statistics.median(samples)),
-    ):
+    for which, printed, seconds in (("best", best, min(samples)), ("median", median, statistics.median(samples))):
         stated = number(printed)
         expected = seconds if unit == "s" else work / seconds
         # A sample is rounded to 1e-9 s, which matters for the shortest ones.

@@ -18,8 +18,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, log_metric, number
 
-__all__ = ["SlurmAccounting"]
-
 _STATES = (
     r"BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PENDING|PREEMPTED|RUNNING|REQUEUED|RESIZING"
     r"|REVOKED|SUSPENDED|TIMEOUT"
@@ -36,9 +34,14 @@ _SHARE = re.compile(rf"({NUMBER})% of ((?:\d{{1,4}}-)?\d{{1,4}}:\d\d:\d\d) core-
 # Of a shorter one it is not told whether a cut took its end.
 _TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):(\d{2}):(\d{2})")
 _NAMES = {
-    "JobName": "job_name", "Partition": "partition", "NNodes": "nodes", "AllocNodes": "nodes", "AllocCPUS": "cpus",
-    "NCPUS": "cpus", "ReqMem": "memory",
-}  # fmt: skip
+    "JobName": "job_name",
+    "Partition": "partition",
+    "NNodes": "nodes",
+    "AllocNodes": "nodes",
+    "AllocCPUS": "cpus",
+    "NCPUS": "cpus",
+    "ReqMem": "memory",
+}
 
 
 def seconds_of(printed: str) -> float | None:
@@ -83,9 +86,7 @@ class SlurmAccounting(Parser):
                 # Earlier versions set the first column's head to the right: blanks before it count.
                 head, columns = text, []
                 if state is not None:
-                    seff = Draft(
-                        block=block, benchmark=self.benchmark, line=line.number, variant="seff"
-                    )
+                    seff = Draft(block=block, benchmark=self.benchmark, line=line.number, variant="seff")
                     seff.parameters |= {"state": state[1], "exit_code": state[2]}
                 elif "|" in plain:
                     columns = [(name, place) for place, name in enumerate(plain.split("|")) if name]
@@ -98,9 +99,7 @@ class SlurmAccounting(Parser):
                 if cells is not None and line.cut and not list(cells.values())[-1]:
                     continue  # a row that has lost its end
                 if cells is None:
-                    draft = Draft(
-                        block=block, benchmark=self.benchmark, line=line.number, variant="sacct"
-                    )
+                    draft = Draft(block=block, benchmark=self.benchmark, line=line.number, variant="sacct")
                     draft.empty("its columns do not stand below their heads")
                     yield draft.run()
                 elif "." not in cells.get("JobID", cells.get("JobIDRaw", ".")):
@@ -117,15 +116,12 @@ def _fixed(head: str, dashes: str) -> list[tuple[str, slice | int]]:
 def _cells(columns: list[tuple[str, slice | int]], text: str) -> dict[str, str] | None:
     """Return a row's cells by name; None where a cell reaches into what parts two columns."""
     parts = text.split("|")
-    if any(
-        isinstance(where, slice) and text[where.stop : where.stop + 1].strip()
-        for _, where in columns
-    ):
+    if any(isinstance(where, slice) and text[where.stop : where.stop + 1].strip() for _, where in columns):
         return None
     return {
         name: (text[where] if isinstance(where, slice) else parts[where] if where < len(parts) else "").strip()
         for name, where in columns
-    }  # fmt: skip
+    }
 
 
 def _fact(draft: Draft, name: str, value: str) -> None:
@@ -150,15 +146,9 @@ def _fact(draft: Draft, name: str, value: str) -> None:
 def _elapsed(draft: Draft, printed: str) -> float | None:
     seconds = seconds_of(printed)
     if seconds is not None:
-        metric = log_metric(
-            "elapsed", f"{seconds:g}", "s", Direction.LOWER, registered="benchmark_time"
-        )
+        metric = log_metric("elapsed", f"{seconds:g}", "s", Direction.LOWER, registered="benchmark_time")
         assert metric is not None
-        draft.metrics.append(
-            LogMetric(
-                "elapsed", seconds, printed, "s", Direction.LOWER, normalised=metric.normalised
-            )
-        )
+        draft.metrics.append(LogMetric("elapsed", seconds, printed, "s", Direction.LOWER, normalised=metric.normalised))
     return seconds
 
 
@@ -177,23 +167,13 @@ def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
     with contextlib.suppress(KeyError, ValueError):
         begun, ended = (datetime.fromisoformat(cells[name]) for name in ("Start", "End"))
     suspended = seconds_of(cells.get("Suspended", "")) or 0
-    if (
-        seconds is not None
-        and begun
-        and ended
-        and abs((ended - begun).total_seconds() - suspended - seconds) > 1
-    ):
+    if seconds is not None and begun and ended and abs((ended - begun).total_seconds() - suspended - seconds) > 1:
         draft.refuse(
             f"the log prints {cells['Elapsed']} elapsed, but {cells['Start']} to {cells['End']} are {ended - begun}"
         )
     spent = seconds_of(cells.get("CPUTime", ""))
     cpus = str(draft.parameters.get("cpus", ""))
-    if (
-        seconds is not None
-        and spent is not None
-        and cpus.isdecimal()
-        and abs(spent - seconds * int(cpus)) > 1
-    ):
+    if seconds is not None and spent is not None and cpus.isdecimal() and abs(spent - seconds * int(cpus)) > 1:
         draft.refuse(
             f"the log prints {cells['CPUTime']} of processors, but {cpus} of them for {cells['Elapsed']} are {seconds * int(cpus):g} s"
         )

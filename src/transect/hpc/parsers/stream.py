@@ -20,32 +20,22 @@ from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
 
-__all__ = ["Stream"]
-
 _ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 _ROW = re.compile(
     rf"(Copy|Scale|Add|Triad)\s*:\s*"
     rf"({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})",
     re.IGNORECASE,
 )
-_TABLE = re.compile(
-    r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE
-)
+_TABLE = re.compile(r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE)
 # Under a head without times: what stands behind the rate has no name.
-_RATE = re.compile(
-    rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE
-)
+_RATE = re.compile(rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE)
 _VERSION = re.compile(r"(?:STREAM version \$Revision:\s*|NVIDIA-STREAM\s+v?)([\w.]{1,20})")
 _BYTES = re.compile(r"This system uses\s+(\d{1,4}) bytes per")
 _SIZE = re.compile(r"(?:Total Aggregate )?Array size\s*(?:\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
-_MEGABYTES = re.compile(
-    r"Array size \((double|single) precision\)\s*=\s*(\d{1,12}(?:\.\d{1,9})?)\s*MB"
-)
+_MEGABYTES = re.compile(r"Array size \((double|single) precision\)\s*=\s*(\d{1,12}(?:\.\d{1,9})?)\s*MB")
 _THREADS = re.compile(r"Number of Threads (requested|counted)\s*=\s*(\d{1,9})")
 _TIMES = re.compile(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
-_MICROSOFT = re.compile(
-    r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))"
-)
+_MICROSOFT = re.compile(r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))")
 _TESTS = re.compile(r"STREAM tests:\s*([A-Z ]{4,60})")
 _OF_MICROSOFT = "Read and write vector size is"
 _HEADS = ("STREAM version", "NVIDIA-STREAM", "STREAM Benchmark implementation", _OF_MICROSOFT)
@@ -91,10 +81,7 @@ class Stream(Parser):
         success="a row for each kernel and `Solution Validates`; variants that print no verdict need none; rate and time agree with the bytes",
         failure="`Failed Validation`, a rate that is no number or that array size and time refute, a mean time outside of least and most",
     )
-    programs = (
-        r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?",
-        r"stream\.x",
-    )
+    programs = (r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?", r"stream\.x")
     starts = (
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",
@@ -115,10 +102,14 @@ class Stream(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table. Tables of labelled ranks are kept apart."""
         return per_rank(
-            block, lambda line: _Output(line=line), most=_MOST_OPEN, begins=_begins, read=_read,
+            block,
+            lambda line: _Output(line=line),
+            most=_MOST_OPEN,
+            begins=_begins,
+            read=_read,
             close=lambda output, _: _close(block, output),
             over=lambda output: len(output.tables) > _MOST_OPEN or _whole(output),
-        )  # fmt: skip
+        )
 
 
 def _begins(output: _Output, text: str) -> bool:
@@ -144,9 +135,13 @@ def _close(block: Block, output: _Output) -> Iterator[Run]:
 
 def _draft(block: Block, output: _Output, line: int) -> Draft:
     return Draft(
-        block=block, benchmark="stream", line=line, variant=output.variant, version=output.version,
+        block=block,
+        benchmark="stream",
+        line=line,
+        variant=output.variant,
+        version=output.version,
         parameters=dict(output.facts),
-    )  # fmt: skip
+    )
 
 
 def _whole(output: _Output) -> bool:
@@ -165,13 +160,9 @@ def _read(output: _Output, line: Line, text: str) -> None:
         kernel = match[1].lower()
         table = next((t for t in output.tables if kernel not in t.rows), None)
         if table is None:
-            table = _Table(
-                line=line.number, unit=output.tables[0].unit if output.tables else "MB/s"
-            )
+            table = _Table(line=line.number, unit=output.tables[0].unit if output.tables else "MB/s")
             output.tables.append(table)
-        table.rows[kernel] = (
-            (match[2], match[3], match[4], match[5]) if timed else (match[2], "", "", "")
-        )
+        table.rows[kernel] = (match[2], match[3], match[4], match[5]) if timed else (match[2], "", "", "")
         if kernel in ("read", "write"):
             output.variant = "microsoft"
     elif (match := _TABLE.match(text)) is not None:
@@ -211,9 +202,7 @@ def _read_fact(output: _Output, text: str) -> None:
             output.variant = "nvidia"
     elif text.startswith("STREAM Benchmark implementation in"):
         if output.variant == "mccalpin":
-            output.variant = (
-                "cuda" if "CUDA" in text else excerpt(text.rsplit(" ", 1)[-1], 20).lower()
-            )
+            output.variant = "cuda" if "CUDA" in text else excerpt(text.rsplit(" ", 1)[-1], 20).lower()
         if output.variant == "nvidia":
             facts.setdefault("bytes_per_element", 8)
     elif (match := _BYTES.match(text)) is not None:
@@ -238,16 +227,13 @@ def _read_fact(output: _Output, text: str) -> None:
 def _result(block: Block, output: _Output, table: _Table) -> Run:
     draft = _draft(block, output, table.line)
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        draft.reading(
-            kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel
-        )
+        draft.reading(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
         for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s)):
             draft.reading(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(
-            f"{len(output.tables)} tables without rank labels interleave: "
-            "rows are matched in their order"
+            f"{len(output.tables)} tables without rank labels interleave: rows are matched in their order"
         )
     if not table.verdict and draft.ok:
         draft.warnings.append("this variant prints no validation of its result")
@@ -266,25 +252,18 @@ def _judge(draft: Draft, output: _Output, table: _Table) -> None:
         if kernel not in present:
             draft.refuse(f"{kernel}: the rate is {rate}")
         if not between(min_s, mean_s, max_s):
-            draft.refuse(
-                f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s"
-            )
+            draft.refuse(f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s")
     for metric in draft.metrics:
         draft.refuse_impossible([metric])
         if draft.ok and metric.name == metric.phase:
             draft.refuse(_contradicted(output.facts, table, metric.name))
     if draft.ok and not table.verdict and output.variant == "mccalpin":
         words = draft.block.last_words()
-        draft.settle(
-            RunStatus.TRUNCATED,
-            f"no validation follows the table; the log ends with: {words}",
-        )
+        draft.settle(RunStatus.TRUNCATED, f"no validation follows the table; the log ends with: {words}")
 
 
 def _contradicted(facts: dict[str, Parameter], table: _Table, kernel: str) -> str | None:
-    size, width, megabytes = (
-        facts.get(k) for k in ("array_size", "bytes_per_element", "array_megabytes")
-    )
+    size, width, megabytes = (facts.get(k) for k in ("array_size", "bytes_per_element", "array_megabytes"))
     if isinstance(size, int) and isinstance(width, int):
         array_bytes = float(size * width)
     elif isinstance(megabytes, float):

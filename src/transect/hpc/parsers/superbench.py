@@ -20,23 +20,19 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
-__all__ = ["SuperBench"]
-
 _ROW_START = r"STREAM_(?:COPY|SCALE|ADD|TRIAD)_(?:double|float)_gpu_\d"
 _ROW = re.compile(
     r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
     rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
 )
-_DEVICE = re.compile(
-    r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?"
-)
-_HEAD = re.compile(
-    r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})"
-)
+_DEVICE = re.compile(r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?")
+_HEAD = re.compile(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
 _KEYS = {
-    "Buffer size(bytes)": "buffer_bytes", "Number of warm up runs": "warm_ups",
-    "Number of loops": "loops", "Check data": "check_data",
-}  # fmt: skip
+    "Buffer size(bytes)": "buffer_bytes",
+    "Number of warm up runs": "warm_ups",
+    "Number of loops": "loops",
+    "Check data": "check_data",
+}
 _KERNELS = ("copy", "scale", "add", "triad")
 _CORRECT = re.compile(r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail")
 _MOST = 4096  # rows of a device
@@ -63,11 +59,7 @@ class SuperBench(Parser):
         failure="a verification that failed, a rate that the printed share of the peak refutes",
     )
     starts = (_ROW_START, r"Buffer size\(bytes\): \d")
-    wants = (
-        *starts,
-        *searched(_DEVICE, _HEAD, _CORRECT),
-        r"(?:CUDA|HIP) [Ee]rror",
-    )  # fmt: skip
+    wants = (*starts, *searched(_DEVICE, _HEAD, _CORRECT), r"(?:CUDA|HIP) [Ee]rror")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run per device."""
@@ -102,26 +94,34 @@ def _row(gpus: dict[str, _Gpu], line: Line, match: re.Match[str]) -> None:
 
 
 def _runs(
-    block: Block, head: dict[str, Parameter], devices: dict[str, str], peaks: dict[str, str],
-    gpus: dict[str, _Gpu], failures: list[str],
-) -> Iterator[Run]:  # fmt: skip
+    block: Block,
+    head: dict[str, Parameter],
+    devices: dict[str, str],
+    peaks: dict[str, str],
+    gpus: dict[str, _Gpu],
+    failures: list[str],
+) -> Iterator[Run]:
     stops = [*failures, block.take_trouble()]
     for gpu, one in gpus.items():
         metrics, facts = _metrics(one)
         unchecked = str(head.get("check_data", "No")).lower() != "yes"
         draft = Draft(
-            block=block, benchmark="stream", variant="superbench", line=one.line, metrics=metrics,
+            block=block,
+            benchmark="stream",
+            variant="superbench",
+            line=one.line,
+            metrics=metrics,
             parameters={**head, **one.facts, **facts, "gpu": int(gpu), "device": devices.get(gpu, "")},
-            samples=_samples(one), stops=stops,
+            samples=_samples(one),
+            stops=stops,
             suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
-        )  # fmt: skip
+        )
         _judge(draft, one, peaks.get(gpu, ""))
         yield draft.run()
     if not gpus and (head or devices):
         draft = Draft(
-            block=block, benchmark="stream", variant="superbench", line=block.first.number,
-            parameters=head, stops=stops,
-        )  # fmt: skip
+            block=block, benchmark="stream", variant="superbench", line=block.first.number, parameters=head, stops=stops
+        )
         draft.lacks("ends before the first result")
         yield draft.run()
 
@@ -138,13 +138,7 @@ def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
         if not rates:
             continue
         best = max(rates, key=lambda threads: rates[threads])
-        metric = log_metric(
-            kernel,
-            one.rows[kernel, best][0],
-            "GB/s",
-            Direction.HIGHER,
-            registered="memory_bandwidth",
-        )
+        metric = log_metric(kernel, one.rows[kernel, best][0], "GB/s", Direction.HIGHER, registered="memory_bandwidth")
         if metric is not None:
             metrics.append(metric)
             facts[f"{kernel}_block"] = best
@@ -174,8 +168,7 @@ def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
         implied = 100 * (number(rate) or 0.0) / most if most else None
         if share is not None and implied is not None and differ(implied, share, 1e-3, 0.02):
             draft.refuse(
-                f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %,"
-                f" the log prints {percent} %"
+                f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %, the log prints {percent} %"
             )
     lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in one.rows)]
     # Every kernel runs with the same block sizes.

@@ -16,8 +16,6 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.text import Line, excerpt
 
-__all__ = ["SuperBenchResults"]
-
 _KEY = re.compile(r"([A-Za-z][\w\-:./]{1,200})/([^/\s]{1,200}?)(?::(\d{1,6}))?")
 _CODE = "return_code"
 # Benchmark, metric -> unit, metric of the registry.
@@ -39,7 +37,7 @@ _UNITS: tuple[tuple[re.Pattern[str], str, str | None], ...] = tuple(
         (r"model-benchmarks[\w\-:./]*/\w+_train_throughput", "1/s", "samples_per_second"),
         (r"model-benchmarks[\w\-:./]*/\w+_inference_throughput", "1/s", "throughput"),
     )
-)  # fmt: skip
+)
 _MOST = 4096  # numbers of one benchmark
 
 
@@ -54,9 +52,7 @@ class SuperBenchResults(Parser):
         success="the return code 0",
         failure="another return code (`failed`), a number that is none",
     )
-    starts = (
-        r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',
-    )
+    starts = (r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',)
     wants = starts
 
     def sniff(self, line: Line) -> bool:
@@ -78,13 +74,7 @@ class SuperBenchResults(Parser):
             for key, printed in told.items():
                 if (match := _KEY.fullmatch(key)) is not None:
                     draft = drafts.setdefault(
-                        match[1],
-                        Draft(
-                            block=block,
-                            benchmark=self.benchmark,
-                            line=line.number,
-                            variant=match[1],
-                        ),
+                        match[1], Draft(block=block, benchmark=self.benchmark, line=line.number, variant=match[1])
                     )
                     _take(draft, match, str(printed))
             for draft in drafts.values():
@@ -107,8 +97,15 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
     if unit:
         direction = Direction.LOWER if unit in ("us", "ms") else Direction.HIGHER
     precision = name[:4] if registered == "flops" else None
-    metric = draft.reading(name, printed, unit, direction, registered=registered, precision=precision,
-                           phase=f"rank {rank}" if rank else None)  # fmt: skip
+    metric = draft.reading(
+        name,
+        printed,
+        unit,
+        direction,
+        registered=registered,
+        precision=precision,
+        phase=f"rank {rank}" if rank else None,
+    )
     if metric is None:
         draft.refuse(f"{excerpt(name)} is {excerpt(printed)}, which is no number")
 

@@ -21,8 +21,6 @@ from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, log_metric, number
 
-__all__ = ["TfCnnBenchmarks"]
-
 _HEADER = re.compile(
     r"(TensorFlow|Model|Dataset|Mode|SingleSess|Batch size|Num batches|Num epochs|Devices"
     r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
@@ -30,9 +28,7 @@ _HEADER = re.compile(
 )
 _PER_DEVICE = re.compile(rf"({UNCUT}) per device")
 _GLOBAL = re.compile(r"(\d{1,9})(?:\.0)? global")
-_STEP = re.compile(
-    rf"(\d{{1,12}})\s+images/sec: ({UNCUT}) \+/- ({UNCUT}) \(jitter = ({UNCUT})\)((?:\s.*)?)$"
-)
+_STEP = re.compile(rf"(\d{{1,12}})\s+images/sec: ({UNCUT}) \+/- ({UNCUT}) \(jitter = ({UNCUT})\)((?:\s.*)?)$")
 _EVAL_STEP = re.compile(rf"(\d{{1,12}})\s+({UNCUT}) examples/sec")
 _TOTAL = re.compile(rf"total (images|sentences|examples)/sec: ({UNCUT})")
 _ACCURACY = re.compile(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})")
@@ -120,11 +116,7 @@ def _begins(output: Output, text: str) -> bool:
     if text.startswith("Step\t"):
         return any(table.steps > 1 or table.accuracy for table in output.tables)
     match = _STEP.match(text)
-    return (
-        match is not None
-        and bool(output.open())
-        and all(int(match[1]) < table.last_step for table in output.open())
-    )
+    return match is not None and bool(output.open()) and all(int(match[1]) < table.last_step for table in output.open())
 
 
 def _read(output: Output, line: Line, text: str) -> None:
@@ -196,10 +188,14 @@ def _metrics(output: Output, table: Table) -> list[LogMetric]:
     if table.rates.count:
         out.append(
             log_metric(
-                "images_per_second", table.rates.last, "images/sec", Direction.HIGHER,
-                size=table.last_step or None, phase="last step",
+                "images_per_second",
+                table.rates.last,
+                "images/sec",
+                Direction.HIGHER,
+                size=table.last_step or None,
+                phase="last step",
             )
-        )  # fmt: skip
+        )
         lower = Direction.LOWER
         out.append(log_metric("uncertainty", table.uncertainty, "images/sec", lower))
         out.append(log_metric("jitter", table.jitter, "images/sec", lower))
@@ -217,22 +213,23 @@ def _metrics(output: Output, table: Table) -> list[LogMetric]:
 def _finish(block: Block, output: Output, table: Table) -> Run:
     mode = str(output.parameters.get("mode", "")).lower().replace("benchmarkmode.", "")
     draft = Draft(
-        block=block, benchmark="tf-cnn-benchmarks", line=table.line, variant=mode,
-        version=str(output.parameters.get("tensorflow", "")), metrics=_metrics(output, table),
+        block=block,
+        benchmark="tf-cnn-benchmarks",
+        line=table.line,
+        variant=mode,
+        version=str(output.parameters.get("tensorflow", "")),
+        metrics=_metrics(output, table),
         parameters={**output.parameters, "steps": table.last_step or table.steps},
-        warnings=table.rates.warnings("images/sec"), stops=[block.take_trouble(), *output.errors],
-    )  # fmt: skip
+        warnings=table.rates.warnings("images/sec"),
+        stops=[block.take_trouble(), *output.errors],
+    )
     if table.steps:
-        draft.warnings.append(
-            "images/sec of a step line is the running mean, not the rate of one step"
-        )
+        draft.warnings.append("images/sec of a step line is the running mean, not the rate of one step")
     if table.rates.count:
         draft.samples["images_per_second"] = table.rates.series()
     draft.samples |= {name: one.series() for name, one in table.extra.items()}
     if sum(one.steps > 0 for one in output.tables) > 1:
-        draft.warnings.append(
-            "tables without rank labels interleave: steps and totals are matched in their order"
-        )
+        draft.warnings.append("tables without rank labels interleave: steps and totals are matched in their order")
     _judge(draft, output, table)
     return draft.run()
 

@@ -8,9 +8,6 @@ from collections.abc import Sequence
 
 from transect.hpc.probes._docking_places import PINS, PLACES
 
-__all__ = ["IMPLEMENTATIONS", "SYNTHETIC", "read_arguments"]
-
-# Kernels of the probe itself; any other is a program.
 IMPLEMENTATIONS = ("numpy", "numba", "opencl")
 SYNTHETIC = "synthetic"
 

@@ -14,20 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "ATOM",
-    "FILES",
-    "KIND",
-    "POSE_ROWS",
-    "SIZES",
-    "Deck",
-    "read_deck",
-    "sized_deck",
-    "synthetic_deck",
-    "write_deck",
-    "write_prepared",
-]
-
 ATOM = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("kind", "<i4")])
 KIND = np.dtype([("bond", "<i4"), ("radius", "<f4"), ("hydrophobic", "<f4"), ("charge", "<f4")])
 POSE_ROWS = 6  # three angles in radians about x, y and z, then a shift in the unit of the atoms
@@ -61,19 +47,20 @@ class Deck:
         if not 1 <= count <= have:
             raise ValueError(f"{count} poses were asked for, the deck '{self.name}' holds {have}")
         return Deck(
-            name=self.name, ligand=self.ligand, protein=self.protein, kinds=self.kinds,
+            name=self.name,
+            ligand=self.ligand,
+            protein=self.protein,
+            kinds=self.kinds,
             poses=np.ascontiguousarray(self.poses[:, :count]),
             energies=None if self.energies is None else self.energies[:count],
             checksum=self.checksum,
-        )  # fmt: skip
+        )
 
 
 def _records(path: Path, dtype: np.dtype[Any]) -> np.ndarray:
     size = path.stat().st_size
     if size == 0 or size % dtype.itemsize:
-        raise ValueError(
-            f"{path.name} has {size} bytes, expected a multiple of {dtype.itemsize} and not none"
-        )
+        raise ValueError(f"{path.name} has {size} bytes, expected a multiple of {dtype.itemsize} and not none")
     return np.fromfile(path, dtype)
 
 
@@ -121,9 +108,7 @@ def _check(deck: Deck) -> None:
     for name, atoms in (("ligand.in", deck.ligand), ("protein.in", deck.protein)):
         low, high = int(atoms["kind"].min()), int(atoms["kind"].max())
         if low < 0 or high >= len(deck.kinds):
-            raise ValueError(
-                f"{name} names the kinds {low} to {high}, forcefield.in has {len(deck.kinds)}"
-            )
+            raise ValueError(f"{name} names the kinds {low} to {high}, forcefield.in has {len(deck.kinds)}")
         if not all(np.isfinite(atoms[axis]).all() for axis in "xyz"):
             raise ValueError(f"{name} holds a position that is not finite")
     for key in ("radius", "hydrophobic", "charge"):
@@ -163,10 +148,14 @@ def synthetic_deck(
     # Pose by pose, so that a larger deck holds the smaller one.
     drawn = rng.uniform(-1.0, 1.0, (poses, POSE_ROWS)) * ([np.pi] * 3 + [7.0] * 3)
     deck = Deck(
-        name="synthetic", ligand=ligand, protein=protein, kinds=field,
-        poses=np.ascontiguousarray(drawn.T.astype(np.float32)), energies=None,
+        name="synthetic",
+        ligand=ligand,
+        protein=protein,
+        kinds=field,
+        poses=np.ascontiguousarray(drawn.T.astype(np.float32)),
+        energies=None,
         checksum=f"seed {seed}",
-    )  # fmt: skip
+    )
     _check(deck)
     return deck
 

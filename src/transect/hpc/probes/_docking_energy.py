@@ -19,9 +19,6 @@ import numpy as np
 
 from transect.hpc.probes._docking_deck import Deck
 
-__all__ = ["BLOCK", "CONSTANTS", "constants", "definition", "largest_difference", "operations",
-           "positions", "rotation"]  # fmt: skip
-
 BLOCK = 256  # poses that share the constants of a pair: miniBUDE's "poses per work-item"
 CONSTANTS = 7
 _HARDNESS, _CHARGE = 38.0, 45.0
@@ -61,17 +58,18 @@ def positions(atoms: np.ndarray, dtype: Any) -> np.ndarray:
 def definition(deck: Deck, which: np.ndarray) -> np.ndarray:
     """Return the energies of the poses `which`, in float64 and case by case: the oracle."""
     ligand, protein = deck.kinds[deck.ligand["kind"]], deck.kinds[deck.protein["kind"]]
-    wide = {key: (ligand[key].astype(float)[:, None], protein[key].astype(float)[None, :])
-            for key in ("radius", "hydrophobic", "charge")}  # fmt: skip
+    wide = {
+        key: (ligand[key].astype(float)[:, None], protein[key].astype(float)[None, :])
+        for key in ("radius", "hydrophobic", "charge")
+    }
     lbond, pbond = ligand["bond"][:, None], protein["bond"][None, :]
     radii = wide["radius"][0] + wide["radius"][1]
     reach = np.where((lbond == _BOND_FORMAL) & (pbond == _BOND_FORMAL), _REACH_FORMAL, _REACH_NEAR)
     attracts = (lbond == _BOND_EITHER) | (pbond == _BOND_EITHER)
     lphobic, pphobic = wide["hydrophobic"]
     near = np.where(
-        (lphobic < 0) & (pphobic < 0), _REACH_NONPOLAR,
-        np.where((lphobic < 0) | (pphobic < 0), _REACH_POLAR, -np.inf),
-    )  # fmt: skip
+        (lphobic < 0) & (pphobic < 0), _REACH_NONPOLAR, np.where((lphobic < 0) | (pphobic < 0), _REACH_POLAR, -np.inf)
+    )
     # A nonpolar atom (negative) beside a polar one (positive) counts as repelled by it.
     strength = np.where((pphobic < 0) & (lphobic > 0), -pphobic, pphobic) + np.where(
         (pphobic > 0) & (lphobic < 0), -lphobic, lphobic

@@ -11,8 +11,6 @@ import numpy as np
 from transect.hpc.probes._docking_deck import Deck
 from transect.hpc.probes._docking_energy import BLOCK, constants, positions
 
-__all__ = ["NumbaKernel"]
-
 numba: Any = importlib.import_module("numba")
 
 # Plain literals would be float64 and take the whole expression with them.
@@ -20,9 +18,8 @@ _ZERO, _ONE, _HALF, _STERIC = np.float32(0), np.float32(1), np.float32(0.5), np.
 
 
 def _energies(
-    poses: Any, ligand: Any, ligand_kinds: Any, protein: Any, protein_kinds: Any, table: Any,
-    out: Any,
-) -> None:  # fmt: skip
+    poses: Any, ligand: Any, ligand_kinds: Any, protein: Any, protein_kinds: Any, table: Any, out: Any
+) -> None:
     count = poses.shape[1]
     for block in numba.prange((count + BLOCK - 1) // BLOCK):
         begin = block * BLOCK
@@ -32,23 +29,11 @@ def _energies(
             a, b, c = poses[0, begin + i], poses[1, begin + i], poses[2, begin + i]
             sx, sy, sz = math.sin(a), math.sin(b), math.sin(c)
             cx, cy, cz = math.cos(a), math.cos(b), math.cos(c)
-            turn[0, i], turn[1, i], turn[2, i] = (
-                cy * cz,
-                sx * sy * cz - cx * sz,
-                cx * sy * cz + sx * sz,
-            )
-            turn[3, i], turn[4, i], turn[5, i] = (
-                cy * sz,
-                sx * sy * sz + cx * cz,
-                cx * sy * sz - sx * cz,
-            )
+            turn[0, i], turn[1, i], turn[2, i] = (cy * cz, sx * sy * cz - cx * sz, cx * sy * cz + sx * sz)
+            turn[3, i], turn[4, i], turn[5, i] = (cy * sz, sx * sy * sz + cx * cz, cx * sy * sz - sx * cz)
             turn[6, i], turn[7, i], turn[8, i] = -sy, sx * cy, cx * cy
         # Arrays of their own: rows of one array keep the compiler from telling them apart.
-        x, y, z = (
-            np.empty(BLOCK, np.float32),
-            np.empty(BLOCK, np.float32),
-            np.empty(BLOCK, np.float32),
-        )
+        x, y, z = (np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32))
         total = np.zeros(BLOCK, np.float32)
         for atom in range(ligand.shape[1]):
             u, v, w = ligand[0, atom], ligand[1, atom], ligand[2, atom]
@@ -87,10 +72,12 @@ class NumbaKernel:
         self.energies = np.full(deck.poses.shape[1], np.nan, np.float32)
         self._arguments = (
             np.ascontiguousarray(deck.poses),
-            positions(deck.ligand, np.float32), np.ascontiguousarray(deck.ligand["kind"]),
-            positions(deck.protein, np.float32), np.ascontiguousarray(deck.protein["kind"]),
+            positions(deck.ligand, np.float32),
+            np.ascontiguousarray(deck.ligand["kind"]),
+            positions(deck.protein, np.float32),
+            np.ascontiguousarray(deck.protein["kind"]),
             constants(deck.kinds).astype(np.float32),
-        )  # fmt: skip
+        )
         self.name = f"numba {numba.__version__}"
         self.threading = "not started"
 

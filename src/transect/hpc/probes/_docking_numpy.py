@@ -12,17 +12,13 @@ import numpy as np
 from transect.hpc.probes._docking_deck import Deck
 from transect.hpc.probes._docking_energy import constants, positions, rotation
 
-__all__ = ["CHUNK", "NumpyKernel"]
-
 CHUNK = 64  # poses: three float32 arrays of 64 by 938 fit into a cache of 1 MiB
 
 
 class NumpyKernel:
     """Computes all energies of a deck with `threads` threads; numpy lets go of Python's lock."""
 
-    def __init__(
-        self, deck: Deck, threads: int, cpus: Sequence[int] | None, dtype: Any = np.float32
-    ) -> None:
+    def __init__(self, deck: Deck, threads: int, cpus: Sequence[int] | None, dtype: Any = np.float32) -> None:
         """Pin thread i to the i-th of `cpus`, unless that is None."""
         self._dtype = dtype
         self._poses: np.ndarray = deck.poses.astype(dtype)

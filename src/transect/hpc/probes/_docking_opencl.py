@@ -12,8 +12,6 @@ from transect.hpc.probes._docking_deck import ROW, Deck
 from transect.hpc.probes._docking_energy import CONSTANTS, constants, positions
 from transect.hpc.probes._docking_program import Lacks
 
-__all__ = ["OpenCLKernel"]
-
 cl: Any = importlib.import_module("pyopencl")
 
 SOURCE = Path(__file__).resolve().parents[3] / "kernels" / "docking" / "opencl" / "docking.cl"
@@ -55,11 +53,9 @@ class OpenCLKernel:
             try:
                 (one,) = whole.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])
             except cl.Error as error:
-                raise Lacks(
-                    f"OpenCL: {whole.name} gives no {threads} compute units: {error}"
-                ) from None
+                raise Lacks(f"OpenCL: {whole.name} gives no {threads} compute units: {error}") from None
         elif device == "cpu" and threads > whole.max_compute_units:
-            raise Lacks(f"OpenCL: {whole.name} has {whole.max_compute_units} compute units, {threads} were asked for")  # fmt: skip
+            raise Lacks(f"OpenCL: {whole.name} has {whole.max_compute_units} compute units, {threads} were asked for")
         context = cl.Context([one])
         self._queue = cl.CommandQueue(context)
         options = [f"-DPER_ITEM={per_item}", "-cl-mad-enable", "-cl-finite-math-only"]
@@ -79,11 +75,19 @@ class OpenCLKernel:
         self._out = cl.Buffer(context, flags.WRITE_ONLY, self.energies.nbytes)
         # OpenCL itself keeps no argument alive.
         self._arguments = (
-            given(positions(deck.ligand, np.float32)), given(deck.ligand["kind"]),
-            np.int32(len(deck.ligand)), given(positions(deck.protein, np.float32)),
-            given(deck.protein["kind"]), np.int32(len(deck.protein)), given(table),
-            np.int32(len(deck.kinds)), given(deck.poses), np.int32(poses), np.int32(items), self._out,
-        )  # fmt: skip
+            given(positions(deck.ligand, np.float32)),
+            given(deck.ligand["kind"]),
+            np.int32(len(deck.ligand)),
+            given(positions(deck.protein, np.float32)),
+            given(deck.protein["kind"]),
+            np.int32(len(deck.protein)),
+            given(table),
+            np.int32(len(deck.kinds)),
+            given(deck.poses),
+            np.int32(poses),
+            np.int32(items),
+            self._out,
+        )
         self._kernel.set_args(*self._arguments)
         self._sizes = ((-(-items // group) * group,), (group,))
         platform = whole.platform

@@ -9,8 +9,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["PINS", "PLACES", "LacksCpus", "openmp_variables", "places"]
-
 PINS = ("none", "close", "spread", "cores")  # cores: the older word for close
 PLACES = ("cores", "threads")
 _SYS = Path("/sys/devices/system/cpu")
@@ -34,15 +32,11 @@ def _cores(allowed: Sequence[int], sys: Path) -> list[list[int]]:
         folder = sys / f"cpu{cpu}" / "topology"
         known = (folder / "core_id").exists()
         core = _number(folder / "core_id") if known else cpu
-        cores.setdefault(
-            (_number(folder / "physical_package_id"), _number(folder / "die_id"), core), []
-        ).append(cpu)
+        cores.setdefault((_number(folder / "physical_package_id"), _number(folder / "die_id"), core), []).append(cpu)
     return [cores[key] for key in sorted(cores)]
 
 
-def places(
-    threads: int, pin: str, kind: str, *, allowed: Sequence[int] | None = None, sys: Path = _SYS
-) -> list[int]:
+def places(threads: int, pin: str, kind: str, *, allowed: Sequence[int] | None = None, sys: Path = _SYS) -> list[int]:
     """Return one CPU for each thread, as `close` or `spread` asks, on cores or on hardware threads.
 
     `close` fills one place after the other, in the order of packages and cores; `spread` leaves as many

@@ -20,8 +20,6 @@ import numpy as np
 from transect.hpc.probes._docking_deck import Deck, write_prepared
 from transect.hpc.probes._docking_energy import constants
 
-__all__ = ["Died", "Lacks", "Measured", "find", "measure"]
-
 _OURS = "transect-docking-"
 # What compilers call an error; the other lines tell where.
 _ERROR = re.compile(r"\b(?:fatal )?error: ")
@@ -94,9 +92,7 @@ def _words(text: str) -> str:
     return told if len(told) <= _MOST_WORDS else f"{told[:_MOST_WORDS]}…"
 
 
-def measure(
-    argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str]
-) -> Measured:
+def measure(argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str]) -> Measured:
     """Run a program on a deck in `folder`, which exists; return what it measured.
 
     Raises Lacks when it says what the machine has not got, ValueError when it refuses what it was
@@ -106,9 +102,12 @@ def measure(
     write_prepared(deck, constants(deck.kinds), prepared)
     done = subprocess.run(
         [*argv, "--deck", str(prepared), "--energies", str(energies)],
-        env={**os.environ, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
         errors="replace",
-    )  # fmt: skip
+    )
     name = Path(argv[0]).name
     said = done.stderr.strip()
     last = said.splitlines()[-1] if said else ""

@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["LIBRARIES", "Library", "Mpi", "Torch", "open_library"]
-
 LIBRARIES = ("mpi4py", "gloo", "nccl")
 _PATIENCE = datetime.timedelta(seconds=120)
 
@@ -159,9 +157,7 @@ class Torch:
             here = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
             torch.cuda.set_device(here)
             self._device = f"cuda:{here}"
-            version = (
-                f"torch {torch.__version__} nccl {'.'.join(map(str, torch.cuda.nccl.version()))}"
-            )
+            version = f"torch {torch.__version__} nccl {'.'.join(map(str, torch.cuda.nccl.version()))}"
         self._dist.init_process_group(backend, timeout=_PATIENCE)
         # Older releases know only the name that newer ones deprecate.
         single = getattr(self._dist, "all_gather_single", None)

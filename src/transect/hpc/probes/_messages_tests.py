@@ -11,8 +11,6 @@ import numpy as np
 
 from transect.hpc.probes._messages_libraries import Library
 
-__all__ = ["TESTS", "Case", "Computing", "Test", "portions_for"]
-
 _WINDOW, _WINDOW_BYTES = 64, 1 << 26
 
 

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["available_memory", "head", "last_level_cache", "say", "say_samples", "tail"]
-
 FORMAT = 1
 
 
@@ -27,10 +25,7 @@ def available_memory() -> int:
         pass
     for limit, used in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
     ):
         try:
             free.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
@@ -81,9 +76,7 @@ def head(name: str, note: str, numpy_version: str) -> None:
     say("note", note)
     say("python", sys.version.split()[0])
     say("numpy", numpy_version)
-    say(
-        "cpus", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    )
+    say("cpus", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
 
 
 def tail(name: str, problems: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from transect.hpc.probes._docking_arguments import IMPLEMENTATIONS, SYNTHETIC, read_arguments
+from transect.hpc.probes._docking_arguments import SYNTHETIC, read_arguments
 from transect.hpc.probes._docking_places import LacksCpus, openmp_variables, places
 from transect.hpc.probes.common import head, say, say_samples, tail
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from transect.hpc.probes._docking_deck import Deck
     from transect.hpc.probes._docking_program import Measured
-
-__all__ = ["BAD_INPUT", "COUNTING", "DIED", "IMPLEMENTATIONS", "LACKING", "SYNTHETIC", "TOLERANCE",
-           "WRONG", "main"]  # fmt: skip
 
 # Exit codes, besides 0.
 WRONG, BAD_INPUT, LACKING, DIED = 1, 2, 3, 4
@@ -49,12 +46,7 @@ _NOTE = (
 )
 # Poses of a deck without reference energies: as many as take a second, of the larger decks fewer.
 _CHECKED, _FEWEST_CHECKED, _CHECKED_PAIRS = 256, 16, 25_000_000
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class _Kernel(Protocol):
@@ -132,9 +124,7 @@ def _deck(given: argparse.Namespace) -> Deck:
     return read_deck(Path(given.deck)).first(given.poses)
 
 
-def _measure(
-    np: Any, deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None
-) -> Measured:
+def _measure(np: Any, deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> Measured:
     if given.program:
         return _program(deck, given, cpus)
     from transect.hpc.probes._docking_program import Measured
@@ -148,8 +138,7 @@ def _measure(
             kernel.run()
             seconds = time.perf_counter() - start
             (measured.warm_ups if index < given.warm_ups else measured.times).append(seconds)
-        measured.facts = {"library": kernel.name, "threading": kernel.threading,
-                          "pin": _pinned(given.pin != "none")}  # fmt: skip
+        measured.facts = {"library": kernel.name, "threading": kernel.threading, "pin": _pinned(given.pin != "none")}
     finally:
         kernel.close()
     return measured
@@ -190,14 +179,17 @@ def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) 
         measured = measure(argv, deck, Path(folder), variables)
     counts = (len(measured.warm_ups), len(measured.times))
     if counts != (given.warm_ups, given.iterations):
-        raise Died(f"{first} told {counts[0]} warm-ups and {counts[1]} times, "
-                   f"{given.warm_ups} and {given.iterations} were asked for")  # fmt: skip
+        raise Died(
+            f"{first} told {counts[0]} warm-ups and {counts[1]} times, "
+            f"{given.warm_ups} and {given.iterations} were asked for"
+        )
     told = measured.facts
     where = told.pop("cpus_of_threads", "not told")
     told |= {
         "library": f"{told.pop('kernel', given.implementation)}, {told.pop('compiled_by', '?')}",
-        "threading": "its own", "pin": "no" if cpus is None else f"threads on CPU {where}",
-    }  # fmt: skip
+        "threading": "its own",
+        "pin": "no" if cpus is None else f"threads on CPU {where}",
+    }
     return measured
 
 
@@ -208,15 +200,27 @@ def _report(deck: Deck, measured: Measured, given: argparse.Namespace) -> None:
     poses = deck.poses.shape[1]
     atoms = (len(deck.ligand), len(deck.protein))
     facts = {
-        "implementation": given.implementation, **measured.facts, "threads": given.threads,
-        "compiler": given.compiler, "schedule": given.schedule, "chunk": given.chunk or "",
-        "places": given.places if given.pin != "none" else "", "device": given.device,
-        "work_group": given.work_group or "", "deck": deck.name, "deck_checksum": deck.checksum,
-        "precision": "float32", "poses": poses, "ligand_atoms": atoms[0],
-        "protein_atoms": atoms[1], "kinds": len(deck.kinds), "poses_per_item": given.ppwi,
-        "warm_ups": given.warm_ups, "warm_up_seconds": f"{sum(measured.warm_ups):.3f}",
+        "implementation": given.implementation,
+        **measured.facts,
+        "threads": given.threads,
+        "compiler": given.compiler,
+        "schedule": given.schedule,
+        "chunk": given.chunk or "",
+        "places": given.places if given.pin != "none" else "",
+        "device": given.device,
+        "work_group": given.work_group or "",
+        "deck": deck.name,
+        "deck_checksum": deck.checksum,
+        "precision": "float32",
+        "poses": poses,
+        "ligand_atoms": atoms[0],
+        "protein_atoms": atoms[1],
+        "kinds": len(deck.kinds),
+        "poses_per_item": given.ppwi,
+        "warm_ups": given.warm_ups,
+        "warm_up_seconds": f"{sum(measured.warm_ups):.3f}",
         "counting": COUNTING,
-    }  # fmt: skip
+    }
     for key, value in facts.items():
         if value != "":
             say(key, value)
@@ -273,10 +277,7 @@ def _verify(np: Any, energies: np.ndarray, deck: Deck) -> list[str]:
     say("largest_difference", f"{difference:.3e}")
     say("verified", "yes" if right else "no")
     verdict = "passed" if right else "FAILED"
-    print(
-        f"verify energies difference {difference:.3e} tolerance {TOLERANCE:.3e} {verdict}",
-        flush=True,
-    )
+    print(f"verify energies difference {difference:.3e} tolerance {TOLERANCE:.3e} {verdict}", flush=True)
     return [] if right else [f"energies are wrong: they differ by {difference:.3e} from {source}"]
 
 

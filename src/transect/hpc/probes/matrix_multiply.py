@@ -16,19 +16,10 @@ from typing import Any
 
 from transect.hpc.probes.common import available_memory, head, say, say_samples, tail
 
-__all__ = ["COUNTING", "SIZES", "THREAD_VARIABLES", "freivalds", "main"]
-
 SIZES = (256, 512, 1024, 2048)
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-)
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 COUNTING = "operations per run = 2 n^3 (n^3 multiplications and n^3 additions)"
-_NOTE = (
-    "a transect probe, not HPL: numpy.matmul of square matrices; do not compare with HPL results"
-)
+_NOTE = "a transect probe, not HPL: numpy.matmul of square matrices; do not compare with HPL results"
 _SEED = 20260101
 _VECTORS = 4
 
@@ -51,19 +42,11 @@ def freivalds(np: Any, a: Any, b: Any, product: Any, rng: Any) -> tuple[float, f
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; returns 0, or 1 when a product is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="transect.hpc.probes.matrix_multiply", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="transect.hpc.probes.matrix_multiply", description=__doc__)
     parser.add_argument("--threads", type=int, default=1, help="BLAS threads")
-    parser.add_argument(
-        "--seconds", type=float, default=5.0, help="budget over all sizes and precisions"
-    )
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=list(SIZES), help="orders of the matrices"
-    )
-    parser.add_argument(
-        "--min-runs", type=int, default=3, help="runs per size, whatever the budget"
-    )
+    parser.add_argument("--seconds", type=float, default=5.0, help="budget over all sizes and precisions")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="orders of the matrices")
+    parser.add_argument("--min-runs", type=int, default=3, help="runs per size, whatever the budget")
     given = parser.parse_args(arguments)
     if given.threads < 1 or given.min_runs < 1 or min(given.sizes) < 1:
         parser.error("--threads, --min-runs and --sizes must be at least 1")
@@ -107,9 +90,7 @@ def _case(np: Any, kind: str, n: int, seconds: float, min_runs: int) -> list[str
     best, median = work / min(samples), work / float(np.median(samples))
     print(f"result {label} best {best:.6e} FLOP/s median {median:.6e} FLOP/s runs {len(samples)}")
     verdict = "passed" if passed else "FAILED"
-    print(
-        f"verify {label} deviation {deviation:.3e} tolerance {tolerance:.3e} {verdict}", flush=True
-    )
+    print(f"verify {label} deviation {deviation:.3e} tolerance {tolerance:.3e} {verdict}", flush=True)
     return [] if passed else [f"{label} is wrong"]
 
 
@@ -121,10 +102,7 @@ def _blas(threads: int) -> str:
         return "threads set by environment only: threadpoolctl is not installed"
     threadpoolctl.threadpool_limits(threads, user_api="blas")
     pools = [p for p in threadpoolctl.threadpool_info() if p.get("user_api") == "blas"]
-    return (
-        ", ".join(f"{p['internal_api']} {p['version']} threads {p['num_threads']}" for p in pools)
-        or "none found"
-    )
+    return ", ".join(f"{p['internal_api']} {p['version']} threads {p['num_threads']}" for p in pools) or "none found"
 
 
 if __name__ == "__main__":

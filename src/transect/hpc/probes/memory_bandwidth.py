@@ -12,28 +12,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from transect.hpc.probes.common import (
-    available_memory,
-    head,
-    last_level_cache,
-    say,
-    say_samples,
-    tail,
-)
+from transect.hpc.probes.common import available_memory, head, last_level_cache, say, say_samples, tail
 
-__all__ = ["COUNTING", "KERNELS", "main", "plan_array_bytes"]
-
-# Kernel -> array passes that are counted.
 KERNELS = {"copy": 2, "scale": 2, "add": 3, "triad": 5}
 COUNTING = (
     "bytes per run = array_bytes x passes; passes: copy 2, scale 2, add 3, triad 5 "
     "(numpy computes q*c and then adds b: read c, write a, read a, read b, write a); "
     "write-allocate traffic is not counted"
 )
-_NOTE = (
-    "a transect probe, not STREAM: numpy array operations of 8-byte floats; "
-    "do not compare with STREAM results"
-)
+_NOTE = "a transect probe, not STREAM: numpy array operations of 8-byte floats; do not compare with STREAM results"
 _LEVEL_UNKNOWN = "cache or dram: an array is not 4 times the last-level cache"
 _SCALAR = 3.0
 # Far enough beyond the cache that what stays in it between two kernels does not matter much: the
@@ -57,19 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; returns 0, or 1 when the arrays do not hold what they must."""
     import numpy as np
 
-    parser = argparse.ArgumentParser(
-        prog="transect.hpc.probes.memory_bandwidth", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="transect.hpc.probes.memory_bandwidth", description=__doc__)
     parser.add_argument("--threads", type=int, default=1, help="threads that share each kernel")
-    parser.add_argument(
-        "--seconds", type=float, default=5.0, help="budget, the filling of arrays included"
-    )
-    parser.add_argument(
-        "--array-bytes", type=int, help="bytes of one array; default: beyond the cache"
-    )
-    parser.add_argument(
-        "--min-runs", type=int, default=3, help="runs per kernel, whatever the budget"
-    )
+    parser.add_argument("--seconds", type=float, default=5.0, help="budget, the filling of arrays included")
+    parser.add_argument("--array-bytes", type=int, help="bytes of one array; default: beyond the cache")
+    parser.add_argument("--min-runs", type=int, default=3, help="runs per kernel, whatever the budget")
     given = parser.parse_args(arguments)
     if given.threads < 1 or given.min_runs < 1 or (given.array_bytes or 8) < 8:
         parser.error("--threads and --min-runs must be at least 1, --array-bytes at least 8")
@@ -83,19 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         array_bytes = arrays.length * 8
         beyond = cache is not None and array_bytes >= _BEYOND * cache
         for key, value in (
-            ("threads", given.threads), ("element_bytes", 8),
-            ("array_bytes", array_bytes), ("arrays", 3), ("wanted_array_bytes", wanted),
-            ("cache_bytes", "unknown" if cache is None else cache), ("available_bytes", available),
+            ("threads", given.threads),
+            ("element_bytes", 8),
+            ("array_bytes", array_bytes),
+            ("arrays", 3),
+            ("wanted_array_bytes", wanted),
+            ("cache_bytes", "unknown" if cache is None else cache),
+            ("available_bytes", available),
             ("beyond_cache", "yes" if beyond else "no"),
             ("level", "dram" if beyond else _LEVEL_UNKNOWN),
             ("counting", COUNTING),
-        ):  # fmt: skip
+        ):
             say(key, value)
         if array_bytes < wanted:
-            say(
-                "warning",
-                "the arrays are smaller than wanted: filling them took its whole share of the time",
-            )
+            say("warning", "the arrays are smaller than wanted: filling them took its whole share of the time")
         say("fill_s", f"{time.monotonic() - began:.3f}")
         times: dict[str, list[float]] = {kernel: [] for kernel in KERNELS}
         rounds = 0
@@ -186,9 +166,7 @@ class _Arrays:
         for name, array, value in (("a", self.a, a), ("b", self.b, b), ("c", self.c, c)):
             wrong = [0]
 
-            def work(
-                part: slice, array: Any = array, value: float = value, wrong: list[int] = wrong
-            ) -> None:
+            def work(part: slice, array: Any = array, value: float = value, wrong: list[int] = wrong) -> None:
                 low, high = array[part].min(initial=value), array[part].max(initial=value)
                 if not (low == value == high):
                     wrong.append(1)

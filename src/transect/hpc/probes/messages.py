@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from transect.hpc.probes._messages_libraries import Library
     from transect.hpc.probes._messages_tests import Case
 
-__all__ = ["LIBRARIES", "NAMES", "SIZES", "main"]
-
 SIZES = tuple(4**power for power in range(1, 14))  # 4 B to 64 MiB
 LIBRARIES = ("mpi4py", "gloo", "nccl")
 NAMES = ("allreduce", "bcast", "reduce", "allgather", "iallreduce", "latency", "bw")

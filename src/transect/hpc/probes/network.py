@@ -21,16 +21,12 @@ from typing import Any
 
 from transect.hpc.probes.common import head, say, say_samples, tail
 
-__all__ = ["COUNTING", "SIZES", "main"]
-
 SIZES = (0, *(4**power for power in range(1, 12)))
 COUNTING = (
     "pingpong-N: half a round trip of N bytes; allreduce-N: slowest rank's sum of N bytes of "
     "float32 after a barrier, all ranks; allreduce-nodes-N: the same with one rank per node"
 )
-_NOTE = (
-    "a transect probe, not OSU or IMB: mpi4py with numpy buffers; do not compare with their results"
-)
+_NOTE = "a transect probe, not OSU or IMB: mpi4py with numpy buffers; do not compare with their results"
 _SEED = 20260101
 _ROUNDS = 20
 _MOST_REPEATS = 10  # of one size in one round
@@ -114,11 +110,7 @@ class _Probe:
         if 1 < self.nodes < world.size:
             kinds["allreduce-nodes"] = _part(mpi, set(heads))
         self._steps = [
-            [
-                _Case(np, mpi, kind, size, comm)
-                for kind, comm in kinds.items()
-                if size or kind == "pingpong"
-            ]
+            [_Case(np, mpi, kind, size, comm) for kind, comm in kinds.items() if size or kind == "pingpong"]
             for size in sorted(set(sizes))
         ]
         self.cases: list[_Case] = []
@@ -198,9 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="transect.hpc.probes.network", description=__doc__)
     parser.add_argument("--nodes", type=int, help="how many hosts the ranks have to stand on")
     parser.add_argument("--max-seconds", type=float, default=8.0, help="budget, warm-up included")
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=list(SIZES), help="bytes, multiples of 4"
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="bytes, multiples of 4")
     parser.add_argument("--min-rounds", type=int, default=3, help="rounds, whatever the budget")
     given = parser.parse_args(arguments)
     if min(given.sizes) < 0 or any(size % 4 for size in given.sizes) or given.min_rounds < 1:
@@ -212,9 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     world = MPI.COMM_WORLD
     if world.rank == 0:
         head("network", _NOTE, np.__version__)
-        say(
-            "mpi", f"{MPI.Get_library_version().split(',')[0].strip()}, mpi4py {mpi4py.__version__}"
-        )
+        say("mpi", f"{MPI.Get_library_version().split(',')[0].strip()}, mpi4py {mpi4py.__version__}")
         say("ranks", world.size)
     if world.size < 2:
         return tail("network", ["one rank has nobody to talk to: start two or more"])

@@ -19,8 +19,6 @@ from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
 from transect.launch.slurm import is_local
 
-__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix", "on_this_node", "over_hosts", "unreached"]
-
 
 def find_mpiexec(folder: Path | None) -> str | None:
     """Return the mpiexec beside the environment's python, or the one on PATH.
@@ -42,14 +40,15 @@ def _is_open_mpi(program: str) -> bool:
 # Ranks of one node run here. Open MPI 5, Open MPI 4 and MPICH, in this order.
 _SCHEDULERS = "^slurm,tm,pbs,lsf,gridengine,flux"
 _HERE = {
-    "PRTE_MCA_ras": _SCHEDULERS, "PRTE_MCA_plm": _SCHEDULERS,
-    "OMPI_MCA_ras": _SCHEDULERS, "OMPI_MCA_plm": _SCHEDULERS,
-    "HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork",
-}  # fmt: skip
+    "PRTE_MCA_ras": _SCHEDULERS,
+    "PRTE_MCA_plm": _SCHEDULERS,
+    "OMPI_MCA_ras": _SCHEDULERS,
+    "OMPI_MCA_plm": _SCHEDULERS,
+    "HYDRA_RMK": "user",
+    "HYDRA_LAUNCHER": "fork",
+}
 # What belongs to one host, one process or one MPI world.
-_OWN = re.compile(
-    r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)"
-)
+_OWN = re.compile(r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)")
 # Which whoever starts ranks sets then: the mark by which a payload's processes are found.
 _SET_LATER = "TRANSECT_PAYLOAD"
 _ANSWER_S = 120
@@ -84,9 +83,7 @@ def mpiexec_prefix(program: str) -> list[str]:
     return [program, "--allow-run-as-root"] if root else [program]
 
 
-def over_hosts(
-    program: str, hosts: Sequence[str], counts: Sequence[int], variables: Mapping[str, str]
-) -> list[str]:
+def over_hosts(program: str, hosts: Sequence[str], counts: Sequence[int], variables: Mapping[str, str]) -> list[str]:
     """Return mpiexec with the options that start `counts` ranks on `hosts`, in this order.
 
     The hosts are reached as this mpiexec does it: by its scheduler, or by ssh. Ranks have this
@@ -175,9 +172,7 @@ class Mpiexec:
                 command += ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"]
             else:
                 command += ["--bind-to", "none"]
-        ranks = rank_command(
-            request, kind, world, told_by="mpi", bind="never" if bound else "always"
-        )
+        ranks = rank_command(request, kind, world, told_by="mpi", bind="never" if bound else "always")
         return [([*command, *ranks], variables)]
 
     def _over_hosts(
@@ -191,9 +186,13 @@ class Mpiexec:
             try:
                 # Apart from a terminal, of which ssh would ask a password.
                 done = subprocess.run(
-                    [*start, *asked, "--told-by", "mpi"], stdin=subprocess.DEVNULL,
-                    capture_output=True, text=True, timeout=_ANSWER_S, start_new_session=True,
-                )  # fmt: skip
+                    [*start, *asked, "--told-by", "mpi"],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=_ANSWER_S,
+                    start_new_session=True,
+                )
             except subprocess.TimeoutExpired:
                 raise MissingDependency(f"{','.join(hosts)}: no answer in {_ANSWER_S} s") from None
             if done.returncode:
@@ -202,9 +201,7 @@ class Mpiexec:
 
         world = World(
             hosts=hosts,
-            addresses=addresses_of(hosts, said if request.interface else None)
-            if kind.numeric
-            else hosts,
+            addresses=addresses_of(hosts, said if request.interface else None) if kind.numeric else hosts,
             ranks_per_node=request.ranks_per_node,
             counts=request.counts,
             threads=request.threads,
@@ -216,9 +213,7 @@ class Mpiexec:
             variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
         # What mpiexec binds here it would bind alike on hosts that it does not know. Rank 0 of another
         # host has no standard input.
-        told = replace(
-            request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else ""
-        )
+        told = replace(request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else "")
         ranks = rank_command(told, kind, world, told_by="mpi", bind="always")
         handed = {**variables, _SET_LATER: ""}
         return [([*over_hosts(program, hosts, request.on_each, handed), *ranks], variables)]

@@ -9,8 +9,6 @@ from transect.launch.rendezvous import NUMBERS, World
 from transect.launch.rendezvous.tcp import Tcp
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
 
-__all__ = ["Plain"]
-
 
 @LAUNCHERS.register("plain")
 class Plain:

@@ -11,10 +11,6 @@ from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
 from transect.launch.slurm import ask, is_local, job_hosts, job_id, srun
 
-__all__ = ["Srun"]
-
-
-# By default Slurm's PMIx does not wait for other nodes in a fence that collects no data, and Open MPI 5
 # crashes at a message of a rank that is ahead in MPI_Init (mca_pml_ob1_recv_frag_callback_match,
 # https://github.com/open-mpi/ompi/issues/12495). Fences over a ring wait: seen with Slurm 22.05.
 _FENCES = {"SLURM_PMIX_FENCE": "ring"}
@@ -62,10 +58,7 @@ class Srun:
         if request.over_subscribed:
             command.append("--overcommit")
             # Ranks that share a core must not spin while they wait for each other.
-            idle = {
-                "OMPI_MCA_mpi_yield_when_idle": "1",
-                "OMPI_MCA_hwloc_base_binding_policy": "none",
-            }
+            idle = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
             variables = idle | variables
         ranks = rank_command(request, kind, world, told_by="slurm", bind="auto")
         return [([*command, *ranks], variables)]
@@ -107,10 +100,7 @@ class Srun:
             return []  # nobody needs to know: do not ask the scheduler
         hosts = job_hosts()
         if len(hosts) < request.nodes:
-            raise BadInput(
-                f"job {job_id()} has {len(hosts)} nodes ({','.join(hosts)}), "
-                f"{request.nodes} are asked for"
-            )
+            raise BadInput(f"job {job_id()} has {len(hosts)} nodes ({','.join(hosts)}), {request.nodes} are asked for")
         return hosts
 
     def _world(self, request: Request, kind: Rendezvous, hosts: list[str]) -> World:
@@ -128,9 +118,7 @@ class Srun:
             interface=request.interface,
         )
 
-    def _addresses(
-        self, request: Request, kind: Rendezvous, names: tuple[str, ...]
-    ) -> tuple[str, ...]:
+    def _addresses(self, request: Request, kind: Rendezvous, names: tuple[str, ...]) -> tuple[str, ...]:
         if not kind.numeric:
             return names
 

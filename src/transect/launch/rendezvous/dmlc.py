@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, Service, World
 
-__all__ = ["Dmlc"]
-
 
 @RENDEZVOUS.register("dmlc")
 class Dmlc(Rendezvous):
@@ -41,11 +39,6 @@ class Dmlc(Rendezvous):
     def services(self, world: World) -> list[Service]:
         """Scheduler and servers."""
         return [
-            Service(
-                name="scheduler",
-                on="first-node",
-                variables={"DMLC_ROLE": "scheduler"},
-                ends=True,
-            ),
+            Service(name="scheduler", on="first-node", variables={"DMLC_ROLE": "scheduler"}, ends=True),
             Service(name="server", on="every-node", variables={"DMLC_ROLE": "server"}, ends=True),
         ]

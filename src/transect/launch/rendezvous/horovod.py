@@ -7,8 +7,6 @@ import sys
 from transect.launch import keystore
 from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, Service, World
 
-__all__ = ["HorovodGloo", "HorovodMpi"]
-
 _FRAMEWORKS = ("torch", "tensorflow", "keras", "keras-2", "mxnet")
 
 

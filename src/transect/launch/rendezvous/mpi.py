@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from transect.launch.rendezvous import KERAS, RENDEZVOUS, Rendezvous
 
-__all__ = ["Mpi"]
-
 _EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi")
 # Those of ranks that run our worker.
 _OURS = (
     *_EVERY,
-    "mpi-bcast-reduce", "mpi-hierarchical", "mpi-overlap", "mpi-overlap-bcast", "mpi-pipeline",
-    "published-allreduce", "published-sendrecv", "async",
-)  # fmt: skip
+    "mpi-bcast-reduce",
+    "mpi-hierarchical",
+    "mpi-overlap",
+    "mpi-overlap-bcast",
+    "mpi-pipeline",
+    "published-allreduce",
+    "published-sendrecv",
+    "async",
+)
 _GO = (*_EVERY, "mpi-overlap", "published-allreduce", "published-sendrecv", "async")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from transect.launch.rendezvous import KERAS, NUMBERS, RENDEZVOUS, Rendezvous, World
 
-__all__ = ["NoRendezvous"]
-
 
 @RENDEZVOUS.register("none")
 class NoRendezvous(Rendezvous):

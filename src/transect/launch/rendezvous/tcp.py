@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, World
 
-__all__ = ["Tcp"]
-
 
 @RENDEZVOUS.register("tcp")
 class Tcp(Rendezvous):
@@ -15,12 +13,10 @@ class Tcp(Rendezvous):
     """
 
     strategies = {  # noqa: RUF012 a constant
-        "torch": (
-            "ddp-gloo", "ddp-nccl", "fsdp", "torch-pipeline", "tensor-parallel", "spatial",
-        ),
+        "torch": ("ddp-gloo", "ddp-nccl", "fsdp", "torch-pipeline", "tensor-parallel", "spatial"),
         "keras-torch": ("ddp-gloo",),
         "keras-jax": ("jax-data-parallel",),
-    }  # fmt: skip
+    }
 
     def common(self, world: World) -> dict[str, str]:
         """Where rank 0 listens."""

@@ -6,8 +6,6 @@ import json
 
 from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, World
 
-__all__ = ["TfConfig"]
-
 
 @RENDEZVOUS.register("tf-config")
 class TfConfig(Rendezvous):

@@ -9,8 +9,6 @@ import shutil
 
 from transect.launch.wrapping import WRAPPERS, Inside
 
-__all__ = ["Apptainer"]
-
 
 @WRAPPERS.register("apptainer")
 class Apptainer:

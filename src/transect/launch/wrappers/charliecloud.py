@@ -10,8 +10,6 @@ import os
 
 from transect.launch.wrapping import SHARED, WRAPPERS, Inside, outermost
 
-__all__ = ["Charliecloud"]
-
 
 @WRAPPERS.register("charliecloud")
 class Charliecloud:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from transect.launch.wrapping import SHARED, WRAPPERS, Inside, outermost
 
-__all__ = ["Enroot"]
-
 
 @WRAPPERS.register("enroot")
 class Enroot:
@@ -27,11 +25,15 @@ class Enroot:
     separators = ": \t"
     faults = (
         (r"\[ERROR\] No such file or directory: (\S+)", r"image {image} is not there"),
-        (r"enroot-switchroot: failed to execute: (\S+): No such file or directory",
-         r"image {image} lacks the program \1, or the loader that this wants"),
-        (r"enroot-switchroot: failed to execute: \S+: Exec format error",
-         r"image {image} is made for another architecture"),
-    )  # fmt: skip
+        (
+            r"enroot-switchroot: failed to execute: (\S+): No such file or directory",
+            r"image {image} lacks the program \1, or the loader that this wants",
+        ),
+        (
+            r"enroot-switchroot: failed to execute: \S+: Exec format error",
+            r"image {image} is made for another architecture",
+        ),
+    )
 
     def supports(self, inside: Inside) -> str | None:
         """No URI."""

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from transect.launch.wrapping import SHARED, WRAPPERS, Inside, outermost
 
-__all__ = ["Podman"]
-
 _UNIFIED = "/sys/fs/cgroup/unified"
 
 
@@ -35,20 +33,21 @@ class Podman:
             r"Error: running container create option: stat (\S+): no such file or directory",
             r"image {image} is not there",
         ),
-        (r"Error: .*exec(?: container process)?:? .*[Ee]xec format error",
-         r"image {image} is made for another architecture"),
-        (r"^(?:\{.*)?exec \S+: exec format error", r"image {image} is made for another architecture"),
         (
-            r'unable to start container process: exec: "([^"]+)": .*',
-            r"image {image} lacks the program \1",
+            r"Error: .*exec(?: container process)?:? .*[Ee]xec format error",
+            r"image {image} is made for another architecture",
         ),
+        (r"^(?:\{.*)?exec \S+: exec format error", r"image {image} is made for another architecture"),
+        (r'unable to start container process: exec: "([^"]+)": .*', r"image {image} lacks the program \1"),
         (
             r"Error: (?:crun|OCI runtime error: crun): executable file `([^`']+)['`] not found.*",
             r"image {image} lacks the program \1",
         ),
-        (r"Error: .*(?:initializing source|pinging container registry) (\S+).*",
-         r"image {image} is in no storage here, and its registry does not answer"),
-    )  # fmt: skip
+        (
+            r"Error: .*(?:initializing source|pinging container registry) (\S+).*",
+            r"image {image} is in no storage here, and its registry does not answer",
+        ),
+    )
 
     def supports(self, inside: Inside) -> str | None:
         """Anything that is an image."""
@@ -62,10 +61,20 @@ class Podman:
             argv.append("--runtime=runc")
         # systemd's own manager wants a login session, which ranks of a job have not.
         argv += [
-            "--cgroup-manager=cgroupfs", "run", "--rm", "--interactive", "--log-driver=none",
-            "--network=host", "--pid=host", "--env-host", "--http-proxy=false", "--pull=missing",
-            "--security-opt=seccomp=unconfined", "--security-opt=label=disable", *_limits(),
-        ]  # fmt: skip
+            "--cgroup-manager=cgroupfs",
+            "run",
+            "--rm",
+            "--interactive",
+            "--log-driver=none",
+            "--network=host",
+            "--pid=host",
+            "--env-host",
+            "--http-proxy=false",
+            "--pull=missing",
+            "--security-opt=seccomp=unconfined",
+            "--security-opt=label=disable",
+            *_limits(),
+        ]
         for folder in outermost([*SHARED, *inside.binds]):
             argv.append(f"--volume={folder}:{folder}")
         if inside.workdir:

@@ -7,8 +7,6 @@ from pathlib import Path
 from transect.domain.cell import Cell
 from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
 
-__all__ = ["DynamoExporter"]
-
 
 @EXPORTERS.register("dynamo")
 class DynamoExporter:

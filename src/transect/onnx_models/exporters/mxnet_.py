@@ -9,8 +9,6 @@ from pathlib import Path
 from transect.domain.cell import Cell
 from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
 
-__all__ = ["MxnetExporter"]
-
 _OPSET = 13
 
 
@@ -32,10 +30,7 @@ class MxnetExporter:
         variables = [mx.sym.var(name) for name in source.examples]
         made = source.model(*variables)
         listed = made if isinstance(made, (list, tuple)) else (made,)
-        outputs = [
-            mx.sym.identity(one, name=name)
-            for one, name in zip(listed, source.outputs, strict=True)
-        ]
+        outputs = [mx.sym.identity(one, name=name) for one, name in zip(listed, source.outputs, strict=True)]
         parameters = {name: value.data() for name, value in source.model.collect_params().items()}
         shapes = [array.shape for array in source.examples.values()]
         with _operator_set(source.opset or _OPSET):

@@ -7,8 +7,6 @@ from pathlib import Path
 from transect.domain.cell import Cell
 from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
 
-__all__ = ["SklearnExporter"]
-
 
 @EXPORTERS.register("sklearn")
 class SklearnExporter:
@@ -27,15 +25,15 @@ class SklearnExporter:
         from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
         types = [
-            (name, (FloatTensorType if array.dtype.kind == "f" else StringTensorType)(
-                [None if source.batched else array.shape[0], *array.shape[1:]]
-            ))
+            (
+                name,
+                (FloatTensorType if array.dtype.kind == "f" else StringTensorType)(
+                    [None if source.batched else array.shape[0], *array.shape[1:]]
+                ),
+            )
             for name, array in source.examples.items()
-        ]  # fmt: skip
+        ]
         model = to_onnx(
-            source.model,
-            initial_types=types,
-            target_opset=source.opset,
-            options=dict(source.options) or None,
+            source.model, initial_types=types, target_opset=source.opset, options=dict(source.options) or None
         )
         path.write_bytes(model.SerializeToString())

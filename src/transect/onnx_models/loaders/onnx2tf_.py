@@ -10,8 +10,6 @@ import numpy as np
 
 from transect.onnx_models.loaders import LOADERS, Compute
 
-__all__ = ["Onnx2Tf"]
-
 
 @LOADERS.register("onnx2tf")
 class Onnx2Tf:
@@ -33,9 +31,7 @@ class Onnx2Tf:
             model = onnx2tf.convert(
                 input_onnx_file_path=str(path),
                 output_folder_path=folder,
-                keep_shape_absolutely_input_names=[
-                    one.name for one in graph.input if one.name not in weights
-                ],
+                keep_shape_absolutely_input_names=[one.name for one in graph.input if one.name not in weights],
                 non_verbose=True,
             )
 

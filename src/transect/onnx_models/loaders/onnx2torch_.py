@@ -9,8 +9,6 @@ import numpy as np
 
 from transect.onnx_models.loaders import LOADERS, Compute
 
-__all__ = ["Onnx2Torch"]
-
 
 @LOADERS.register("onnx2torch")
 class Onnx2Torch:

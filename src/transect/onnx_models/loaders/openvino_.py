@@ -7,8 +7,6 @@ from pathlib import Path
 
 from transect.onnx_models.loaders import LOADERS, Compute
 
-__all__ = ["OpenVino"]
-
 
 @LOADERS.register("openvino")
 class OpenVino:

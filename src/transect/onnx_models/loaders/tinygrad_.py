@@ -11,8 +11,6 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.onnx_models.loaders import LOADERS, Compute
 
-__all__ = ["Tinygrad"]
-
 
 @LOADERS.register("tinygrad")
 class Tinygrad:

@@ -9,12 +9,8 @@ import numpy as np
 
 from transect.onnx_models.models import Arrays, Built
 
-__all__ = ["built_in_keras"]
 
-
-def built_in_keras(
-    make: Callable[[], Any], inputs: Arrays, calibration: Arrays, outputs: tuple[str, ...]
-) -> Built:
+def built_in_keras(make: Callable[[], Any], inputs: Arrays, calibration: Arrays, outputs: tuple[str, ...]) -> Built:
     """Make the model twice, with float64 and with float32 as Keras' default; run both."""
     import keras
 
@@ -40,10 +36,7 @@ def built_in_keras(
 def _run(model: Any, inputs: Arrays, floats: str) -> list[np.ndarray]:
     import keras
 
-    given = [
-        keras.ops.convert_to_tensor(x.astype(floats) if x.dtype.kind == "f" else x)
-        for x in inputs.values()
-    ]
+    given = [keras.ops.convert_to_tensor(x.astype(floats) if x.dtype.kind == "f" else x) for x in inputs.values()]
     found = model(given if len(given) > 1 else given[0], training=False)
     listed = found if isinstance(found, (list, tuple)) else (found,)
     return [np.array(keras.ops.convert_to_numpy(one)) for one in listed]

@@ -11,8 +11,6 @@ from transect.onnx_models.exporters import INPUT, OUTPUT
 from transect.onnx_models.models import Arrays, Built, drawing, no_form
 from transect.training.layers import Layer, Shape, initial_weights
 
-__all__ = ["LayeredMade", "drawn_weights"]
-
 _STATISTICS = ("weight", "bias", "running_mean", "running_var")
 
 
@@ -34,13 +32,7 @@ class LayeredMade:
     sample: ClassVar[Shape]
     rows: ClassVar[int] = 128
 
-    frameworks: tuple[str, ...] = (
-        "torch",
-        "tensorflow",
-        "keras-tensorflow",
-        "keras-torch",
-        "mxnet",
-    )
+    frameworks: tuple[str, ...] = ("torch", "tensorflow", "keras-tensorflow", "keras-torch", "mxnet")
 
     def supports(self, cell: Cell) -> str | None:
         """Whoever has all layers."""
@@ -49,10 +41,7 @@ class LayeredMade:
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw weights and samples, NCHW; frameworks with channels last get them so."""
         generator = drawing(seed, self.name)
-        weights = {
-            name: array.astype(np.float32)
-            for name, array in drawn_weights(self.layers, generator).items()
-        }
+        weights = {name: array.astype(np.float32) for name, array in drawn_weights(self.layers, generator).items()}
         samples = generator.standard_normal((2 * self.rows, *self.sample)).astype(np.float32)
         makers = {"torch": self._torch, "tensorflow": self._tensorflow, "mxnet": self._mxnet}
         make = makers.get(framework, self._keras)
@@ -106,9 +95,7 @@ class LayeredMade:
                 variables[name].assign(array)
             return model
 
-        return built_in_keras(
-            make, {INPUT: samples_last(x)}, {INPUT: samples_last(other)}, (OUTPUT,)
-        )
+        return built_in_keras(make, {INPUT: samples_last(x)}, {INPUT: samples_last(other)}, (OUTPUT,))
 
     def _mxnet(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
         from transect.onnx_models.models._mxnet import built_in_mxnet

@@ -9,14 +9,9 @@ import numpy as np
 
 from transect.onnx_models.models import Arrays, Built
 
-__all__ = ["built_in_mxnet"]
-
 
 def built_in_mxnet(
-    make: Callable[[], tuple[Any, Arrays]],
-    inputs: Arrays,
-    calibration: Arrays,
-    outputs: tuple[str, ...],
+    make: Callable[[], tuple[Any, Arrays]], inputs: Arrays, calibration: Arrays, outputs: tuple[str, ...]
 ) -> Built:
     """Make the net twice, in float64 and float32; `make` also gives weights by Gluon's names."""
     _, exact = _run(make, inputs, "float64")
@@ -30,9 +25,7 @@ def built_in_mxnet(
     )
 
 
-def _run(
-    make: Callable[[], tuple[Any, Arrays]], inputs: Arrays, floats: str
-) -> tuple[Any, list[np.ndarray]]:
+def _run(make: Callable[[], tuple[Any, Arrays]], inputs: Arrays, floats: str) -> tuple[Any, list[np.ndarray]]:
     import mxnet as mx
 
     net, weights = make()
@@ -40,9 +33,7 @@ def _run(
     net.cast(floats)
     for name, parameter in net.collect_params().items():
         parameter.set_data(mx.nd.array(weights[name], dtype=floats))
-    given = [
-        mx.nd.array(x, dtype=floats if x.dtype.kind == "f" else x.dtype) for x in inputs.values()
-    ]
+    given = [mx.nd.array(x, dtype=floats if x.dtype.kind == "f" else x.dtype) for x in inputs.values()]
     found = net(*given)
     listed = found if isinstance(found, (list, tuple)) else (found,)
     return net, [one.asnumpy() for one in listed]

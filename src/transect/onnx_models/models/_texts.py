@@ -9,8 +9,6 @@ import numpy as np
 from transect.onnx_models.models import Built, drawing
 from transect.onnx_models.tensors import NoTensor
 
-__all__ = ["texts_classifier"]
-
 _COLOURS = ("red", "green", "blue", "grey-brown", "türkis", "")
 _CLASSES = ("apple", "leaf", "sky")
 _ROWS, _NUMBERS = 128, 3
@@ -38,9 +36,7 @@ def texts_classifier(seed: int, *, zipmap: bool) -> Built:
 
     learned, compared, calibration = draw(), draw(), draw()
     label = np.array(_CLASSES, object)[generator.integers(len(_CLASSES), size=_ROWS)]
-    columns = ColumnTransformer(
-        [("colour", OneHotEncoder(), [0]), ("size", StandardScaler(), [1, 2, 3])]
-    )
+    columns = ColumnTransformer([("colour", OneHotEncoder(), [0]), ("size", StandardScaler(), [1, 2, 3])])
     model = make_pipeline(columns, LogisticRegression()).fit(joined(learned), label)
     chances = model.predict_proba(joined(compared))
     ends = ("colour", "size")
@@ -50,9 +46,7 @@ def texts_classifier(seed: int, *, zipmap: bool) -> Built:
         calibration=dict(zip(ends, calibration, strict=True)),
         outputs={
             "label": model.predict(joined(compared)),
-            "probabilities": NoTensor("sequence(map(string,float32))")
-            if zipmap
-            else chances.astype(np.float32),
+            "probabilities": NoTensor("sequence(map(string,float32))") if zipmap else chances.astype(np.float32),
         },
         exact=None,
         options={} if zipmap else {"zipmap": False},

@@ -12,8 +12,6 @@ from transect.onnx_models.models import Arrays, Built
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["built_in_torch", "load_state"]
-
 
 def load_state(module: torch.nn.Module, weights: Arrays) -> torch.nn.Module:
     """Copy arrays into the parameters of the same names; return the module, for prediction."""
@@ -24,18 +22,21 @@ def load_state(module: torch.nn.Module, weights: Arrays) -> torch.nn.Module:
 
 
 def built_in_torch(
-    module: torch.nn.Module, inputs: Arrays, calibration: Arrays, outputs: tuple[str, ...],
-    *, batched: bool = True, exported: Any = None,
-) -> Built:  # fmt: skip
+    module: torch.nn.Module,
+    inputs: Arrays,
+    calibration: Arrays,
+    outputs: tuple[str, ...],
+    *,
+    batched: bool = True,
+    exported: Any = None,
+) -> Built:
     """Run a module in float32 and float64; `exported` is its form for the exporter, if another."""
     return Built(
         model=module if exported is None else exported,
         inputs=inputs,
         calibration=calibration,
         outputs=dict(zip(outputs, _run(module, inputs, double=False), strict=True)),
-        exact=dict(
-            zip(outputs, _run(copy.deepcopy(module).double(), inputs, double=True), strict=True)
-        ),
+        exact=dict(zip(outputs, _run(copy.deepcopy(module).double(), inputs, double=True), strict=True)),
         batched=batched,
     )
 

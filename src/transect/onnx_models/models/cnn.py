@@ -6,8 +6,6 @@ from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
 from transect.training.workloads.digits_cnn import DigitsCnn
 
-__all__ = ["Cnn"]
-
 
 @MODELS.register("cnn")
 class Cnn(LayeredMade):

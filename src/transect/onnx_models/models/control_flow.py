@@ -8,8 +8,6 @@ from transect.domain.cell import Cell
 from transect.onnx_models.exporters import OUTPUT
 from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
 
-__all__ = ["ControlFlow"]
-
 _ROWS, _WIDTH, _ROUNDS = 16, 8, 5
 _NAMES = ("x", "rounds")
 
@@ -31,8 +29,7 @@ class ControlFlow:
         """Draw three matrices, and inputs that take both branches."""
         generator = drawing(seed, "control-flow")
         weights = {
-            name: generator.uniform(-0.6, 0.6, (_WIDTH, _WIDTH)).astype(np.float32)
-            for name in ("turn", "up", "down")
+            name: generator.uniform(-0.6, 0.6, (_WIDTH, _WIDTH)).astype(np.float32) for name in ("turn", "up", "down")
         }
         x = generator.standard_normal((2, _ROWS, _WIDTH)).astype(np.float32)
         given = [dict(zip(_NAMES, (one, np.array(_ROUNDS, np.int64)), strict=True)) for one in x]
@@ -74,9 +71,7 @@ def _torch(weights: Arrays, inputs: Arrays, calibration: Arrays, *, scripted: bo
                 return i + 1, torch.tanh(y @ self.turn)
 
             _, y = while_loop(more, turn, (torch.zeros((), dtype=torch.int64), x))
-            outputs: torch.Tensor = torch.cond(
-                y.sum() > 0, lambda y: y @ self.up, lambda y: y @ self.down, (y,)
-            )
+            outputs: torch.Tensor = torch.cond(y.sum() > 0, lambda y: y @ self.up, lambda y: y @ self.down, (y,))
             return outputs
 
     module = Scripted().eval()
@@ -92,9 +87,7 @@ def _tensorflow(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
             # Made inside: the converter takes what a function finds outside for inputs.
             own = {name: tf.constant(array, dtype) for name, array in weights.items()}
             _, y = tf.while_loop(
-                lambda i, y: i < rounds,
-                lambda i, y: (i + 1, tf.tanh(y @ own["turn"])),
-                (tf.constant(0, tf.int64), x),
+                lambda i, y: i < rounds, lambda i, y: (i + 1, tf.tanh(y @ own["turn"])), (tf.constant(0, tf.int64), x)
             )
             up = tf.reduce_sum(y) > 0
             return (tf.cond(up, lambda: y @ own["up"], lambda: y @ own["down"]),)

@@ -10,9 +10,6 @@ from transect.domain.cell import Cell
 from transect.onnx_models.exporters import INPUT, OUTPUT
 from transect.onnx_models.models import MODELS, Built, drawing, no_form
 
-__all__ = ["Identity1", "Identity1k", "Identity1m"]
-
-# Known to every runtime of the last years.
 _OPSET, _IR_VERSION = 17, 8
 
 
@@ -31,20 +28,14 @@ class _Identity:
         """Draw the numbers that go through it."""
         from onnx import TensorProto, helper
 
-        ends = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, [self.numbers])
-            for name in (INPUT, OUTPUT)
-        ]
+        ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [self.numbers]) for name in (INPUT, OUTPUT)]
         node = helper.make_node("Identity", [INPUT], [OUTPUT])
         graph = helper.make_graph([node], "identity", ends[:1], ends[1:])
         generator = drawing(seed, "identity")
         x, other = generator.standard_normal((2, self.numbers)).astype(np.float32)
         return Built(
             model=helper.make_model(
-                graph,
-                opset_imports=[helper.make_opsetid("", _OPSET)],
-                ir_version=_IR_VERSION,
-                producer_name="transect",
+                graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION, producer_name="transect"
             ),
             inputs={INPUT: x},
             calibration={INPUT: other},

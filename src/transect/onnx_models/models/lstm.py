@@ -10,15 +10,16 @@ from transect.domain.cell import Cell
 from transect.onnx_models.exporters import INPUT, OUTPUT
 from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
 
-__all__ = ["Lstm"]
-
 _INPUTS, _UNITS, _CLASSES, _LENGTH, _ROWS = 8, 32, 5, 12, 128
 # Gates input, forget, cell, output one below the other: torch, Keras and MXNet agree on them.
 _SHAPES: dict[str, tuple[int, ...]] = {
-    "lstm.weight_ih_l0": (4 * _UNITS, _INPUTS), "lstm.weight_hh_l0": (4 * _UNITS, _UNITS),
-    "lstm.bias_ih_l0": (4 * _UNITS,), "lstm.bias_hh_l0": (4 * _UNITS,),
-    "head.weight": (_CLASSES, _UNITS), "head.bias": (_CLASSES,),
-}  # fmt: skip
+    "lstm.weight_ih_l0": (4 * _UNITS, _INPUTS),
+    "lstm.weight_hh_l0": (4 * _UNITS, _UNITS),
+    "lstm.bias_ih_l0": (4 * _UNITS,),
+    "lstm.bias_hh_l0": (4 * _UNITS,),
+    "head.weight": (_CLASSES, _UNITS),
+    "head.bias": (_CLASSES,),
+}
 
 
 @MODELS.register("lstm")
@@ -35,10 +36,7 @@ class Lstm:
         """Draw as torch initialises: uniform in +-1/sqrt(units)."""
         generator = drawing(seed, "lstm")
         limit = _UNITS**-0.5
-        weights = {
-            name: generator.uniform(-limit, limit, shape).astype(np.float32)
-            for name, shape in _SHAPES.items()
-        }
+        weights = {name: generator.uniform(-limit, limit, shape).astype(np.float32) for name, shape in _SHAPES.items()}
         x = generator.standard_normal((2 * _ROWS, _LENGTH, _INPUTS)).astype(np.float32)
         makers = {"torch": _torch, "mxnet": _mxnet}
         return makers.get(framework, _keras)(weights, {INPUT: x[:_ROWS]}, {INPUT: x[_ROWS:]})
@@ -102,16 +100,16 @@ def _mxnet(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
             return self.head(F.squeeze(F.slice_axis(states, axis=0, begin=-1, end=None), axis=0))
 
     own = {
-        "l0_i2h_weight": "lstm.weight_ih_l0", "l0_h2h_weight": "lstm.weight_hh_l0",
-        "l0_i2h_bias": "lstm.bias_ih_l0", "l0_h2h_bias": "lstm.bias_hh_l0",
-    }  # fmt: skip
+        "l0_i2h_weight": "lstm.weight_ih_l0",
+        "l0_h2h_weight": "lstm.weight_hh_l0",
+        "l0_i2h_bias": "lstm.bias_ih_l0",
+        "l0_h2h_bias": "lstm.bias_hh_l0",
+    }
 
     def make() -> tuple[Any, Arrays]:
         net = Recurrent()
         named = {getattr(net.lstm, name).name: weights[key] for name, key in own.items()}
-        named |= {
-            getattr(net.head, part).name: weights[f"head.{part}"] for part in ("weight", "bias")
-        }
+        named |= {getattr(net.head, part).name: weights[f"head.{part}"] for part in ("weight", "bias")}
         return net, named
 
     return built_in_mxnet(make, inputs, calibration, (OUTPUT,))

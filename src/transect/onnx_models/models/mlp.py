@@ -6,8 +6,6 @@ from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
 from transect.training.workloads.digits_mlp import DigitsMlp
 
-__all__ = ["Mlp"]
-
 
 @MODELS.register("mlp")
 class Mlp(LayeredMade):

@@ -6,8 +6,6 @@ from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
 from transect.training.workloads.images_resnet20 import ImagesResnet20
 
-__all__ = ["Resnet20"]
-
 
 @MODELS.register("resnet20")
 class Resnet20(LayeredMade):

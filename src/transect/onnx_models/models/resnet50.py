@@ -6,8 +6,6 @@ from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
 from transect.training.workloads.images_resnet import ImagesResnet50
 
-__all__ = ["Resnet50"]
-
 
 @MODELS.register("resnet50")
 class Resnet50(LayeredMade):

@@ -9,8 +9,6 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
 
-__all__ = ["SeveralEnds"]
-
 _ENTRIES, _WIDTH, _FEATURES, _CLASSES, _ROWS = 50, 16, 6, 4, 128
 _ENDS = ("scores", "best")
 
@@ -28,15 +26,8 @@ class SeveralEnds:
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw a table, a matrix, and inputs."""
         generator = drawing(seed, "several-inputs-outputs")
-        shapes = {
-            "table": (_ENTRIES, _WIDTH),
-            "matrix": (_WIDTH + _FEATURES, _CLASSES),
-            "bias": (4,),
-        }
-        weights = {
-            name: generator.uniform(-1, 1, shape).astype(np.float32)
-            for name, shape in shapes.items()
-        }
+        shapes = {"table": (_ENTRIES, _WIDTH), "matrix": (_WIDTH + _FEATURES, _CLASSES), "bias": (4,)}
+        weights = {name: generator.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
         given: list[Arrays] = [
             {
                 "entry": generator.integers(_ENTRIES, size=_ROWS),
@@ -62,9 +53,7 @@ def _torch(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
             for name, array in weights.items():
                 self.register_buffer(name, torch.from_numpy(array))
 
-        def forward(
-            self, entry: torch.Tensor, features: torch.Tensor
-        ) -> tuple[torch.Tensor, torch.Tensor]:
+        def forward(self, entry: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             joined = torch.cat((nn.functional.embedding(entry, self.table), features), 1)
             scores = joined @ self.matrix + self.bias
             return scores, scores.argmax(1)

@@ -6,8 +6,6 @@ from transect.domain.cell import Cell
 from transect.onnx_models.models import MODELS, Built, no_form
 from transect.onnx_models.models._texts import texts_classifier
 
-__all__ = ["Strings"]
-
 
 @MODELS.register("strings")
 class Strings:

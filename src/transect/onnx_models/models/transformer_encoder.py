@@ -10,19 +10,23 @@ from transect.domain.cell import Cell
 from transect.onnx_models.exporters import INPUT, OUTPUT
 from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
 
-__all__ = ["TransformerEncoder"]
-
 _LAYERS, _HEADS, _WIDTH, _INNER, _LENGTH, _ROWS = 2, 4, 32, 64, 16, 128
 _EPSILON = 1e-5
 # Query, key and value stand one below the other, as torch has them.
 _SHAPES: dict[str, tuple[int, ...]] = {
-    "self_attn.in_proj_weight": (3 * _WIDTH, _WIDTH), "self_attn.in_proj_bias": (3 * _WIDTH,),
-    "self_attn.out_proj.weight": (_WIDTH, _WIDTH), "self_attn.out_proj.bias": (_WIDTH,),
-    "linear1.weight": (_INNER, _WIDTH), "linear1.bias": (_INNER,),
-    "linear2.weight": (_WIDTH, _INNER), "linear2.bias": (_WIDTH,),
-    "norm1.weight": (_WIDTH,), "norm1.bias": (_WIDTH,),
-    "norm2.weight": (_WIDTH,), "norm2.bias": (_WIDTH,),
-}  # fmt: skip
+    "self_attn.in_proj_weight": (3 * _WIDTH, _WIDTH),
+    "self_attn.in_proj_bias": (3 * _WIDTH,),
+    "self_attn.out_proj.weight": (_WIDTH, _WIDTH),
+    "self_attn.out_proj.bias": (_WIDTH,),
+    "linear1.weight": (_INNER, _WIDTH),
+    "linear1.bias": (_INNER,),
+    "linear2.weight": (_WIDTH, _INNER),
+    "linear2.bias": (_WIDTH,),
+    "norm1.weight": (_WIDTH,),
+    "norm1.bias": (_WIDTH,),
+    "norm2.weight": (_WIDTH,),
+    "norm2.bias": (_WIDTH,),
+}
 
 
 @MODELS.register("transformer-encoder")
@@ -57,9 +61,8 @@ def _torch(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
     from transect.onnx_models.models._torch import built_in_torch, load_state
 
     layer = nn.TransformerEncoderLayer(
-        _WIDTH, _HEADS, _INNER, dropout=0.0, activation="gelu", layer_norm_eps=_EPSILON,
-        batch_first=True,
-    )  # fmt: skip
+        _WIDTH, _HEADS, _INNER, dropout=0.0, activation="gelu", layer_norm_eps=_EPSILON, batch_first=True
+    )
     # In prediction torch takes one fused operation for a layer, which its older exporter lacks.
     torch.backends.mha.set_fastpath_enabled(False)
     module = nn.TransformerEncoder(layer, _LAYERS, enable_nested_tensor=False)
@@ -89,17 +92,12 @@ def _keras_layer(keras: Any, x: Any, weights: Arrays) -> Any:
     attended = attention(x, x)
     parts: list[np.ndarray] = []
     for kernel, bias in zip(
-        np.split(weights["self_attn.in_proj_weight"], 3),
-        np.split(weights["self_attn.in_proj_bias"], 3),
-        strict=True,
+        np.split(weights["self_attn.in_proj_weight"], 3), np.split(weights["self_attn.in_proj_bias"], 3), strict=True
     ):
         parts += [kernel.T.reshape(_WIDTH, _HEADS, size), bias.reshape(_HEADS, size)]
     query, key, value = parts[:2], parts[2:4], parts[4:]
     out = weights["self_attn.out_proj.weight"].T.reshape(_HEADS, size, _WIDTH)
-    own = {
-        "query": query, "key": key, "value": value,
-        "output": [out, weights["self_attn.out_proj.bias"]],
-    }  # fmt: skip
+    own = {"query": query, "key": key, "value": value, "output": [out, weights["self_attn.out_proj.bias"]]}
     for part, arrays in own.items():
         getattr(attention, f"_{part}_dense").set_weights(arrays)
     x = _norm(keras, keras.layers.Add()([x, attended]), weights, "norm1")

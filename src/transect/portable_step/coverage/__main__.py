@@ -29,10 +29,7 @@ def _row(name: str) -> Row | None:
         f"tolerance{path}",
         flush=True,
     )
-    row = Row(
-        operators=found.operators, float64=found.float64, float32=found.float32,
-        framework=found.framework,
-    )  # fmt: skip
+    row = Row(operators=found.operators, float64=found.float64, float32=found.float32, framework=found.framework)
     return row if right else None
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["CASES", "Case", "Sample", "case", "classes", "normal", "positive", "tokens", "uniform"]
-
 CLASSES = 5
 
 
@@ -106,8 +104,9 @@ class Case:
         made: torch.nn.Module = self.build()
         with torch.no_grad():
             # A lazy layer learns its width here; the buffers of norms stay as they begin.
-            made.eval()(*(value.float() if value.is_floating_point() else value for value in
-                          self.inputs(self.batch, seed=0)))  # fmt: skip
+            made.eval()(
+                *(value.float() if value.is_floating_point() else value for value in self.inputs(self.batch, seed=0))
+            )
         return made.train()
 
     def inputs(self, batch: int, seed: int) -> tuple[torch.Tensor, ...]:
@@ -150,9 +149,18 @@ def case(
             raise ValueError(f"two cases are named '{name}'")
         what = (inspect.getdoc(build) or "").split("\n", 1)[0].rstrip(".")
         CASES[name] = Case(
-            name=name, group=group, what=what, build=build, x=x, y=y or classes(), loss=loss,
-            batch=batch, rate=rate, bound=bound, least_batch=least_batch,
-        )  # fmt: skip
+            name=name,
+            group=group,
+            what=what,
+            build=build,
+            x=x,
+            y=y or classes(),
+            loss=loss,
+            batch=batch,
+            rate=rate,
+            bound=bound,
+            least_batch=least_batch,
+        )
         return build
 
     return add

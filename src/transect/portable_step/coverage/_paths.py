@@ -13,8 +13,6 @@ from transect.portable_step.modules import ModuleStep
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["SLACK", "UNIT", "Tensors", "arguments_of", "path_excess", "step_of"]
-
 STEPS = 100
 # How much farther from float64 than PyTorch's float32, or than rounding each result once, one may be.
 SLACK = 32.0
@@ -25,9 +23,7 @@ Tensors = dict[str, "torch.Tensor"]
 
 def step_of(case: Case, module: torch.nn.Module) -> ModuleStep:
     inputs = tuple(f"x{i}" for i in range(len(case.x)))
-    return ModuleStep(
-        module=module, loss=case.loss, metrics={}, data=(*inputs, "y"), outputs=None
-    )  # fmt: skip
+    return ModuleStep(module=module, loss=case.loss, metrics={}, data=(*inputs, "y"), outputs=None)
 
 
 def arguments_of(case: Case, module: torch.nn.Module, batch: int, seed: int, dtype: str) -> Tensors:
@@ -45,9 +41,7 @@ def path_excess(case: Case, module: torch.nn.Module, exact: torch.nn.Module, ses
     """Return how far the losses of 100 steps of SGD are from float64's, in units of what is tolerated."""
     batches = [arguments_of(case, module, case.batch, 100 + i, "float32") for i in range(4)]
     data = [{k: b[k] for k in step_of(case, module).data} for b in batches]
-    doubled = [
-        {k: v.double() if v.is_floating_point() else v for k, v in one.items()} for one in data
-    ]
+    doubled = [{k: v.double() if v.is_floating_point() else v for k, v in one.items()} for one in data]
     wanted = _losses(case, exact, doubled)
     own = _losses(case, module, data)
     found = _runtime_losses(case, module, data, session)
@@ -76,9 +70,7 @@ def _losses(case: Case, module: torch.nn.Module, data: list[Tensors]) -> np.ndar
     return np.array(losses)
 
 
-def _runtime_losses(
-    case: Case, module: torch.nn.Module, data: list[Tensors], session: Any
-) -> np.ndarray:
+def _runtime_losses(case: Case, module: torch.nn.Module, data: list[Tensors], session: Any) -> np.ndarray:
     step = step_of(case, module)
     state = {**step.parameters(), **step.buffers()}
     values = {name: tensor.numpy().copy() for name, tensor in state.items()}

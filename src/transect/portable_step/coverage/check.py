@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.portable_step.coverage._case import Case
-from transect.portable_step.coverage._paths import (
-    SLACK,
-    UNIT,
-    Tensors,
-    arguments_of,
-    path_excess,
-    step_of,
-)  # fmt: skip
+from transect.portable_step.coverage._paths import SLACK, UNIT, Tensors, arguments_of, path_excess, step_of
 from transect.portable_step.tracing import make_graph, trace
 
 if TYPE_CHECKING:
@@ -29,9 +22,6 @@ if TYPE_CHECKING:
 
     from transect.portable_step.modules import ModuleStep
 
-__all__ = ["Checked", "check", "check_onnx_float64", "export"]
-
-# A batch of one, and one longer than that traced with.
 BATCHES = (1, 7)
 Arrays = dict[str, np.ndarray]
 
@@ -127,9 +117,15 @@ class _Error:
 
     @classmethod
     def of(
-        cls, key: str, want: np.ndarray, found: Arrays, runtime: Arrays, own: Arrays,
-        noisy: list[Arrays], largest: float,
-    ) -> _Error:  # fmt: skip
+        cls,
+        key: str,
+        want: np.ndarray,
+        found: Arrays,
+        runtime: Arrays,
+        own: Arrays,
+        noisy: list[Arrays],
+        largest: float,
+    ) -> _Error:
         if not want.size:
             return cls(float64=0.0, float32=0.0, framework=0.0, excess=0.0)
         # From the graph's own result: what is wrong in it must not widen what is tolerated.
@@ -173,9 +169,7 @@ def _axes(step: ModuleStep) -> dict[str, dict[int, str]]:
 
 
 def _batches(case: Case) -> tuple[int, ...]:
-    return (
-        (case.batch, *(n for n in BATCHES if n >= case.least_batch)) if case.rate else (case.batch,)
-    )
+    return (case.batch, *(n for n in BATCHES if n >= case.least_batch)) if case.rate else (case.batch,)
 
 
 def _traced(case: Case, step: ModuleStep) -> tuple[torch.fx.GraphModule, list[str]]:
@@ -198,9 +192,7 @@ def _numpy(values: Any) -> list[np.ndarray]:
     return [value.detach().numpy() for value in values]
 
 
-def _rounded(
-    graph: torch.fx.GraphModule, names: list[str], given: Tensors, count: int = 3
-) -> Iterator[Arrays]:
+def _rounded(graph: torch.fx.GraphModule, names: list[str], given: Tensors, count: int = 3) -> Iterator[Arrays]:
     """Run the graph in float64 with each operator's results off by up to a rounding of float32.
 
     How far the outputs move is what float32 may cost (stochastic arithmetic; Parker, UCLA 1997).
@@ -230,9 +222,7 @@ def _session(model: ModelProto) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _run(session: Any, given: Tensors) -> Arrays:

@@ -7,8 +7,6 @@ from typing import Any
 
 from transect.portable_step.coverage._case import CLASSES, case, normal
 
-__all__: list[str] = []
-
 
 def _each(*functions: Callable[[Any], Any]) -> Any:
     """Return a network that gives features to each function, and all results to a classifier."""
@@ -45,9 +43,14 @@ def relu_family() -> Any:
     from torch import nn
 
     return _each(
-        nn.ReLU(), nn.ReLU6(), nn.LeakyReLU(0.1), nn.PReLU(), nn.PReLU(3), nn.Threshold(0.1, 0.2),
+        nn.ReLU(),
+        nn.ReLU6(),
+        nn.LeakyReLU(0.1),
+        nn.PReLU(),
+        nn.PReLU(3),
+        nn.Threshold(0.1, 0.2),
         nn.Hardtanh(-0.5, 0.5),
-    )  # fmt: skip
+    )
 
 
 @case("Activation", normal(3, 4))
@@ -56,9 +59,16 @@ def smooth_activations() -> Any:
     from torch import nn
 
     return _each(
-        nn.GELU(), nn.GELU(approximate="tanh"), nn.SiLU(), nn.Mish(), nn.ELU(0.7), nn.SELU(),
-        nn.CELU(1.3), nn.Softplus(), nn.Softplus(2, 1),
-    )  # fmt: skip
+        nn.GELU(),
+        nn.GELU(approximate="tanh"),
+        nn.SiLU(),
+        nn.Mish(),
+        nn.ELU(0.7),
+        nn.SELU(),
+        nn.CELU(1.3),
+        nn.Softplus(),
+        nn.Softplus(2, 1),
+    )
 
 
 @case("Activation", normal(3, 4))
@@ -67,9 +77,15 @@ def bounded_activations() -> Any:
     from torch import nn
 
     return _each(
-        nn.Tanh(), nn.Sigmoid(), nn.LogSigmoid(), nn.Softsign(), nn.Tanhshrink(), nn.Hardswish(),
-        nn.Hardshrink(0.3), nn.Softshrink(0.3),
-    )  # fmt: skip
+        nn.Tanh(),
+        nn.Sigmoid(),
+        nn.LogSigmoid(),
+        nn.Softsign(),
+        nn.Tanhshrink(),
+        nn.Hardswish(),
+        nn.Hardshrink(0.3),
+        nn.Softshrink(0.3),
+    )
 
 
 # PyTorch's own kernel takes a sixth in float32, whatever the tensors are.
@@ -87,10 +103,7 @@ def normalised_activations() -> Any:
     from torch import nn
     from torch.nn import functional
 
-    return _each(
-        nn.Softmax(-1), nn.LogSoftmax(1), nn.Softmin(1), nn.GLU(-1),
-        lambda x: functional.normalize(x, dim=-1),
-    )  # fmt: skip
+    return _each(nn.Softmax(-1), nn.LogSoftmax(1), nn.Softmin(1), nn.GLU(-1), lambda x: functional.normalize(x, dim=-1))
 
 
 @case("Function", normal(3, 4))
@@ -101,12 +114,19 @@ def shapes() -> Any:
 
     return _each(
         lambda x: torch.cat(x.split([2, 4], dim=-1)[::-1], dim=-1),
-        lambda x: torch.stack(x.chunk(3, dim=-1), dim=1), lambda x: x.unbind(1)[1],
-        lambda x: x[:, ::2, 1::2], lambda x: x.flip(1, 2), lambda x: x.roll((1, -2), (1, 2)),
-        lambda x: x.repeat(1, 2, 1), lambda x: x[:, None, :1].expand(-1, 2, 3, 6),
-        lambda x: torch.einsum("bij,bkj->bik", x, x), lambda x: functional.pad(x, (1, -1, 0, 2)),
-        lambda x: x.unfold(2, 3, 2), lambda x: x.repeat_interleave(2, dim=1), lambda x: x.permute(0, 2, 1),
-    )  # fmt: skip
+        lambda x: torch.stack(x.chunk(3, dim=-1), dim=1),
+        lambda x: x.unbind(1)[1],
+        lambda x: x[:, ::2, 1::2],
+        lambda x: x.flip(1, 2),
+        lambda x: x.roll((1, -2), (1, 2)),
+        lambda x: x.repeat(1, 2, 1),
+        lambda x: x[:, None, :1].expand(-1, 2, 3, 6),
+        lambda x: torch.einsum("bij,bkj->bik", x, x),
+        lambda x: functional.pad(x, (1, -1, 0, 2)),
+        lambda x: x.unfold(2, 3, 2),
+        lambda x: x.repeat_interleave(2, dim=1),
+        lambda x: x.permute(0, 2, 1),
+    )
 
 
 @case("Function", normal(3, 4))
@@ -115,12 +135,21 @@ def reductions() -> Any:
     import torch
 
     return _each(
-        lambda x: x.mean((1, 2), keepdim=True), lambda x: x.sum(-1), lambda x: x.amax(-1),
-        lambda x: x.max(dim=1).values, lambda x: x.min(dim=-1).values, lambda x: x.norm(dim=-1),
-        lambda x: x.var(dim=-1), lambda x: x.std(dim=1, correction=0), lambda x: x.logsumexp(-1),
-        lambda x: x.cumsum(1), lambda x: torch.prod(x, dim=1), lambda x: x.abs().topk(2, dim=-1).values,
-        lambda x: x.sort(dim=-1).values, lambda x: x.cumprod(2),
-    )  # fmt: skip
+        lambda x: x.mean((1, 2), keepdim=True),
+        lambda x: x.sum(-1),
+        lambda x: x.amax(-1),
+        lambda x: x.max(dim=1).values,
+        lambda x: x.min(dim=-1).values,
+        lambda x: x.norm(dim=-1),
+        lambda x: x.var(dim=-1),
+        lambda x: x.std(dim=1, correction=0),
+        lambda x: x.logsumexp(-1),
+        lambda x: x.cumsum(1),
+        lambda x: torch.prod(x, dim=1),
+        lambda x: x.abs().topk(2, dim=-1).values,
+        lambda x: x.sort(dim=-1).values,
+        lambda x: x.cumprod(2),
+    )
 
 
 @case("Function", normal(3, 4))
@@ -135,12 +164,19 @@ def selections() -> Any:
         return torch.ones_like(x).scatter_reduce(2, places, x[:, :, :4], "mean", include_self=False)
 
     return _each(
-        lambda x: torch.where(x > 0, x, 2 * x), lambda x: x.clamp(-0.5, 0.5),
-        lambda x: torch.maximum(x, x.flip(1)), lambda x: torch.minimum(x, x.flip(2)),
-        lambda x: x.index_select(1, order), lambda x: x[:, order], lambda x: x[:, order[:3], order[1:]],
-        lambda x: x.gather(2, order.expand(x.shape[0], 3, 4)), lambda x: x.masked_fill(x > 1, 0.3),
-        lambda x: x[:, :, :3].tril(-1), lambda x: x.clamp(min=0.1), mean_by_place,
-    )  # fmt: skip
+        lambda x: torch.where(x > 0, x, 2 * x),
+        lambda x: x.clamp(-0.5, 0.5),
+        lambda x: torch.maximum(x, x.flip(1)),
+        lambda x: torch.minimum(x, x.flip(2)),
+        lambda x: x.index_select(1, order),
+        lambda x: x[:, order],
+        lambda x: x[:, order[:3], order[1:]],
+        lambda x: x.gather(2, order.expand(x.shape[0], 3, 4)),
+        lambda x: x.masked_fill(x > 1, 0.3),
+        lambda x: x[:, :, :3].tril(-1),
+        lambda x: x.clamp(min=0.1),
+        mean_by_place,
+    )
 
 
 @case("Function", normal(3, 4))
@@ -149,12 +185,26 @@ def elementwise() -> Any:
     import torch
 
     return _each(
-        lambda x: x.exp(), lambda x: (x * x + 1).log(), lambda x: (x * x + 1).sqrt(),
-        lambda x: (x * x + 1).rsqrt(), lambda x: x**3, lambda x: (x.abs() + 0.5) ** 1.7, torch.sin,
-        torch.cos, torch.erf, lambda x: 1 / (x.abs() + 1), torch.abs, lambda x: x * x.sign(), torch.atan,
-        torch.expm1, lambda x: (x * x).log1p(), torch.sinh, lambda x: torch.atan2(x, x * x + 1),
-        lambda x: torch.lerp(x, x.flip(1), 0.3), lambda x: torch.logaddexp(x, x.flip(2)),
-    )  # fmt: skip
+        lambda x: x.exp(),
+        lambda x: (x * x + 1).log(),
+        lambda x: (x * x + 1).sqrt(),
+        lambda x: (x * x + 1).rsqrt(),
+        lambda x: x**3,
+        lambda x: (x.abs() + 0.5) ** 1.7,
+        torch.sin,
+        torch.cos,
+        torch.erf,
+        lambda x: 1 / (x.abs() + 1),
+        torch.abs,
+        lambda x: x * x.sign(),
+        torch.atan,
+        torch.expm1,
+        lambda x: (x * x).log1p(),
+        torch.sinh,
+        lambda x: torch.atan2(x, x * x + 1),
+        lambda x: torch.lerp(x, x.flip(1), 0.3),
+        lambda x: torch.logaddexp(x, x.flip(2)),
+    )
 
 
 @case("Function", normal(3, 5, 4))
@@ -163,9 +213,17 @@ def resampling() -> Any:
     from torch import nn
 
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.Upsample(scale_factor=2), nn.Conv2d(4, 4, 1),
-        nn.Upsample(size=(7, 5), mode="bilinear"), nn.Conv2d(4, 4, 1),
-        nn.Upsample(size=(4, 6), mode="bilinear", align_corners=True), nn.PixelShuffle(2),
-        nn.PixelUnshuffle(2), nn.Unfold((2, 3), padding=1), nn.Tanh(),
-        nn.Fold((4, 6), (2, 3), padding=1), nn.Flatten(), nn.LazyLinear(CLASSES),
-    )  # fmt: skip
+        nn.Conv2d(3, 4, 3),
+        nn.Upsample(scale_factor=2),
+        nn.Conv2d(4, 4, 1),
+        nn.Upsample(size=(7, 5), mode="bilinear"),
+        nn.Conv2d(4, 4, 1),
+        nn.Upsample(size=(4, 6), mode="bilinear", align_corners=True),
+        nn.PixelShuffle(2),
+        nn.PixelUnshuffle(2),
+        nn.Unfold((2, 3), padding=1),
+        nn.Tanh(),
+        nn.Fold((4, 6), (2, 3), padding=1),
+        nn.Flatten(),
+        nn.LazyLinear(CLASSES),
+    )

@@ -6,8 +6,6 @@ from typing import Any
 
 from transect.portable_step.coverage._case import CLASSES, case, normal
 
-__all__: list[str] = []
-
 
 def _net(*layers: Any) -> Any:
     """Return the layers, then a linear classifier of whatever they give."""
@@ -47,9 +45,13 @@ def conv1d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv1d(4, 6, 3, padding=1), nn.Tanh(), nn.Conv1d(6, 6, 3, stride=2, groups=3),
-        nn.Tanh(), nn.Conv1d(6, 4, 3, dilation=2, padding="same"), nn.Conv1d(4, 4, 1),
-    )  # fmt: skip
+        nn.Conv1d(4, 6, 3, padding=1),
+        nn.Tanh(),
+        nn.Conv1d(6, 6, 3, stride=2, groups=3),
+        nn.Tanh(),
+        nn.Conv1d(6, 4, 3, dilation=2, padding="same"),
+        nn.Conv1d(4, 4, 1),
+    )
 
 
 @case("Convolution", normal(3, 11, 8))
@@ -58,9 +60,12 @@ def conv2d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(3, 4, 3, padding=1), nn.Tanh(), nn.Conv2d(4, 5, (3, 2), stride=(2, 1)),
-        nn.Tanh(), nn.Conv2d(5, 4, (1, 3), stride=2, padding=(0, 2), bias=False),
-    )  # fmt: skip
+        nn.Conv2d(3, 4, 3, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(4, 5, (3, 2), stride=(2, 1)),
+        nn.Tanh(),
+        nn.Conv2d(5, 4, (1, 3), stride=2, padding=(0, 2), bias=False),
+    )
 
 
 @case("Convolution", normal(2, 12, 9))
@@ -69,10 +74,12 @@ def conv2d_dilated() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 4, 3, dilation=(2, 1), padding="same"), nn.Tanh(),
-        nn.Conv2d(4, 4, (2, 3), dilation=2, stride=2, padding=1, groups=2), nn.Tanh(),
+        nn.Conv2d(2, 4, 3, dilation=(2, 1), padding="same"),
+        nn.Tanh(),
+        nn.Conv2d(4, 4, (2, 3), dilation=2, stride=2, padding=1, groups=2),
+        nn.Tanh(),
         nn.Conv2d(4, 3, 2, padding="valid"),
-    )  # fmt: skip
+    )
 
 
 @case("Convolution", normal(4, 8, 8))
@@ -81,9 +88,13 @@ def conv2d_depthwise() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Tanh(), nn.Conv2d(4, 6, 1), nn.Tanh(),
-        nn.Conv2d(6, 12, 3, stride=2, padding=1, groups=6), nn.Conv2d(12, 3, 1, stride=2),
-    )  # fmt: skip
+        nn.Conv2d(4, 4, 3, padding=1, groups=4),
+        nn.Tanh(),
+        nn.Conv2d(4, 6, 1),
+        nn.Tanh(),
+        nn.Conv2d(6, 12, 3, stride=2, padding=1, groups=6),
+        nn.Conv2d(12, 3, 1, stride=2),
+    )
 
 
 @case("Convolution", normal(2, 7, 6))
@@ -92,11 +103,15 @@ def conv2d_padding_modes() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 3, 3, padding=(2, 1), padding_mode="reflect"), nn.Tanh(),
-        nn.Conv2d(3, 3, 3, padding=(1, 2), padding_mode="replicate"), nn.Tanh(),
-        nn.Conv2d(3, 3, 3, padding=2, padding_mode="circular"), nn.Tanh(),
-        nn.ConstantPad2d((1, 0, 2, 1), 0.5), nn.Conv2d(3, 2, 3),
-    )  # fmt: skip
+        nn.Conv2d(2, 3, 3, padding=(2, 1), padding_mode="reflect"),
+        nn.Tanh(),
+        nn.Conv2d(3, 3, 3, padding=(1, 2), padding_mode="replicate"),
+        nn.Tanh(),
+        nn.Conv2d(3, 3, 3, padding=2, padding_mode="circular"),
+        nn.Tanh(),
+        nn.ConstantPad2d((1, 0, 2, 1), 0.5),
+        nn.Conv2d(3, 2, 3),
+    )
 
 
 @case("Convolution", normal(4, 7))
@@ -105,9 +120,10 @@ def conv_transpose1d() -> Any:
     from torch import nn
 
     return _net(
-        nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1), nn.Tanh(),
+        nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1),
+        nn.Tanh(),
         nn.ConvTranspose1d(6, 4, 4, stride=3, groups=2),
-    )  # fmt: skip
+    )
 
 
 @case("Convolution", normal(3, 4, 5))
@@ -116,10 +132,12 @@ def conv_transpose2d() -> Any:
     from torch import nn
 
     return _net(
-        nn.ConvTranspose2d(3, 4, 3, padding=1), nn.Tanh(),
+        nn.ConvTranspose2d(3, 4, 3, padding=1),
+        nn.Tanh(),
         nn.ConvTranspose2d(4, 4, (3, 2), stride=(2, 3), padding=(1, 0), output_padding=(1, 2)),
-        nn.Tanh(), nn.ConvTranspose2d(4, 6, 2, dilation=2, groups=2, output_padding=1, bias=False),
-    )  # fmt: skip
+        nn.Tanh(),
+        nn.ConvTranspose2d(4, 6, 2, dilation=2, groups=2, output_padding=1, bias=False),
+    )
 
 
 @case("Convolution", normal(2, 5, 6, 4))
@@ -128,9 +146,12 @@ def conv3d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv3d(2, 4, (3, 2, 1), padding=(1, 0, 0)), nn.Tanh(),
-        nn.Conv3d(4, 4, 2, stride=2, groups=2), nn.Tanh(), nn.ConvTranspose3d(4, 2, 2, stride=2),
-    )  # fmt: skip
+        nn.Conv3d(2, 4, (3, 2, 1), padding=(1, 0, 0)),
+        nn.Tanh(),
+        nn.Conv3d(4, 4, 2, stride=2, groups=2),
+        nn.Tanh(),
+        nn.ConvTranspose3d(4, 2, 2, stride=2),
+    )
 
 
 @case("Normalisation", normal(6), batch=4, least_batch=2)
@@ -138,9 +159,7 @@ def batch_norm1d() -> Any:
     """BatchNorm1d of features and of sequences."""
     from torch import nn
 
-    return _net(
-        nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Unflatten(1, (2, 4)), nn.BatchNorm1d(2)
-    )
+    return _net(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Unflatten(1, (2, 4)), nn.BatchNorm1d(2))
 
 
 @case("Normalisation", normal(3, 6, 5))
@@ -149,10 +168,16 @@ def batch_norm2d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1),
-        nn.BatchNorm2d(4, momentum=0.3, eps=1e-3), nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4, affine=False),
-        nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4, track_running_stats=False),
-    )  # fmt: skip
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Conv2d(4, 4, 1),
+        nn.BatchNorm2d(4, momentum=0.3, eps=1e-3),
+        nn.Conv2d(4, 4, 1),
+        nn.BatchNorm2d(4, affine=False),
+        nn.Conv2d(4, 4, 1),
+        nn.BatchNorm2d(4, track_running_stats=False),
+    )
 
 
 @case("Normalisation", normal(4, 6))
@@ -161,9 +186,14 @@ def layer_norm() -> Any:
     from torch import nn
 
     return _net(
-        nn.LayerNorm(6), nn.Linear(6, 8), nn.LayerNorm((4, 8)), nn.Linear(8, 8),
-        nn.LayerNorm(8, bias=False), nn.Linear(8, 6), nn.LayerNorm(6, elementwise_affine=False),
-    )  # fmt: skip
+        nn.LayerNorm(6),
+        nn.Linear(6, 8),
+        nn.LayerNorm((4, 8)),
+        nn.Linear(8, 8),
+        nn.LayerNorm(8, bias=False),
+        nn.Linear(8, 6),
+        nn.LayerNorm(6, elementwise_affine=False),
+    )
 
 
 @case("Normalisation", normal(3, 5, 4))
@@ -172,9 +202,15 @@ def group_norm() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(3, 6, 3), nn.GroupNorm(3, 6), nn.Tanh(), nn.Conv2d(6, 4, 1), nn.GroupNorm(1, 4),
-        nn.Tanh(), nn.Conv2d(4, 4, 1), nn.GroupNorm(4, 4, affine=False),
-    )  # fmt: skip
+        nn.Conv2d(3, 6, 3),
+        nn.GroupNorm(3, 6),
+        nn.Tanh(),
+        nn.Conv2d(6, 4, 1),
+        nn.GroupNorm(1, 4),
+        nn.Tanh(),
+        nn.Conv2d(4, 4, 1),
+        nn.GroupNorm(4, 4, affine=False),
+    )
 
 
 @case("Normalisation", normal(3, 5, 4))
@@ -183,10 +219,14 @@ def instance_norm() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4), nn.Tanh(), nn.Conv2d(4, 4, 1),
-        nn.InstanceNorm2d(4, affine=True), nn.Flatten(2),
+        nn.Conv2d(3, 4, 3),
+        nn.InstanceNorm2d(4),
+        nn.Tanh(),
+        nn.Conv2d(4, 4, 1),
+        nn.InstanceNorm2d(4, affine=True),
+        nn.Flatten(2),
         nn.InstanceNorm1d(4, affine=True, track_running_stats=True),
-    )  # fmt: skip
+    )
 
 
 @case("Normalisation", normal(4, 6))
@@ -195,9 +235,12 @@ def rms_norm() -> Any:
     from torch import nn
 
     return _net(
-        nn.RMSNorm(6), nn.Linear(6, 8), nn.RMSNorm((4, 8), eps=1e-5), nn.Linear(8, 6),
+        nn.RMSNorm(6),
+        nn.Linear(6, 8),
+        nn.RMSNorm((4, 8), eps=1e-5),
+        nn.Linear(8, 6),
         nn.RMSNorm(6, elementwise_affine=False),
-    )  # fmt: skip
+    )
 
 
 @case("Normalisation", normal(4, 6, 5))
@@ -215,9 +258,12 @@ def max_pool1d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv1d(2, 4, 3, padding=1), nn.MaxPool1d(3, stride=2, padding=1),
-        nn.Conv1d(4, 4, 1), nn.MaxPool1d(2, dilation=2, stride=1), nn.MaxPool1d(2, ceil_mode=True),
-    )  # fmt: skip
+        nn.Conv1d(2, 4, 3, padding=1),
+        nn.MaxPool1d(3, stride=2, padding=1),
+        nn.Conv1d(4, 4, 1),
+        nn.MaxPool1d(2, dilation=2, stride=1),
+        nn.MaxPool1d(2, ceil_mode=True),
+    )
 
 
 @case("Pooling", normal(2, 9, 8))
@@ -226,9 +272,12 @@ def max_pool2d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1),
-        nn.Conv2d(3, 3, 1), nn.MaxPool2d((2, 1)),
-    )  # fmt: skip
+        nn.Conv2d(2, 3, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(3, stride=2, padding=1),
+        nn.Conv2d(3, 3, 1),
+        nn.MaxPool2d((2, 1)),
+    )
 
 
 @case("Pooling", normal(2, 10, 9))
@@ -237,10 +286,13 @@ def max_pool2d_ceil() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 3, 3, padding=1), nn.MaxPool2d(2, dilation=(2, 1), stride=1),
-        nn.Conv2d(3, 3, 1), nn.MaxPool2d(3, stride=2, padding=1, ceil_mode=True),
-        nn.Conv2d(3, 3, 1), nn.MaxPool2d(2, ceil_mode=True),
-    )  # fmt: skip
+        nn.Conv2d(2, 3, 3, padding=1),
+        nn.MaxPool2d(2, dilation=(2, 1), stride=1),
+        nn.Conv2d(3, 3, 1),
+        nn.MaxPool2d(3, stride=2, padding=1, ceil_mode=True),
+        nn.Conv2d(3, 3, 1),
+        nn.MaxPool2d(2, ceil_mode=True),
+    )
 
 
 @case("Pooling", normal(2, 5, 6, 4))
@@ -249,9 +301,13 @@ def pool3d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv3d(2, 3, 1), nn.MaxPool3d((2, 3, 2), stride=1), nn.Conv3d(3, 3, 1),
-        nn.AvgPool3d(2, stride=1), nn.Conv3d(3, 3, 1), nn.AdaptiveAvgPool3d((2, 2, 1)),
-    )  # fmt: skip
+        nn.Conv3d(2, 3, 1),
+        nn.MaxPool3d((2, 3, 2), stride=1),
+        nn.Conv3d(3, 3, 1),
+        nn.AvgPool3d(2, stride=1),
+        nn.Conv3d(3, 3, 1),
+        nn.AdaptiveAvgPool3d((2, 2, 1)),
+    )
 
 
 @case("Pooling", normal(2, 13))
@@ -260,10 +316,12 @@ def avg_pool1d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv1d(2, 4, 3, padding=1), nn.AvgPool1d(3, stride=2, padding=1), nn.Conv1d(4, 4, 1),
+        nn.Conv1d(2, 4, 3, padding=1),
+        nn.AvgPool1d(3, stride=2, padding=1),
+        nn.Conv1d(4, 4, 1),
         nn.AvgPool1d(3, stride=1, padding=1, count_include_pad=False),
         nn.AvgPool1d(2, ceil_mode=True),
-    )  # fmt: skip
+    )
 
 
 @case("Pooling", normal(2, 10, 9))
@@ -272,11 +330,14 @@ def avg_pool2d() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 3, 3, padding=1), nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True),
+        nn.Conv2d(2, 3, 3, padding=1),
+        nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True),
         nn.Conv2d(3, 3, 1),
         nn.AvgPool2d(3, stride=(1, 2), padding=1, ceil_mode=True, count_include_pad=False),
-        nn.Conv2d(3, 3, 1), nn.AvgPool2d((2, 1), stride=1, divisor_override=3), nn.AvgPool2d((2, 1)),
-    )  # fmt: skip
+        nn.Conv2d(3, 3, 1),
+        nn.AvgPool2d((2, 1), stride=1, divisor_override=3),
+        nn.AvgPool2d((2, 1)),
+    )
 
 
 @case("Pooling", normal(2, 7, 8))
@@ -285,10 +346,16 @@ def adaptive_avg_pool() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 4, 1), nn.AdaptiveAvgPool2d((5, 4)), nn.Conv2d(4, 4, 1),
-        nn.AdaptiveAvgPool2d((3, None)), nn.Conv2d(4, 4, 1), nn.Flatten(2), nn.AdaptiveAvgPool1d(5),
-        nn.Conv1d(4, 4, 1), nn.AdaptiveAvgPool1d(1),
-    )  # fmt: skip
+        nn.Conv2d(2, 4, 1),
+        nn.AdaptiveAvgPool2d((5, 4)),
+        nn.Conv2d(4, 4, 1),
+        nn.AdaptiveAvgPool2d((3, None)),
+        nn.Conv2d(4, 4, 1),
+        nn.Flatten(2),
+        nn.AdaptiveAvgPool1d(5),
+        nn.Conv1d(4, 4, 1),
+        nn.AdaptiveAvgPool1d(1),
+    )
 
 
 @case("Pooling", normal(2, 7, 8))
@@ -297,6 +364,11 @@ def adaptive_max_pool() -> Any:
     from torch import nn
 
     return _net(
-        nn.Conv2d(2, 4, 1), nn.AdaptiveMaxPool2d((5, 4)), nn.Conv2d(4, 4, 1), nn.Flatten(2),
-        nn.AdaptiveMaxPool1d(7), nn.Conv1d(4, 4, 1), nn.AdaptiveMaxPool1d(1),
-    )  # fmt: skip
+        nn.Conv2d(2, 4, 1),
+        nn.AdaptiveMaxPool2d((5, 4)),
+        nn.Conv2d(4, 4, 1),
+        nn.Flatten(2),
+        nn.AdaptiveMaxPool1d(7),
+        nn.Conv1d(4, 4, 1),
+        nn.AdaptiveMaxPool1d(1),
+    )

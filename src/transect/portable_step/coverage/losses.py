@@ -6,8 +6,6 @@ from typing import Any
 
 from transect.portable_step.coverage._case import CLASSES, case, classes, normal, tokens, uniform
 
-__all__: list[str] = []
-
 
 def _vectors(width: int = CLASSES) -> Any:
     """Return a network of `width` outputs for a vector of 4."""
@@ -45,9 +43,14 @@ def cross_entropy() -> Any:
     return _vectors()
 
 
-@case("Loss", normal(3, 5, 4), y=tokens(CLASSES, 5, 4),
-      loss=lambda output, target: _functional().cross_entropy(
-          output, target, ignore_index=1, weight=_weights().to(output)))  # fmt: skip
+@case(
+    "Loss",
+    normal(3, 5, 4),
+    y=tokens(CLASSES, 5, 4),
+    loss=lambda output, target: _functional().cross_entropy(
+        output, target, ignore_index=1, weight=_weights().to(output)
+    ),
+)
 def cross_entropy_of_pixels() -> Any:
     """Cross entropy of every pixel, with ignore_index and weights."""
     from torch import nn
@@ -55,9 +58,14 @@ def cross_entropy_of_pixels() -> Any:
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, CLASSES, 1))
 
 
-@case("Loss", normal(4), y=uniform(CLASSES),
-      loss=lambda output, target: _functional().cross_entropy(
-          output, target / target.sum(1, keepdim=True), label_smoothing=0.1))  # fmt: skip
+@case(
+    "Loss",
+    normal(4),
+    y=uniform(CLASSES),
+    loss=lambda output, target: _functional().cross_entropy(
+        output, target / target.sum(1, keepdim=True), label_smoothing=0.1
+    ),
+)
 def cross_entropy_of_probabilities() -> Any:
     """Cross entropy with probabilities as the target."""
     return _vectors()
@@ -66,9 +74,7 @@ def cross_entropy_of_probabilities() -> Any:
 def _nll(output: Any, target: Any) -> Any:
     f = _functional()
     logs = f.log_softmax(output, dim=1)
-    return f.nll_loss(logs, target) + f.nll_loss(
-        logs, target, _weights().to(output), ignore_index=0
-    )
+    return f.nll_loss(logs, target) + f.nll_loss(logs, target, _weights().to(output), ignore_index=0)
 
 
 @case("Loss", normal(4), y=classes(), loss=_nll, batch=4)
@@ -80,10 +86,13 @@ def nll() -> Any:
 def _regression(output: Any, target: Any) -> Any:
     f = _functional()
     return (
-        f.mse_loss(output, target) + f.l1_loss(output, target) + f.smooth_l1_loss(output, target, beta=0.5)
-        + f.huber_loss(output, target, delta=0.7) + 0.1 * f.mse_loss(output, target, reduction="sum")
+        f.mse_loss(output, target)
+        + f.l1_loss(output, target)
+        + f.smooth_l1_loss(output, target, beta=0.5)
+        + f.huber_loss(output, target, delta=0.7)
+        + 0.1 * f.mse_loss(output, target, reduction="sum")
         + f.l1_loss(output, target, reduction="sum") * 0.1
-    )  # fmt: skip
+    )
 
 
 @case("Loss", normal(4), y=normal(3), loss=_regression)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["MEASURED", "Measured", "Row"]
-
 MEASURED = Path(__file__).with_name("measured.json")
 
 
@@ -45,10 +43,6 @@ class Measured(BaseModel):
 
     def write(self, path: Path = MEASURED) -> None:
         """Write it as JSON, a row a line."""
-        rows = [
-            f"    {json.dumps(name)}: {row.model_dump_json()}" for name, row in self.rows.items()
-        ]
+        rows = [f"    {json.dumps(name)}: {row.model_dump_json()}" for name, row in self.rows.items()]
         head = f'{{\n  "date": {json.dumps(self.date)},\n  "versions": {json.dumps(self.versions)},'
-        path.write_text(
-            "\n".join([head, '  "rows": {', ",\n".join(rows), "  }", "}"]) + "\n", encoding="utf-8"
-        )
+        path.write_text("\n".join([head, '  "rows": {', ",\n".join(rows), "  }", "}"]) + "\n", encoding="utf-8")

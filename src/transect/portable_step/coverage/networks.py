@@ -6,8 +6,6 @@ from typing import Any
 
 from transect.portable_step.coverage._case import CLASSES, case, normal
 
-__all__: list[str] = []
-
 
 def _residual(inside: Any, shortcut: Any) -> Any:
     from torch import nn
@@ -39,7 +37,7 @@ def _basic(into: int, width: int, stride: int) -> Any:
     return _residual(
         nn.Sequential(*_convolution(into, width, 3, stride), nn.ReLU(), *_convolution(width, width, 3)),
         nn.Identity() if same else nn.Sequential(*_convolution(into, width, 1, stride)),
-    )  # fmt: skip
+    )
 
 
 def _bottleneck(into: int, width: int, stride: int) -> Any:
@@ -49,11 +47,14 @@ def _bottleneck(into: int, width: int, stride: int) -> Any:
     same = into == 4 * width and stride == 1
     return _residual(
         nn.Sequential(
-            *_convolution(into, width, 1), nn.ReLU(), *_convolution(width, width, 3, stride), nn.ReLU(),
+            *_convolution(into, width, 1),
+            nn.ReLU(),
+            *_convolution(width, width, 3, stride),
+            nn.ReLU(),
             *_convolution(width, 4 * width, 1),
         ),
         nn.Identity() if same else nn.Sequential(*_convolution(into, 4 * width, 1, stride)),
-    )  # fmt: skip
+    )
 
 
 @case("Network", normal(1, 8, 8))
@@ -62,9 +63,17 @@ def digits_cnn() -> Any:
     from torch import nn
 
     return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1),
-        nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, CLASSES),
-    )  # fmt: skip
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64, 16),
+        nn.ReLU(),
+        nn.Linear(16, CLASSES),
+    )
 
 
 @case("Network", normal(3, 8, 8))
@@ -73,9 +82,15 @@ def resnet_small() -> Any:
     from torch import nn
 
     return nn.Sequential(
-        *_convolution(3, 4, 3), nn.ReLU(), _basic(4, 4, 1), _basic(4, 8, 2), _basic(8, 16, 2),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, CLASSES),
-    )  # fmt: skip
+        *_convolution(3, 4, 3),
+        nn.ReLU(),
+        _basic(4, 4, 1),
+        _basic(4, 8, 2),
+        _basic(8, 16, 2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, CLASSES),
+    )
 
 
 @case("Network", normal(3, 64, 64), batch=2, rate=None)
@@ -89,9 +104,14 @@ def resnet50() -> Any:
             blocks.append(_bottleneck(into, width, stride if position == 0 else 1))
             into = 4 * width
     return nn.Sequential(
-        *_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1), *blocks,
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, CLASSES),
-    )  # fmt: skip
+        *_convolution(3, 64, 7, 2),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, padding=1),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(2048, CLASSES),
+    )
 
 
 @case("Network", normal(3, 8, 8))
@@ -103,32 +123,31 @@ def mobile_net() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.gate = nn.Sequential(
-                nn.AdaptiveAvgPool2d(1),
-                nn.Conv2d(12, 4, 1),
-                nn.ReLU(),
-                nn.Conv2d(4, 12, 1),
-                nn.Sigmoid(),
+                nn.AdaptiveAvgPool2d(1), nn.Conv2d(12, 4, 1), nn.ReLU(), nn.Conv2d(4, 12, 1), nn.Sigmoid()
             )
 
         def forward(self, x: Any) -> Any:
             return x * self.gate(x)
 
     inside = nn.Sequential(
-        *_convolution(4, 12, 1), nn.Hardswish(), nn.Conv2d(12, 12, 3, padding=1, groups=12, bias=False),
-        nn.BatchNorm2d(12), nn.Hardswish(), Excited(), *_convolution(12, 4, 1),
-    )  # fmt: skip
+        *_convolution(4, 12, 1),
+        nn.Hardswish(),
+        nn.Conv2d(12, 12, 3, padding=1, groups=12, bias=False),
+        nn.BatchNorm2d(12),
+        nn.Hardswish(),
+        Excited(),
+        *_convolution(12, 4, 1),
+    )
     return nn.Sequential(
-        *_convolution(3, 4, 3, 2), nn.Hardswish(), _residual(inside, nn.Identity()), nn.Flatten(),
+        *_convolution(3, 4, 3, 2),
+        nn.Hardswish(),
+        _residual(inside, nn.Identity()),
+        nn.Flatten(),
         nn.Linear(64, CLASSES),
-    )  # fmt: skip
+    )
 
 
-@case(
-    "Network",
-    normal(2, 8, 8),
-    y=normal(1, 8, 8),
-    loss=lambda output, target: _mean_square(output, target),
-)
+@case("Network", normal(2, 8, 8), y=normal(1, 8, 8), loss=lambda output, target: _mean_square(output, target))
 def u_net() -> Any:
     """An encoder and decoder over pixels: transposed convolution, skip connections, group norm, MSE."""
     import torch

@@ -6,8 +6,6 @@ from typing import Any
 
 from transect.portable_step.coverage._case import CLASSES, case, normal, tokens
 
-__all__: list[str] = []
-
 
 def _classifier(width: int) -> Any:
     from torch import nn
@@ -112,9 +110,7 @@ def attention_grouped() -> Any:
         found = attend(q, k, v, is_causal=True, enable_gqa=True)
         return found.transpose(1, 2).flatten(2)
 
-    return _attention(
-        forward, query=nn.Linear(6, 12), key=nn.Linear(6, 6), value=nn.Linear(6, 6, bias=False)
-    )
+    return _attention(forward, query=nn.Linear(6, 12), key=nn.Linear(6, 6), value=nn.Linear(6, 6, bias=False))
 
 
 @case("Attention", normal(4, 6))
@@ -133,9 +129,8 @@ def multihead_attention() -> Any:
         return torch.cat([second.transpose(0, 1), weights], dim=-1)
 
     return _attention(
-        forward, own=nn.MultiheadAttention(6, 2, batch_first=True),
-        other=nn.MultiheadAttention(6, 3, bias=False),
-    )  # fmt: skip
+        forward, own=nn.MultiheadAttention(6, 2, batch_first=True), other=nn.MultiheadAttention(6, 3, bias=False)
+    )
 
 
 @case("Transformer", normal(4, 8))
@@ -145,8 +140,7 @@ def transformer_encoder() -> Any:
 
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
     return _attention(
-        lambda self, x: self.encoder(x),
-        encoder=nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+        lambda self, x: self.encoder(x), encoder=nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     )
 
 
@@ -155,9 +149,7 @@ def transformer_encoder_pre_norm() -> Any:
     """TransformerEncoderLayer: norm first, GELU, causal mask."""
     from torch import nn
 
-    layer = nn.TransformerEncoderLayer(
-        8, 2, 16, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
-    )
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
 
     def forward(self: Any, x: Any) -> Any:
         mask = nn.Transformer.generate_square_subsequent_mask(4, dtype=x.dtype)
@@ -176,9 +168,8 @@ def transformer_decoder() -> Any:
         return self.decoder(x, self.memory(x).tanh(), tgt_mask=mask, tgt_is_causal=True)
 
     return _attention(
-        forward, memory=nn.Linear(8, 8),
-        decoder=nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
-    )  # fmt: skip
+        forward, memory=nn.Linear(8, 8), decoder=nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    )
 
 
 @case("Transformer", tokens(11, 6), y=tokens(11, 6))

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from transect.portable_step.coverage._case import (
-    CLASSES,
-    Case,
-    Sample,
-    classes,
-    normal,
-    tokens,
-)  # fmt: skip
+from transect.portable_step.coverage._case import CLASSES, Case, Sample, classes, normal, tokens
 
-__all__ = ["UNCOVERED"]
-
-# The case, why it is not covered, and what the error says of the operator.
 UNCOVERED: dict[str, tuple[Case, str, str]] = {}
 
 

@@ -53,11 +53,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     for found in pkgutil.iter_modules(__path__, f"{__name__}."):
         if not found.name.rpartition(".")[2].startswith("_"):
             importlib.import_module(found.name)
-    table = {
-        op: function
-        for op, function in torch._decomp.core_aten_decompositions().items()
-        if str(op) not in KEPT
-    }
+    table = {op: function for op, function in torch._decomp.core_aten_decompositions().items() if str(op) not in KEPT}
     return table | {_operator(name): function for name, function in DECOMPOSITIONS.items()}
 
 

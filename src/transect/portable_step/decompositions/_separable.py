@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Matrix", "apply_matrices", "transposed", "window_matrix"]
-
-# Rows of numbers: plain, for a tensor made while a step is traced has no values yet.
 Matrix = list[list[float]]
 
 
@@ -18,10 +15,7 @@ def window_matrix(windows: list[tuple[int, int, float]], size: int) -> Matrix:
 
     A window is (start, end, weight); what lies beyond the axis is cut off.
     """
-    return [
-        [weight if start <= column < end else 0.0 for column in range(size)]
-        for start, end, weight in windows
-    ]
+    return [[weight if start <= column < end else 0.0 for column in range(size)] for start, end, weight in windows]
 
 
 def transposed(matrix: Matrix) -> Matrix:

@@ -15,8 +15,6 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["attention", "attention_backward"]
-
 
 @decomposes("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def attention(
@@ -94,9 +92,7 @@ def _scale(query: Tensor, scale: float | None) -> float:
     return 1 / math.sqrt(int(query.shape[-1])) if scale is None else scale
 
 
-def _weights(
-    query: Tensor, key: Tensor, is_causal: bool, mask: Tensor | None, scale: float | None
-) -> Tensor:
+def _weights(query: Tensor, key: Tensor, is_causal: bool, mask: Tensor | None, scale: float | None) -> Tensor:
     """Return the softmax over keys, (batch, heads, queries, keys); 0 where a mask lets none through."""
     import torch
 
@@ -104,8 +100,7 @@ def _weights(
     if is_causal:
         rows, columns = int(query.shape[-2]), int(key.shape[-2])
         shape = torch.tensor(
-            [[0.0 if j <= i else -math.inf for j in range(columns)] for i in range(rows)],
-            dtype=query.dtype,
+            [[0.0 if j <= i else -math.inf for j in range(columns)] for i in range(rows)], dtype=query.dtype
         )
         scores = scores + shape
     if mask is None:

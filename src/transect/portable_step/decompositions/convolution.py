@@ -15,8 +15,6 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["convolution", "convolution_backward"]
-
 Sizes = list[int]
 
 # Measured with ONNX Runtime 1.29 on the CPU, one thread, shapes of digits-cnn and ResNet-20. A
@@ -53,9 +51,7 @@ def convolution(
         return NotImplemented
     # All that the windows reach; padding at the begin cuts off, output padding keeps or adds zeros.
     none = [0] * spatial
-    full = torch.ops.aten.convolution.default(
-        x, weight, None, stride, none, dilation, True, none, groups
-    )
+    full = torch.ops.aten.convolution.default(x, weight, None, stride, none, dilation, True, none, groups)
     ends = []
     for p, more in zip(reversed(padding), reversed(output_padding), strict=True):
         ends += [-p, more - p]
@@ -83,9 +79,7 @@ def convolution_backward(
     (C, F / groups, *kernel) of a transposed convolution. Only N may be symbolic.
     """
     spatial = weight.dim() - 2
-    stride, padding, dilation = (
-        _per_axis(one, spatial) for one in (stride, padding, dilation)
-    )  # fmt: skip
+    stride, padding, dilation = (_per_axis(one, spatial) for one in (stride, padding, dilation))
     to_x = to_weight = to_bias = None
     if transposed:
         if output_mask[0]:
@@ -107,15 +101,11 @@ def _per_axis(values: Sizes, spatial: int) -> Sizes:
     return list(values) * spatial if len(values) == 1 else list(values)
 
 
-def _convolve(
-    x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> Tensor:
+def _convolve(x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
     import torch
 
     none = [0] * len(stride)
-    return torch.ops.aten.convolution.default(
-        x, weight, None, stride, padding, dilation, False, none, groups
-    )
+    return torch.ops.aten.convolution.default(x, weight, None, stride, padding, dilation, False, none, groups)
 
 
 def _cut(x: Tensor, sizes: Any) -> Tensor:
@@ -127,13 +117,7 @@ def _cut(x: Tensor, sizes: Any) -> Tensor:
 
 
 def _input_gradient(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    grad: Tensor, x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Tensor:
     import torch
 
@@ -149,23 +133,13 @@ def _input_gradient(
     # What no window reached at the end.
     rest = [
         size - ((out - 1) * s - 2 * p + d * (k - 1) + 1)
-        for size, out, s, p, d, k in zip(
-            x.shape[2:], grad.shape[2:], stride, padding, dilation, kernel, strict=True
-        )
+        for size, out, s, p, d, k in zip(x.shape[2:], grad.shape[2:], stride, padding, dilation, kernel, strict=True)
     ]
-    return torch.ops.aten.convolution.default(
-        grad, weight, None, stride, padding, dilation, True, rest, groups
-    )
+    return torch.ops.aten.convolution.default(grad, weight, None, stride, padding, dilation, True, rest, groups)
 
 
 def _weight_gradient(
-    small: Tensor,
-    large: Tensor,
-    weight: Tensor,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    small: Tensor, large: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Tensor:
     """Return the gradient to `weight` (A, B / groups, *kernel).
 
@@ -217,9 +191,7 @@ def _from_columns(
     return products.sum(0).unflatten(1, (channels, *kernel))
 
 
-def _from_shifts(
-    small: Tensor, large: Tensor, kernel: Sizes, padding: Sizes, dilation: Sizes
-) -> Tensor:
+def _from_shifts(small: Tensor, large: Tensor, kernel: Sizes, padding: Sizes, dilation: Sizes) -> Tensor:
     """Return the gradient of a convolution without stride as one product for each sample.
 
     A window moved by some places along all axes is the input moved along the last one beside the
@@ -235,10 +207,7 @@ def _from_shifts(
             for one in moved
             for i in range(kernel[axis])
         ]
-    seen = [
-        _moved(large, spatial - 1, padding[-1] - j * dilation[-1], outs[-1], spatial)
-        for j in range(kernel[-1])
-    ]
+    seen = [_moved(large, spatial - 1, padding[-1] - j * dilation[-1], outs[-1], spatial) for j in range(kernel[-1])]
     left, right = (_joined(parts, 1).flatten(2) for parts in (moved, seen))
     found = left.bmm(right.transpose(1, 2)).sum(0)
     shape = (math.prod(kernel[:-1]), int(small.shape[1]), kernel[-1], int(large.shape[1]))
@@ -273,9 +242,7 @@ def _padded(x: Tensor, padding: Sizes) -> Tensor:
     return torch.ops.aten.constant_pad_nd.default(x, ends, 0)
 
 
-def _windows(
-    x: Tensor, small: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes
-) -> list[Tensor]:
+def _windows(x: Tensor, small: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes) -> list[Tensor]:
     """Return what each place of the kernel sees, (channels, batch and places) each.
 
     One axis after the other, the last one first: what is copied for the others is long runs.
@@ -285,11 +252,7 @@ def _windows(
         k, s, d = kernel[axis - 2], stride[axis - 2], dilation[axis - 2]
         reach = (int(small.shape[axis]) - 1) * s + 1
         whole = reach == int(x.shape[axis]) and s == 1
-        parts = [
-            part if whole else _slice(part, axis, i * d, i * d + reach, s)
-            for i in range(k)
-            for part in parts
-        ]
+        parts = [part if whole else _slice(part, axis, i * d, i * d + reach, s) for i in range(k) for part in parts]
     return [part.flatten(1) for part in parts]
 
 

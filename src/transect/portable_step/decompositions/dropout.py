@@ -10,13 +10,9 @@ from transect.portable_step.randomness import kept
 if TYPE_CHECKING:
     import torch
 
-__all__: list[str] = []
-
 
 @decomposes("aten.native_dropout.default")
-def native_dropout(
-    input: torch.Tensor, p: float, train: bool | None
-) -> tuple[torch.Tensor, torch.Tensor]:
+def native_dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
     """Return input * mask / (1 - p) and the mask."""
     import torch
 
@@ -27,9 +23,7 @@ def native_dropout(
 
 
 @decomposes("aten.native_dropout_backward.default")
-def native_dropout_backward(
-    grad_output: torch.Tensor, mask: torch.Tensor, scale: float
-) -> torch.Tensor:
+def native_dropout_backward(grad_output: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
     """Return grad * mask * scale, with the factors of the forward pass."""
     return grad_output * _factor(mask, scale, grad_output.dtype)
 

@@ -10,8 +10,6 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     import torch
 
-__all__: list[str] = []
-
 MEAN = 1
 
 
@@ -29,9 +27,8 @@ def _hits(input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 @decomposes("aten.nll_loss_forward.default")
 def nll_loss_forward(
-    self: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, reduction: int,
-    ignore_index: int,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    self: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, reduction: int, ignore_index: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return minus the mean of the targets' log probabilities, and how many rows count.
 
     NaN where a target is no class.
@@ -48,17 +45,20 @@ def nll_loss_forward(
     rows = (target != ignore_index).to(counts).sum()
     picked = torch.where(hits, self, torch.zeros((), dtype=self.dtype))
     # PyTorch raises an error for a class that is not there; a graph can only spoil the loss.
-    spoilt = torch.where(
-        hits.to(counts).sum() == rows, rows, torch.full((), math.nan, dtype=counts)
-    )
+    spoilt = torch.where(hits.to(counts).sum() == rows, rows, torch.full((), math.nan, dtype=counts))
     return picked.sum().neg() / spoilt.to(self.dtype), rows.to(self.dtype)
 
 
 @decomposes("aten.nll_loss_backward.default")
 def nll_loss_backward(
-    grad_output: torch.Tensor, self: torch.Tensor, target: torch.Tensor,
-    weight: torch.Tensor | None, reduction: int, ignore_index: int, total_weight: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
+    grad_output: torch.Tensor,
+    self: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: torch.Tensor,
+) -> torch.Tensor:
     """Return - grad / rows at the targets' classes, else zero."""
     import torch
 
@@ -93,9 +93,8 @@ def multilabel_margin_loss_forward(
 
 @decomposes("aten.multilabel_margin_loss_backward.default")
 def multilabel_margin_loss_backward(
-    grad_output: torch.Tensor, self: torch.Tensor, target: torch.Tensor, reduction: int,
-    is_target: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
+    grad_output: torch.Tensor, self: torch.Tensor, target: torch.Tensor, reduction: int, is_target: torch.Tensor
+) -> torch.Tensor:
     """Return the gradient by the outputs: each pair within the margin pulls j up and pushes i down."""
     import torch
 
@@ -109,9 +108,7 @@ def multilabel_margin_loss_backward(
     return ((pairs.sum(1) - pulled) * grad).reshape(self.shape)
 
 
-def _margins(
-    x: torch.Tensor, target: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _margins(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return 1 - x_j + x_i by row, target and class, 0 where that pair does not count.
 
     Also which classes are targets, and of each target its class (0 behind the last one).

@@ -14,11 +14,6 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "batch_norm", "batch_norm_backward", "batch_norm_without_buffers", "layer_norm",
-    "layer_norm_backward",
-]  # fmt: skip
-
 
 @decomposes("aten._native_batch_norm_legit_functional.default")
 def batch_norm(
@@ -46,12 +41,7 @@ def batch_norm(
 
 @decomposes("aten._native_batch_norm_legit.no_stats")
 def batch_norm_without_buffers(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the output, and the mean and 1 / deviation of the batch."""
     mean, variance = _statistics(x)
@@ -92,20 +82,12 @@ def batch_norm_backward(
             to_x = _affine(grad, factor, total * share) + apart
         else:
             to_x = grad * _over(factor, x)
-    return (
-        to_x,
-        to_weight if output_mask[1] else None,
-        total if output_mask[2] else None,
-    )
+    return (to_x, to_weight if output_mask[1] else None, total if output_mask[2] else None)
 
 
 @decomposes("aten.native_layer_norm.default")
 def layer_norm(
-    x: Tensor,
-    normalized_shape: list[int],
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
+    x: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the output, and the mean and 1 / deviation of each row."""
     axes = list(range(-len(normalized_shape), 0))
@@ -153,12 +135,7 @@ def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _normalise(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mean: Tensor,
-    variance: Tensor,
-    eps: float,
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, variance: Tensor, eps: float
 ) -> Tensor:
     scale = (variance + eps).rsqrt()
     bias = scale.new_zeros([x.shape[1]]) if bias is None else bias
@@ -173,9 +150,7 @@ def _affine(x: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
     import torch
 
     mean = factor.new_zeros([x.shape[1]])
-    return torch.ops.aten._native_batch_norm_legit_no_training.default(
-        x, factor, shift, mean, mean + 1, 0.0, 0.0
-    )[0]
+    return torch.ops.aten._native_batch_norm_legit_no_training.default(x, factor, shift, mean, mean + 1, 0.0, 0.0)[0]
 
 
 def _over(values: Tensor, x: Tensor) -> Tensor:

@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = [
-    "argmax", "empty_permuted", "max_dim", "relu", "scatter_reduce", "select_backward", "weight_norm_backward",
-]  # fmt: skip
-
 
 @decomposes("aten.argmax.default")
 def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:

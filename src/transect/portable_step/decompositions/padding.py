@@ -9,8 +9,6 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["replication_pad_backward"]
-
 
 @decomposes(
     "aten.replication_pad1d_backward.default",

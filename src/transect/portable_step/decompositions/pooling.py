@@ -7,33 +7,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from transect.portable_step.decompositions import decomposes
-from transect.portable_step.decompositions._separable import (
-    Matrix,
-    apply_matrices,
-    transposed,
-    window_matrix,
-)
+from transect.portable_step.decompositions._separable import Matrix, apply_matrices, transposed, window_matrix
 from transect.portable_step.diagnosis import OperatorError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = [
-    "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool",
-    "adaptive_max_pool_backward", "avg_pool", "avg_pool_backward", "max_pool", "max_pool_backward",
-]  # fmt: skip
 
 Sizes = list[int]
 
 
 @decomposes("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
 def max_pool(
-    x: Tensor,
-    kernel: Sizes,
-    stride: Sizes | None = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
+    x: Tensor, kernel: Sizes, stride: Sizes | None = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Refuse windows that see nothing but padding; else left as it is.
 
@@ -41,9 +26,7 @@ def max_pool(
     backward pass writes into memory that is not its own.
     """
     spatial = len(kernel)
-    stride, padding, dilation = (
-        _per_axis(one, spatial) for one in (stride or kernel, padding, dilation)
-    )
+    stride, padding, dilation = (_per_axis(one, spatial) for one in (stride or kernel, padding, dilation))
     axes = zip(x.shape[-spatial:], kernel, stride, padding, dilation, strict=True)
     for size, k, s, p, d in axes:
         # PyTorch keeps the padding to half a window, so that only steps longer than the axis miss it.
@@ -56,18 +39,14 @@ def max_pool(
     return NotImplemented
 
 
-def _misses(
-    size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
-) -> bool:
+def _misses(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> bool:
     """Tell whether a window of an axis has no element."""
     reach = dilation * (kernel - 1) + 1
     starts = [start for start, _, _ in _windows(size, reach, stride, padding, ceil_mode, True)]
     return any(not any(0 <= start + i * dilation < size for i in range(kernel)) for start in starts)
 
 
-@decomposes(
-    "aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default"
-)
+@decomposes("aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default")
 def max_pool_backward(
     grad: Tensor,
     x: Tensor,
@@ -85,9 +64,7 @@ def max_pool_backward(
     return _scatter(grad, x, indices, len(kernel))
 
 
-@decomposes(
-    "aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default"
-)
+@decomposes("aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default")
 def adaptive_max_pool_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Tensor:
     """Add each window's gradient where its maximum was."""
     return _scatter(grad, x, indices, 2 if x.dim() < 5 else 3)
@@ -156,9 +133,7 @@ def adaptive_avg_pool(x: Tensor, output_size: Sizes) -> Tensor:
     return apply_matrices(x, _adaptive_matrices(x, output_size))
 
 
-@decomposes(
-    "aten._adaptive_avg_pool2d_backward.default", "aten._adaptive_avg_pool3d_backward.default"
-)
+@decomposes("aten._adaptive_avg_pool2d_backward.default", "aten._adaptive_avg_pool3d_backward.default")
 def adaptive_avg_pool_backward(grad: Tensor, x: Tensor) -> Tensor:
     """Share each mean's gradient among the elements of its window."""
     spatial = 2 if x.dim() < 5 else 3
@@ -187,9 +162,7 @@ def avg_pool(
     """Return means over windows; left as it is where ONNX's AveragePool means the same."""
     if not ceil_mode and divisor_override is None and x.dim() == len(kernel) + 2:
         return NotImplemented
-    return _by_matrices(
-        x, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, False
-    )
+    return _by_matrices(x, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, False)
 
 
 @decomposes("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
@@ -204,9 +177,7 @@ def avg_pool_backward(
     divisor_override: int | None,
 ) -> Tensor:
     """Share each mean's gradient among the elements of its window."""
-    return _by_matrices(
-        grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, True
-    )
+    return _by_matrices(grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, True)
 
 
 def _by_matrices(

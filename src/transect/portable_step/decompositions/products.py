@@ -9,8 +9,6 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["cumprod", "trilinear", "unfold_backward"]
-
 
 @decomposes("aten._trilinear.default")
 def trilinear(

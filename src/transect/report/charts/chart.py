@@ -10,15 +10,11 @@ from typing import Any, TypeVar
 from transect.analysis.groups import grouped
 from transect.report.blocks import Chart, Column, LegendItem, Mark, table
 from transect.report.charts.drawing import begin
+from transect.report.charts.inks import MUTED
 from transect.report.charts.marks import MOST_REPEATS, Dot, Drawing, Line, few, mark_of, quarters
 from transect.report.charts.plots import dot_plot, line_plot, log_is_better
-from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.charts.theme import Style, legend
 from transect.report.text import count, number
-
-__all__ = [
-    "MOST_DRAWN", "MOST_PANELS", "Point", "Series", "dot_chart", "drawn", "gather", "left_out",
-    "line_chart",
-]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -42,9 +38,16 @@ def left_out(rows: int, most: int, which: str) -> str:
 
 
 def drawn(
-    drawing: Drawing, items: Sequence[T], columns: Sequence[Column[T]], *, title: str, name: str,
-    alt: str, notes: Iterable[str] = (), legend: Sequence[LegendItem] = (),
-) -> Chart:  # fmt: skip
+    drawing: Drawing,
+    items: Sequence[T],
+    columns: Sequence[Column[T]],
+    *,
+    title: str,
+    name: str,
+    alt: str,
+    notes: Iterable[str] = (),
+    legend: Sequence[LegendItem] = (),
+) -> Chart:
     """Begin a drawing, to stand beside its numbers; `name` is unique in the page, `alt` says what it shows."""
     return Chart(
         title=title,
@@ -60,12 +63,25 @@ def drawn(
 
 
 def dot_chart(
-    items: Sequence[T], dot: Callable[[T], Dot], columns: Sequence[Column[T]], *, title: str,
-    axis: str, name: str, about: str = "", first: str = "Best", unit: str = "",
-    others: Sequence[T] = (), most: int = MOST_DRAWN, cut: str = "slowest",
-    notes: Iterable[str] = (), legend: Sequence[LegendItem] = (), rule: float | None = None,
-    log: bool | None = None, among: Sequence[float] = (),
-) -> Chart | None:  # fmt: skip
+    items: Sequence[T],
+    dot: Callable[[T], Dot],
+    columns: Sequence[Column[T]],
+    *,
+    title: str,
+    axis: str,
+    name: str,
+    about: str = "",
+    first: str = "Best",
+    unit: str = "",
+    others: Sequence[T] = (),
+    most: int = MOST_DRAWN,
+    cut: str = "slowest",
+    notes: Iterable[str] = (),
+    legend: Sequence[LegendItem] = (),
+    rule: float | None = None,
+    log: bool | None = None,
+    among: Sequence[float] = (),
+) -> Chart | None:
     """Draw a row of dots per item, in their order, and list all of them; None without any.
 
     `first` says what the first item is, `cut` what those are that are not drawn; `others` are listed
@@ -73,18 +89,27 @@ def dot_chart(
     """
     if not items:
         return None
-    dots = [replace(made, about=item) if made.about is None else made
-            for made, item in ((dot(item), item) for item in items[:most])]  # fmt: skip
+    dots = [
+        replace(made, about=item) if made.about is None else made
+        for made, item in ((dot(item), item) for item in items[:most])
+    ]
     best = dots[0]
     told = best.right if best.right.endswith(unit) and unit else f"{number(best.value)} {unit}"
     where = f"{about}: {title}" if about else title
     return drawn(
-        dot_plot(dots, title=axis, rule=rule, log=log, among=among), [*items, *others], columns,
-        title=title, name=name, legend=legend,
+        dot_plot(dots, title=axis, rule=rule, log=log, among=among),
+        [*items, *others],
+        columns,
+        title=title,
+        name=name,
+        legend=legend,
         alt=f"{where}, {len(dots)} rows. {first}: {best.label}, {told.strip()}.",
-        notes=(left_out(len(items), most, cut), *notes,
-               _FEW if any(len(made.points) > MOST_REPEATS for made in dots) else ""),
-    )  # fmt: skip
+        notes=(
+            left_out(len(items), most, cut),
+            *notes,
+            _FEW if any(len(made.points) > MOST_REPEATS for made in dots) else "",
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,19 +147,29 @@ class Series:
                 small = [few(point.repeats) for point in alike]
                 yield Line(
                     points=[(point.x, point.y) for point in alike],
-                    scatter=[(point.x, value) for point, own in zip(alike, small, strict=True)
-                             for value in own],
-                    style=self.style, joined=not hollow, hollow=hollow, name=self.name,
+                    scatter=[(point.x, value) for point, own in zip(alike, small, strict=True) for value in own],
+                    style=self.style,
+                    joined=not hollow,
+                    hollow=hollow,
+                    name=self.name,
                     marks=[self._mark(point) for point in alike],
                     of=[place for place, own in enumerate(small) for _ in own],
-                )  # fmt: skip
+                )
 
     def _mark(self, point: Point) -> Mark:
         if not point.gathered:
             return mark_of(self.name, point.y, point.repeats, at=point.x, about=point.about)
-        return Mark(label=self.name, about=point.about, at=point.x, what="median", value=point.y,
-                    low=min(point.repeats), high=max(point.repeats), ends="range",
-                    count=point.gathered)  # fmt: skip
+        return Mark(
+            label=self.name,
+            about=point.about,
+            at=point.x,
+            what="median",
+            value=point.y,
+            low=min(point.repeats),
+            high=max(point.repeats),
+            ends="range",
+            count=point.gathered,
+        )
 
 
 def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
@@ -148,8 +183,7 @@ def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
         return list(series), ""
     # A place is a symbol and up to five dots.
     places = min(_MOST_PLACES, max(_LEAST_PLACES, _MOST_MARKS // (6 * len(series))))
-    gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points), places))
-                for one in series]  # fmt: skip
+    gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points), places)) for one in series]
     return gathered, (
         f"{amount} runs are too many to draw one by one: a symbol is the median of all cells of its "
         "series at that place, dots are their least, quarters and most."
@@ -181,10 +215,22 @@ def _many(series: Iterable[Series]) -> bool:
 
 
 def line_chart(
-    series: Sequence[Series], rows: Sequence[T], columns: Sequence[Column[T]], *, title: str,
-    x: str, y: str, name: str, alt: str, most: int, notes: Iterable[str] = (), height: int = 260,
-    bound: Mapping[float, float] | None = None, bound_name: str = "", y_log: bool | None = None,
-) -> Chart:  # fmt: skip
+    series: Sequence[Series],
+    rows: Sequence[T],
+    columns: Sequence[Column[T]],
+    *,
+    title: str,
+    x: str,
+    y: str,
+    name: str,
+    alt: str,
+    most: int,
+    notes: Iterable[str] = (),
+    height: int = 260,
+    bound: Mapping[float, float] | None = None,
+    bound_name: str = "",
+    y_log: bool | None = None,
+) -> Chart:
     """Draw medians over a number that doubles; all `rows` are listed, the first series drawn.
 
     `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x. `y_log`: None
@@ -200,12 +246,23 @@ def line_chart(
     cut = len(series) - len(shown)
     return drawn(
         line_plot(
-            lines, x_title=x, y_title=y, x_log=len(ticks) > 1, height=height,
+            lines,
+            x_title=x,
+            y_title=y,
+            x_log=len(ticks) > 1,
+            height=height,
             ticks=ticks[:: len(ticks) // (_MOST_TICKS + 1) + 1],
-            y_log=log_is_better([value for line in lines for _, value in line.points])
-            if y_log is None else y_log,
+            y_log=log_is_better([value for line in lines for _, value in line.points]) if y_log is None else y_log,
         ),
-        rows, columns, title=title, name=name, alt=alt, legend=legend(names),
-        notes=(*notes, gathered or (_FEW if _many(shown) else ""),
-               f"{count(cut, 'series', 'series')} more in the numbers." if cut else ""),
-    )  # fmt: skip
+        rows,
+        columns,
+        title=title,
+        name=name,
+        alt=alt,
+        legend=legend(names),
+        notes=(
+            *notes,
+            gathered or (_FEW if _many(shown) else ""),
+            f"{count(cut, 'series', 'series')} more in the numbers." if cut else "",
+        ),
+    )

@@ -20,9 +20,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-__all__ = ["READY", "begin"]
-
-# What a process says when it can draw.
 READY = b"transect.report.charts.svg draws\n"
 
 # With more processes than these they wait for whoever makes the charts.
@@ -71,13 +68,13 @@ def _started() -> subprocess.Popen[bytes] | None:
     path = os.pathsep.join([package, *([known] if known else [])])
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "transect.report.charts.svg"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [sys.executable, "-P", "-m", "transect.report.charts.svg"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
-    except (
-        Exception
-    ):  # no interpreter, memory or right to start one: who waits shall not wait for ever
+        )
+    except Exception:  # no interpreter, memory or right to start one: who waits shall not wait for ever
         return None
 
 

@@ -11,9 +11,6 @@ from transect.analysis.statistics import summarise
 from transect.report.blocks import Mark
 from transect.report.charts.theme import Style
 
-__all__ = ["MOST_REPEATS", "Bar", "Dot", "Drawing", "Line", "few", "mark_of", "quarters"]
-
-# Repeats of one mark that are drawn one by one.
 MOST_REPEATS = 12
 
 
@@ -103,14 +100,39 @@ class Bar:
 
 
 def mark_of(
-    label: str, value: float, repeats: Sequence[float], *, about: Any = None,
-    at: float | None = None, low: float | None = None, high: float | None = None, ends: str = "",
+    label: str,
+    value: float,
+    repeats: Sequence[float],
+    *,
+    about: Any = None,
+    at: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    ends: str = "",
     count: int | None = None,
-) -> Mark:  # fmt: skip
+) -> Mark:
     """Say what a mark stands for: the median of repeats with its ends, or what is given in their place."""
     summary = summarise(repeats)
     if summary is None or not math.isclose(summary.median, value, rel_tol=1e-9):
-        return Mark(label=label, about=about, at=at, what="value", value=value, low=low, high=high,
-                    ends=ends or "ends", count=count or len(repeats) or None)  # fmt: skip
-    return Mark(label=label, about=about, at=at, what="median", value=value, low=summary.low,
-                high=summary.high, ends=summary.word, count=summary.count)  # fmt: skip
+        return Mark(
+            label=label,
+            about=about,
+            at=at,
+            what="value",
+            value=value,
+            low=low,
+            high=high,
+            ends=ends or "ends",
+            count=count or len(repeats) or None,
+        )
+    return Mark(
+        label=label,
+        about=about,
+        at=at,
+        what="median",
+        value=value,
+        low=summary.low,
+        high=summary.high,
+        ends=summary.word,
+        count=summary.count,
+    )

@@ -8,13 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transect.report.blocks import Mark
+from transect.report.charts.inks import INK, MUTED, PAPER, RULE, WIDTH
 from transect.report.charts.marks import Bar, Dot, Drawing, Line, few, mark_of
-from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH
 from transect.report.charts.ticks import log_ticks
-
-__all__ = [
-    "Bar", "Dot", "Drawing", "Line", "bar_plot", "dot_plot", "line_plot", "log_is_better",
-]  # fmt: skip
 
 _ROW = 36
 _MAX_LABEL = 46
@@ -34,9 +30,8 @@ def log_is_better(values: Iterable[float | None], ratio: float = 20) -> bool:
 
 
 def dot_plot(
-    rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None,
-    among: Sequence[float] = (),
-) -> Drawing:  # fmt: skip
+    rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None, among: Sequence[float] = ()
+) -> Drawing:
     """Rows of dots below their labels; `rule` is a dashed upright line across all rows.
 
     Charts that get the same values `among` them have the same axis.
@@ -57,45 +52,69 @@ def dot_plot(
     for i, row in enumerate(rows):
         at = i * _ROW + 25
         inner = row.inner or (row.value, row.value)
-        base.append({
-            "y": at, "value": row.value, "low": max(row.low or row.value, floor) if log else
-            (row.value if row.low is None else row.low),
-            "high": row.value if row.high is None else row.high,
-            "a": inner[0], "b": inner[1], "bound": row.bound, "color": row.style.color,
-            "shape": row.style.symbol, "fill": PAPER if row.hollow else row.style.color, "m": f"@{i}",
-        })  # fmt: skip
-        small += [
-            {"y": at, "x": point, "color": row.style.color, "m": f"@{i}"}
-            for point in few(row.points)
-        ]
+        base.append(
+            {
+                "y": at,
+                "value": row.value,
+                "low": max(row.low or row.value, floor) if log else (row.value if row.low is None else row.low),
+                "high": row.value if row.high is None else row.high,
+                "a": inner[0],
+                "b": inner[1],
+                "bound": row.bound,
+                "color": row.style.color,
+                "shape": row.style.symbol,
+                "fill": PAPER if row.hollow else row.style.color,
+                "m": f"@{i}",
+            }
+        )
+        small += [{"y": at, "x": point, "color": row.style.color, "m": f"@{i}"} for point in few(row.points)]
     y = _y(len(rows))
 
     def at_x(field: str) -> dict[str, Any]:
         return {"x": _number(field, x), "y": _number("y", y)}
 
-    bounds = [
-        {**row, "top": row["y"] - 7, "bottom": row["y"] + 7}
-        for row in base if row["bound"] is not None
-    ]  # fmt: skip
+    bounds = [{**row, "top": row["y"] - 7, "bottom": row["y"] + 7} for row in base if row["bound"] is not None]
     layers = [
-        _layer(base, {"type": "rule", "strokeWidth": 1.5, "opacity": 0.9}, **at_x("low"),
-               x2={"field": "high"}, color=_as_given("color")),
-        _layer(base, {"type": "rule", "strokeWidth": 6, "opacity": 0.45}, **at_x("a"),
-               x2={"field": "b"}, color=_as_given("color")),
+        _layer(
+            base,
+            {"type": "rule", "strokeWidth": 1.5, "opacity": 0.9},
+            **at_x("low"),
+            x2={"field": "high"},
+            color=_as_given("color"),
+        ),
+        _layer(
+            base,
+            {"type": "rule", "strokeWidth": 6, "opacity": 0.45},
+            **at_x("a"),
+            x2={"field": "b"},
+            color=_as_given("color"),
+        ),
         _layer(small, _SMALL, **at_x("x"), color=_as_given("color")),
-        _layer(bounds, {"type": "rule", "strokeWidth": 3, "color": MUTED},
-               x=_number("bound", x), y=_number("top", y), y2={"field": "bottom"}),
-        _layer(base, {"type": "point", "size": 62, "strokeWidth": 1.8, "opacity": 1},
-               **at_x("value"), **_SYMBOL),
+        _layer(
+            bounds,
+            {"type": "rule", "strokeWidth": 3, "color": MUTED},
+            x=_number("bound", x),
+            y=_number("top", y),
+            y2={"field": "bottom"},
+        ),
+        _layer(base, {"type": "point", "size": 62, "strokeWidth": 1.8, "opacity": 1}, **at_x("value"), **_SYMBOL),
         *_labels([(row.label, row.right) for row in rows], y),
-    ]  # fmt: skip
+    ]
     if rule is not None:
         layers.insert(0, _layer([{"x": rule}], _DASHED, x=_number("x", x)))
     marks = [
-        mark_of(row.label, row.value, row.points, about=row.about, low=row.low, high=row.high,
-                ends=row.ends, count=row.count)
+        mark_of(
+            row.label,
+            row.value,
+            row.points,
+            about=row.about,
+            low=row.low,
+            high=row.high,
+            ends=row.ends,
+            count=row.count,
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     return _layered(layers, len(rows) * _ROW + 4, marks, title)
 
 
@@ -105,24 +124,37 @@ def bar_plot(rows: Sequence[Bar], *, title: str) -> Drawing:
     for i, row in enumerate(rows):
         at, start = i * _ROW + 25, 0.0
         for length, style in row.parts:
-            data.append({"top": at - 7, "bottom": at + 7, "a": start, "b": start + length,
-                         "color": style.color, "m": f"@{i}"})  # fmt: skip
+            data.append(
+                {"top": at - 7, "bottom": at + 7, "a": start, "b": start + length, "color": style.color, "m": f"@{i}"}
+            )
             start += length
     x = _x([], title, False)
     y = _y(len(rows))
     bars = _layer(
-        data, {"type": "rect", "stroke": PAPER, "strokeWidth": 0.8}, x=_number("a", x),
-        x2={"field": "b"}, y=_number("top", y), y2={"field": "bottom"}, color=_as_given("color"),
-    )  # fmt: skip
+        data,
+        {"type": "rect", "stroke": PAPER, "strokeWidth": 0.8},
+        x=_number("a", x),
+        x2={"field": "b"},
+        y=_number("top", y),
+        y2={"field": "bottom"},
+        color=_as_given("color"),
+    )
     labels = _labels([(row.label, row.right) for row in rows], y)
     marks = [Mark(label=row.label, about=row.about) for row in rows]
     return _layered([bars, *labels], len(rows) * _ROW + 4, marks, title)
 
 
 def line_plot(
-    lines: Sequence[Line], *, x_title: str, y_title: str, x_log: bool = False,
-    y_log: bool = False, ticks: Sequence[float] = (), rule: float | None = None, height: int = 230,
-) -> Drawing:  # fmt: skip
+    lines: Sequence[Line],
+    *,
+    x_title: str,
+    y_title: str,
+    x_log: bool = False,
+    y_log: bool = False,
+    ticks: Sequence[float] = (),
+    rule: float | None = None,
+    height: int = 230,
+) -> Drawing:
     """Series over a quantitative axis. On a log axis values of zero or less are left out."""
     axis: dict[str, Any] = {"title": x_title, "grid": False, "domain": True, "tickCount": 6}
     if ticks:
@@ -130,15 +162,18 @@ def line_plot(
         axis |= {"values": list(ticks), **({"format": "d"} if whole else {"labelExpr": _LABEL})}
     x_scale: dict[str, Any] = {"type": "log", "base": 2} if x_log else {"zero": False}
     y_scale: dict[str, Any] = {"type": "log"} if y_log else {"zero": True}
-    x_kept: dict[str, Any] = {
-        "axis": axis,
-        "scale": {**x_scale, "nice": False, "padding": 14 if ticks else 2},
-    }
+    x_kept: dict[str, Any] = {"axis": axis, "scale": {**x_scale, "nice": False, "padding": 14 if ticks else 2}}
     heights = [y for line in lines for _, y in (*line.points, *line.scatter) if math.isfinite(y)]
     y_axis: dict[str, Any] = {
-        "title": y_title, "tickCount": 5, "labelExpr": _LABEL, "titleAngle": 0, "titleX": 0,
-        "titleY": -12, "titleAlign": "left", "titleBaseline": "bottom",
-    }  # fmt: skip
+        "title": y_title,
+        "tickCount": 5,
+        "labelExpr": _LABEL,
+        "titleAngle": 0,
+        "titleX": 0,
+        "titleY": -12,
+        "titleAlign": "left",
+        "titleBaseline": "bottom",
+    }
     if y_log:
         heights = [*(y for y in heights if y > 0), *([rule] if rule else [])] or [1.0]
         low, high = min(heights) / 1.2, max(heights) * 1.2
@@ -156,11 +191,17 @@ def line_plot(
         whole = f"@{len(marks)}"
         marks.append(Mark(label=line.name, about=line.about, parts=range(first, len(marks))))
         own = [f"@{first + i}" for i in range(len(line.marks))] or [whole] * len(line.points)
-        points = [{"x": x, "y": y, "color": style.color, "line": number, "m": mark}
-                  for (x, y), mark in zip(line.points, own, strict=True) if not y_log or y > 0]  # fmt: skip
+        points = [
+            {"x": x, "y": y, "color": style.color, "line": number, "m": mark}
+            for (x, y), mark in zip(line.points, own, strict=True)
+            if not y_log or y > 0
+        ]
         of = [own[place] for place in line.of] or [whole] * len(line.scatter)
-        small += [{"x": x, "y": y, "color": style.color, "m": mark}
-                  for (x, y), mark in zip(line.scatter, of, strict=True) if not y_log or y > 0]  # fmt: skip
+        small += [
+            {"x": x, "y": y, "color": style.color, "m": mark}
+            for (x, y), mark in zip(line.scatter, of, strict=True)
+            if not y_log or y > 0
+        ]
         if line.joined and len(points) > 1:
             strokes[line.width, style.dash] += [{**point, "m": whole} for point in points]
         if line.symbols:
@@ -170,8 +211,9 @@ def line_plot(
     layers = [_layer(small, _SMALL, color=_as_given("color"), **place)] if small else []
     for (width, dash), rows in strokes.items():
         mark = {"type": "line", "strokeWidth": width, "strokeDash": list(dash)}
-        layers.append(_layer(rows, mark, color=_as_given("color"), **place,
-                             detail={"field": "line", "type": "nominal"}))  # fmt: skip
+        layers.append(
+            _layer(rows, mark, color=_as_given("color"), **place, detail={"field": "line", "type": "nominal"})
+        )
     if symbols or not layers:
         point = {"type": "point", "size": 58, "strokeWidth": 1.8, "opacity": 1}
         layers.append(_layer(symbols, point, **_SYMBOL, **place))
@@ -189,9 +231,7 @@ def _as_given(field: str) -> dict[str, Any]:
     return {"field": field, "type": "nominal", "scale": None}
 
 
-_SYMBOL = {
-    "stroke": _as_given("color"), "fill": _as_given("fill"), "shape": _as_given("shape"),
-}  # fmt: skip
+_SYMBOL = {"stroke": _as_given("color"), "fill": _as_given("fill"), "shape": _as_given("shape")}
 
 
 def _number(field: str, kept: dict[str, Any]) -> dict[str, Any]:
@@ -205,9 +245,7 @@ def _layer(rows: list[dict[str, Any]], mark: dict[str, Any], **encoding: Any) ->
     return {"data": _data(rows), "mark": mark, "encoding": encoding}
 
 
-def _layered(
-    layers: list[dict[str, Any]], height: int, marks: list[Mark], axis: str, across: str = ""
-) -> Drawing:  # fmt: skip
+def _layered(layers: list[dict[str, Any]], height: int, marks: list[Mark], axis: str, across: str = "") -> Drawing:
     """Return a Vega-Lite drawing; as plain data, for checking each layer costs more than drawing."""
     drawing = Drawing(layer=layers, width=WIDTH, height=height)
     drawing.marks, drawing.axis, drawing.across = marks, axis, across
@@ -263,9 +301,5 @@ def _y(rows: int) -> dict[str, Any]:
 
 def _data(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Hand rows over; one with an infinite or missing number cannot be drawn and is left out."""
-    drawn = [
-        row
-        for row in rows
-        if all(math.isfinite(value) for value in row.values() if isinstance(value, float))
-    ]
+    drawn = [row for row in rows if all(math.isfinite(value) for value in row.values() if isinstance(value, float))]
     return {"values": drawn}

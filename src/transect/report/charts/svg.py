@@ -20,8 +20,6 @@ from markupsafe import Markup, escape
 from transect.report.charts.drawing import READY
 from transect.report.charts.inks import INK, MUTED, RULE, VARIABLES, WIDTH
 
-__all__ = ["main", "render"]
-
 
 def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
     """Draw a chart as an SVG that may stand in the page.
@@ -39,9 +37,7 @@ def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
         "padding": {"left": 6, "right": 6, "top": 2, "bottom": 2},
     }
     svg = vl_convert.vegalite_to_svg(spec)
-    svg = re.sub(
-        r'<rect width="[^"]*" height="[^"]*" fill="(white|transparent)"\s*/>', "", svg, count=1
-    )
+    svg = re.sub(r'<rect width="[^"]*" height="[^"]*" fill="(white|transparent)"\s*/>', "", svg, count=1)
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     box = f"0 0 {size.group(1)} {size.group(2)}" if size else f"0 0 {WIDTH} 200"
     # Names may hold characters that no XML may.
@@ -54,9 +50,7 @@ def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
     )
 
 
-_NOT_XML = {at: 0x2400 + at for at in range(32) if chr(at) not in "\t\n\r"} | {
-    0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD,
-}  # fmt: skip
+_NOT_XML = {at: 0x2400 + at for at in range(32) if chr(at) not in "\t\n\r"} | {0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD}
 _checked: set[tuple[str, ...]] = set()
 
 
@@ -90,15 +84,28 @@ def _tag(tag: str, name: str) -> str:
 
 def _config() -> dict[str, Any]:
     axis = {
-        "labelColor": MUTED, "titleColor": MUTED, "gridColor": RULE, "domainColor": MUTED,
-        "tickColor": MUTED, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
-        "domain": False, "ticks": False, "labelPadding": 5, "titlePadding": 6,
-        "labelOverlap": "greedy", "labelSeparation": 8,
-    }  # fmt: skip
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "gridColor": RULE,
+        "domainColor": MUTED,
+        "tickColor": MUTED,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 5,
+        "titlePadding": 6,
+        "labelOverlap": "greedy",
+        "labelSeparation": 8,
+    }
     return {
-        "aria": False, "background": None, "view": {"stroke": None}, "axis": axis,
+        "aria": False,
+        "background": None,
+        "view": {"stroke": None},
+        "axis": axis,
         "text": {"fontSize": 11, "color": INK},
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

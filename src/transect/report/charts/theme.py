@@ -13,19 +13,30 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from transect.report.blocks import LegendItem
-from transect.report.charts.inks import INK, MUTED, PAPER, RULE, SERIES, VARIABLES, WIDTH
-
-__all__ = [
-    "INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "colors", "legend", "palette",
-]  # fmt: skip
+from transect.report.charts.inks import SERIES, VARIABLES
 
 _USUAL = {
-    "numpy": "ink", "torch": "vermillion", "tensorflow": "orange", "keras": "purple",
-    "keras-tensorflow": "purple", "keras-torch": "green", "keras-jax": "sky", "keras-2": "olive",
-    "mxnet": "blue", "go": "sky", "torch-eager": "vermillion", "python": "blue", "c": "ink",
-    "cpp": "purple", "rust": "orange", "javascript": "olive",
-    "compute": "blue", "communication": "vermillion", "input": "olive", "other": "ink",
-}  # fmt: skip
+    "numpy": "ink",
+    "torch": "vermillion",
+    "tensorflow": "orange",
+    "keras": "purple",
+    "keras-tensorflow": "purple",
+    "keras-torch": "green",
+    "keras-jax": "sky",
+    "keras-2": "olive",
+    "mxnet": "blue",
+    "go": "sky",
+    "torch-eager": "vermillion",
+    "python": "blue",
+    "c": "ink",
+    "cpp": "purple",
+    "rust": "orange",
+    "javascript": "olive",
+    "compute": "blue",
+    "communication": "vermillion",
+    "input": "olive",
+    "other": "ink",
+}
 
 # Path of each shape on a square of side 2 around the origin: Vega's own, then ours.
 _SHAPES = {
@@ -78,9 +89,7 @@ class Styles:
         index = self._variants.get(variant or "", 0)
         shapes = list(_SHAPES)
         return Style(
-            SERIES[self._colors.get(name or "", "green")],
-            shapes[index % len(shapes)],
-            _DASHES[index % len(_DASHES)],
+            SERIES[self._colors.get(name or "", "green")], shapes[index % len(shapes)], _DASHES[index % len(_DASHES)]
         )
 
 
@@ -92,28 +101,17 @@ def colors() -> dict[str, str]:
 def palette(amount: int) -> list[Style]:
     """Return styles for series without a name of their own, in the order of a chart."""
     colors, shapes = list(SERIES.values()), list(_SHAPES)
-    return [
-        Style(colors[i % len(colors)], shapes[i % len(shapes)], _DASHES[i % len(_DASHES)])
-        for i in range(amount)
-    ]
+    return [Style(colors[i % len(colors)], shapes[i % len(shapes)], _DASHES[i % len(_DASHES)]) for i in range(amount)]
 
 
-def legend(
-    items: Iterable[tuple[str, Style]], *, line: bool = True, symbol: bool = True
-) -> list[LegendItem]:
+def legend(items: Iterable[tuple[str, Style]], *, line: bool = True, symbol: bool = True) -> list[LegendItem]:
     """Draw a legend item per series: a piece of its line, its symbol, or both."""
     drawn = []
     for text, style in items:
         dash = ",".join(str(part) for part in style.dash)
         color = VARIABLES.get(style.color, style.color)
-        stroke = (
-            f'<line x1="0" x2="28" y1="7" y2="7" stroke="{color}" stroke-width="2"'
-            f' stroke-dasharray="{dash}"/>'
-        )
-        path = (
-            f'<path transform="translate(14,7) scale(4.5)" d="{_SHAPES[style.shape]}"'
-            f' fill="{color}"/>'
-        )
+        stroke = f'<line x1="0" x2="28" y1="7" y2="7" stroke="{color}" stroke-width="2" stroke-dasharray="{dash}"/>'
+        path = f'<path transform="translate(14,7) scale(4.5)" d="{_SHAPES[style.shape]}" fill="{color}"/>'
         svg = (
             '<svg width="28" height="14" viewBox="0 0 28 14" aria-hidden="true">'
             f"{stroke if line else ''}{path if symbol else ''}</svg>"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["log_ticks"]
-
-# Powers of ten within which a log axis has even steps.
 _NARROW = 0.477
 
 

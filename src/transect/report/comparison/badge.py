@@ -12,13 +12,13 @@ from transect.analysis.set_lines import Beside, Outcome
 from transect.report.comparison.words import doubts
 from transect.report.text import clipped
 
-__all__ = ["badge", "badge_text"]
-
-# White on each has a contrast of 4.5 or more.
 _GROUNDS = {
-    Outcome.WORSE: "#b3261e", Outcome.BETTER: "#0a6b4b", Outcome.SAME: "#0a6b4b",
-    Outcome.OPEN: "#5c6670", Outcome.NOT_COMPARABLE: "#5c6670",
-}  # fmt: skip
+    Outcome.WORSE: "#b3261e",
+    Outcome.BETTER: "#0a6b4b",
+    Outcome.SAME: "#0a6b4b",
+    Outcome.OPEN: "#5c6670",
+    Outcome.NOT_COMPARABLE: "#5c6670",
+}
 _HEIGHT, _PAD, _SIZE = 20, 7, 11
 _LONGEST = 80
 # What XML 1.0 has no place for.
@@ -29,8 +29,7 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
     """Say what a comparison came to in a few words."""
     lines = [line for beside in besides for line in beside.lines]
     amount = sum(
-        line.outcome is outcome and (line.sureness is Sureness.FIRM or outcome is Outcome.OPEN)
-        for line in lines
+        line.outcome is outcome and (line.sureness is Sureness.FIRM or outcome is Outcome.OPEN) for line in lines
     )
     if outcome is Outcome.WORSE:
         return f"{amount or 'tentatively'} worse"

@@ -11,21 +11,9 @@ from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
-from transect.report.blocks import (
-    Chart,
-    Chip,
-    Heading,
-    Lead,
-    Part,
-    Prose,
-    code,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.report.blocks import Chart, Chip, Heading, Lead, Part, Prose, code, digits, note, table, words
 from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import Style
 from transect.report.comparison.page import made_sections, write_sections
 from transect.report.comparison.words import (
@@ -46,46 +34,52 @@ from transect.report.comparison.words import (
 )
 from transect.report.text import clean, clipped, count
 
-__all__ = ["CHIPS", "STYLES", "write_comparison"]
-
 CHIPS = {
-    Outcome.WORSE: "bad", Outcome.BETTER: "good", Outcome.SAME: "good", Outcome.OPEN: "plain",
+    Outcome.WORSE: "bad",
+    Outcome.BETTER: "good",
+    Outcome.SAME: "good",
+    Outcome.OPEN: "plain",
     Outcome.NOT_COMPARABLE: "warn",
-}  # fmt: skip
+}
 # Colour and, for those who do not see it, shape.
 STYLES = {
-    Outcome.WORSE: Style("#d55e00", "triangle-down"), Outcome.BETTER: Style("#009e73", "triangle-up"),
-    Outcome.SAME: Style("#3a4149", "circle"), Outcome.OPEN: Style("#56b4e9", "diamond"),
+    Outcome.WORSE: Style("#d55e00", "triangle-down"),
+    Outcome.BETTER: Style("#009e73", "triangle-up"),
+    Outcome.SAME: Style("#3a4149", "circle"),
+    Outcome.OPEN: Style("#56b4e9", "diamond"),
     Outcome.NOT_COMPARABLE: Style("#594700", "cross"),
-}  # fmt: skip
+}
 _CHANGED = (Outcome.WORSE, Outcome.BETTER)
 
 
 def write_comparison(
-    output: Path, base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float,
-    quality_margin: float,
-) -> None:  # fmt: skip
+    output: Path, base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float, quality_margin: float
+) -> None:
     """Write the page of a comparison to `output`, atomically; raises OSError."""
     page = _Page(base, besides, margin, quality_margin)
-    sections = made_sections([
-        ("verdict", "Verdict", page.verdict),
-        ("changes", "Better and worse", page.changes),
-        ("undecided", "Open and not comparable", page.undecided),
-        ("same", "The same", page.same),
-        ("left-out", "Not compared", page.left_out),
-        ("surroundings", "Machine and software", page.surroundings),
-        ("methods", "Methods", page.methods),
-    ])  # fmt: skip
+    sections = made_sections(
+        [
+            ("verdict", "Verdict", page.verdict),
+            ("changes", "Better and worse", page.changes),
+            ("undecided", "Open and not comparable", page.undecided),
+            ("same", "The same", page.same),
+            ("left-out", "Not compared", page.left_out),
+            ("surroundings", "Machine and software", page.surroundings),
+            ("methods", "Methods", page.methods),
+        ]
+    )
     lines = [line for beside in besides for line in beside.lines]
     chips = [
-        Chip(f"{amount} {one}", CHIPS[one])
-        for one in ORDER if (amount := sum(line.outcome is one for line in lines))
-    ]  # fmt: skip
+        Chip(f"{amount} {one}", CHIPS[one]) for one in ORDER if (amount := sum(line.outcome is one for line in lines))
+    ]
     write_sections(
-        output, sections, kind="comparison", title=f"{_names(base, besides)}: {outcome_text(outcome, besides)}",
+        output,
+        sections,
+        kind="comparison",
+        title=f"{_names(base, besides)}: {outcome_text(outcome, besides)}",
         about=[f"{one.letter}: {one.name}" for one in (base, *(b.other for b in besides))],
         chips=chips,
-    )  # fmt: skip
+    )
 
 
 def _names(base: ResultSet, besides: Sequence[Beside]) -> str:
@@ -95,20 +89,17 @@ def _names(base: ResultSet, besides: Sequence[Beside]) -> str:
 class _Page:
     """What every section is made from."""
 
-    def __init__(
-        self, base: ResultSet, besides: Sequence[Beside], margin: float, quality_margin: float
-    ) -> None:
+    def __init__(self, base: ResultSet, besides: Sequence[Beside], margin: float, quality_margin: float) -> None:
         self.base = base
         self.besides = besides
         self.margin = margin
         self.quality_margin = quality_margin
         self.names = cell_names(
             [line.cell for one in besides for line in one.lines]
-            + [lone.group.cell for one in besides
-               for lone in (*one.pairing.only_base, *one.pairing.only_other)]
+            + [lone.group.cell for one in besides for lone in (*one.pairing.only_base, *one.pairing.only_other)]
             + [one.pair.base.cell for b in besides for one in b.pairing.refused]
             + [pair.base.cell for one in besides for pair in one.pairing.copied]
-        )  # fmt: skip
+        )
 
     def verdict(self) -> Iterator[Part]:
         """Say what each set came to, and what the sets are."""
@@ -124,30 +115,39 @@ class _Page:
         # Words and no records: what a folder holds is about every cell, and of no use to a filter.
         rows = [
             (
-                one.letter, clean(one.name),
+                one.letter,
+                clean(one.name),
                 clean(", ".join(sorted({record.study for record in one.loaded.records}))),
-                " to ".join(when(text) for text in one.span if text), len(one.loaded.records),
+                " to ".join(when(text) for text in one.span if text),
+                len(one.loaded.records),
                 state_text(one),
             )
             for one in sets
-        ]  # fmt: skip
-        yield table(rows, [
-            words("", lambda row: row[0]), code("Folder", lambda row: row[1]),
-            words("Study", lambda row: row[2]), words("Measured", lambda row: row[3]),
-            digits("Records", lambda row: row[4]), words("Left out", lambda row: row[5]),
-        ], caption="What is compared")  # fmt: skip
+        ]
+        yield table(
+            rows,
+            [
+                words("", lambda row: row[0]),
+                code("Folder", lambda row: row[1]),
+                words("Study", lambda row: row[2]),
+                words("Measured", lambda row: row[3]),
+                digits("Records", lambda row: row[4]),
+                words("Left out", lambda row: row[5]),
+            ],
+            caption="What is compared",
+        )
         for results in sets:
             problems = results.loaded.problems
             if problems:
-                yield table(problems, [
-                    code("Where", lambda one: clean(one.where)),
-                    words("What", lambda one: clipped(one.what, 300)),
-                ], folded=f"Problems in {results.letter}")  # fmt: skip
+                yield table(
+                    problems,
+                    [code("Where", lambda one: clean(one.where)), words("What", lambda one: clipped(one.what, 300))],
+                    folded=f"Problems in {results.letter}",
+                )
 
     def changes(self) -> Iterator[Part]:
         """Show what is worse or better, and where the cells of each metric lie."""
-        yield Lead("What is worse or better than the base, the worse first.",
-                   empty="Nothing is worse or better.")  # fmt: skip
+        yield Lead("What is worse or better than the base, the worse first.", empty="Nothing is worse or better.")
         for one in self.besides:
             yield from self._rows(one, _CHANGED)
         drawn = 0
@@ -162,63 +162,85 @@ class _Page:
 
     def undecided(self) -> Iterator[Part]:
         """List what cannot be told, and why."""
-        yield Lead("What the repeats cannot tell, and what nothing can be said of.",
-                   empty="Everything is decided.")  # fmt: skip
+        yield Lead("What the repeats cannot tell, and what nothing can be said of.", empty="Everything is decided.")
         for one in self.besides:
             yield from self._rows(one, (Outcome.NOT_COMPARABLE, Outcome.OPEN))
 
     def same(self) -> Iterator[Part]:
         """List what is the same within the margin."""
-        yield Lead("What is shown to be the same as the base within the margin.",
-                   empty="Nothing is shown to be the same.")  # fmt: skip
+        yield Lead(
+            "What is shown to be the same as the base within the margin.", empty="Nothing is shown to be the same."
+        )
         for one in self.besides:
             yield from self._rows(one, (Outcome.SAME,), folded=True)
 
     def left_out(self) -> Iterator[Part]:
         """List the cells that have no counterpart of the same settings."""
-        yield Lead("Cells that only one side has, or that were told unlike things under one name.",
-                   empty="Every cell has its counterpart.")  # fmt: skip
+        yield Lead(
+            "Cells that only one side has, or that were told unlike things under one name.",
+            empty="Every cell has its counterpart.",
+        )
         for one in self.besides:
             a, b, pairing = self.base.letter, one.other.letter, one.pairing
             if pairing.refused:
-                yield table(pairing.refused, [
-                    words("Cell", lambda row: self.names[row.pair.base.cell]),
-                    words("Differs in", lambda row, a=a, b=b: refused_text(row, a, b)),
-                ], caption=f"{b}: refused, because settings are unlike")  # fmt: skip
+                yield table(
+                    pairing.refused,
+                    [
+                        words("Cell", lambda row: self.names[row.pair.base.cell]),
+                        words("Differs in", lambda row, a=a, b=b: refused_text(row, a, b)),
+                    ],
+                    caption=f"{b}: refused, because settings are unlike",
+                )
             if pairing.copied:
-                yield table(pairing.copied, [words("Cell", lambda row: self.names[row.base.cell])],
-                            caption=f"{b}: the same measurement on both sides", fold_title="Cells")  # fmt: skip
+                yield table(
+                    pairing.copied,
+                    [words("Cell", lambda row: self.names[row.base.cell])],
+                    caption=f"{b}: the same measurement on both sides",
+                    fold_title="Cells",
+                )
             for letter, lone in ((a, pairing.only_base), (b, pairing.only_other)):
                 if lone:
-                    yield table(lone, [
-                        words("Cell", lambda row: self.names[row.group.cell]),
-                        words("On the other side", lone_text),
-                        code("Id", lambda row: row.group.cell.id),
-                    ], caption=f"{b}: {count(len(lone), 'cell')} only in {letter}",
-                       fold_title=f"Only in {letter}")  # fmt: skip
+                    yield table(
+                        lone,
+                        [
+                            words("Cell", lambda row: self.names[row.group.cell]),
+                            words("On the other side", lone_text),
+                            code("Id", lambda row: row.group.cell.id),
+                        ],
+                        caption=f"{b}: {count(len(lone), 'cell')} only in {letter}",
+                        fold_title=f"Only in {letter}",
+                    )
 
     def surroundings(self) -> Iterator[Part]:
         """List what the sides were not alike in."""
-        yield Lead("In what the machine, the software and the variables that change speed differ.",
-                   empty="Nothing that records tell.")  # fmt: skip
+        yield Lead(
+            "In what the machine, the software and the variables that change speed differ.",
+            empty="Nothing that records tell.",
+        )
         for one in self.besides:
             if not one.differences:
                 continue
             kinds = dict.fromkeys(difference.kind for difference in one.differences)
             yield Prose(f"{one.other.letter} differs from the base in {', '.join(kinds)}.")
-            yield table(one.differences, [
-                words("", lambda row: row.kind),
-                words("Fact", lambda row: clean(row.fact)),
-                words(self.base.letter, lambda row: clipped(" / ".join(row.before), 200)),
-                words(one.other.letter, lambda row: clipped(" / ".join(row.after), 200)),
-            ], caption=f"{one.other.letter} beside {self.base.letter}", fold_title="Differences")  # fmt: skip
+            yield table(
+                one.differences,
+                [
+                    words("", lambda row: row.kind),
+                    words("Fact", lambda row: clean(row.fact)),
+                    words(self.base.letter, lambda row: clipped(" / ".join(row.before), 200)),
+                    words(one.other.letter, lambda row: clipped(" / ".join(row.after), 200)),
+                ],
+                caption=f"{one.other.letter} beside {self.base.letter}",
+                fold_title="Differences",
+            )
 
     def methods(self) -> Iterator[Part]:
         """Say how verdicts came about."""
         family = sum(
             line.comparison is not None and line.comparison.decision is not None
-            for one in self.besides for line in one.lines
-        )  # fmt: skip
+            for one in self.besides
+            for line in one.lines
+        )
         yield Prose(
             f"Two middles are different by a two-sided t test, the same by two one-sided ones against the margin of "
             f"{100 * self.margin:g} % ({100 * self.quality_margin:g} % for quality), each with the variance of its own "
@@ -231,27 +253,34 @@ class _Page:
             "what moved all cells together is said apart, and several runs tell more (transect history)."
         )
 
-    def _rows(
-        self, beside: Beside, outcomes: Sequence[Outcome], folded: bool = False
-    ) -> Iterator[Part]:
+    def _rows(self, beside: Beside, outcomes: Sequence[Outcome], folded: bool = False) -> Iterator[Part]:
         rows = [line for line in ordered(beside.lines) if line.outcome in outcomes]
         if not rows:
             return
         if len(self.besides) > 1:
             yield Heading(f"{beside.other.letter} beside {self.base.letter}")
         title = f"{counted(rows)}"
-        yield table(rows, [
-            words("Verdict", lambda row: Chip(row.outcome.value, CHIPS[row.outcome])),
-            words("Sureness", lambda row: row.sureness.value),
-            words("Cell", lambda row: self.names[row.cell]),
-            words("Metric", lambda row: metric_name(row.metric, row.what) or "how it ended"),
-            digits(self.base.letter,
-                   lambda row: summary_text(row.comparison.b if row.comparison else None, row.unit)),
-            digits(beside.other.letter,
-                   lambda row: summary_text(row.comparison.a if row.comparison else None, row.unit)),
-            digits("Change", _change),
-            words("Why", why_text),
-        ], caption="" if folded else title, folded=title if folded else "", fold_title=title)  # fmt: skip
+        yield table(
+            rows,
+            [
+                words("Verdict", lambda row: Chip(row.outcome.value, CHIPS[row.outcome])),
+                words("Sureness", lambda row: row.sureness.value),
+                words("Cell", lambda row: self.names[row.cell]),
+                words("Metric", lambda row: metric_name(row.metric, row.what) or "how it ended"),
+                digits(
+                    self.base.letter, lambda row: summary_text(row.comparison.b if row.comparison else None, row.unit)
+                ),
+                digits(
+                    beside.other.letter,
+                    lambda row: summary_text(row.comparison.a if row.comparison else None, row.unit),
+                ),
+                digits("Change", _change),
+                words("Why", why_text),
+            ],
+            caption="" if folded else title,
+            folded=title if folded else "",
+            fold_title=title,
+        )
 
     def _chart(self, beside: Beside, title: str, lines: Sequence[Line], place: int) -> Chart | None:
         def worse_first(line: Line) -> float:
@@ -263,27 +292,37 @@ class _Page:
             told = line.comparison.decision
             known = told is not None and 0 < told.low <= told.high < 10 * line.ratio
             return Dot(
-                label=_short(self.names, line.cell), value=line.ratio,
-                low=told.low if told and known else None, high=told.high if told and known else None,
-                style=STYLES[line.outcome], right=f"{line.outcome} {moved(line.ratio)}",
+                label=_short(self.names, line.cell),
+                value=line.ratio,
+                low=told.low if told and known else None,
+                high=told.high if told and known else None,
+                style=STYLES[line.outcome],
+                right=f"{line.outcome} {moved(line.ratio)}",
                 hollow=line.sureness is not Sureness.FIRM,
-            )  # fmt: skip
+            )
 
         more = "more" if lines[0].direction is Direction.HIGHER else "less"
         # What changed is drawn, wherever it lies among many.
         told = sorted(lines, key=lambda line: (line.outcome not in _CHANGED, worse_first(line)))
-        shown, others = (
-            sorted(part, key=worse_first) for part in (told[:MOST_DRAWN], told[MOST_DRAWN:])
-        )
+        shown, others = (sorted(part, key=worse_first) for part in (told[:MOST_DRAWN], told[MOST_DRAWN:]))
         said = f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
         return dot_chart(
-            shown, dot,
-            [words("Cell", lambda row: self.names[row.cell]), digits("Change", _change),
-             words("", lambda row: Chip(row.outcome.value, CHIPS[row.outcome]))],
-            title=title, axis=f"{beside.other.letter} / {self.base.letter} ({more} is better)",
-            name=f"compare-{place}", first="Worst", rule=1.0, log=True, others=others,
+            shown,
+            dot,
+            [
+                words("Cell", lambda row: self.names[row.cell]),
+                digits("Change", _change),
+                words("", lambda row: Chip(row.outcome.value, CHIPS[row.outcome])),
+            ],
+            title=title,
+            axis=f"{beside.other.letter} / {self.base.letter} ({more} is better)",
+            name=f"compare-{place}",
+            first="Worst",
+            rule=1.0,
+            log=True,
+            others=others,
             notes=(said if others else "", "Hollow: not firm. Lines are 95 % intervals."),
-        )  # fmt: skip
+        )
 
 
 def _change(line: Line) -> str:

@@ -11,12 +11,10 @@ from transect.analysis.set_lines import Beside, Line, Outcome, Shift
 from transect.analysis.statistics import Summary
 from transect.report.comparison.words import ordered
 
-__all__ = ["comparison_facts", "number_or_none", "set_facts"]
-
 
 def comparison_facts(
     base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float, quality_margin: float
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return everything that a comparison says, as JSON holds it."""
     return {
         "outcome": outcome.value,
@@ -63,11 +61,7 @@ def _beside(beside: Beside) -> dict[str, Any]:
         "same_measurement": [_id(pair.base.cell) for pair in pairing.copied],
         "refused": [
             _id(one.pair.base.cell)
-            | {
-                "unlike": [
-                    {"setting": u.name, "base": u.base, "other": u.other} for u in one.unlike
-                ]
-            }
+            | {"unlike": [{"setting": u.name, "base": u.base, "other": u.other} for u in one.unlike]}
             for one in pairing.refused
         ],
         "only_base": [_lone(one) for one in pairing.only_base],
@@ -119,6 +113,11 @@ def _summary(one: Summary) -> dict[str, Any]:
 def _shift(shift: Shift) -> dict[str, Any]:
     told = shift.decision
     return {
-        "stage": shift.stage, "metric": shift.metric, "cells": shift.cells, "ratio": told.ratio,
-        "low": number_or_none(told.low), "high": number_or_none(told.high), "answer": told.answer.value,
-    }  # fmt: skip
+        "stage": shift.stage,
+        "metric": shift.metric,
+        "cells": shift.cells,
+        "ratio": told.ratio,
+        "low": number_or_none(told.low),
+        "high": number_or_none(told.high),
+        "answer": told.answer.value,
+    }

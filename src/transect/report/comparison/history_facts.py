@@ -19,8 +19,6 @@ from transect.report.comparison.history_words import (
 from transect.report.comparison.markdown import code, fold, grid
 from transect.report.text import count
 
-__all__ = ["history_facts", "history_markdown"]
-
 _MOST = 40
 _MOST_FACTS = 6
 
@@ -37,12 +35,7 @@ def history_facts(history: History, line: Timeline, *, study: str, margin: float
                 "at": run.at.isoformat(),
                 "notes": list(run.notes),
                 "differences": [
-                    {
-                        "kind": d.kind,
-                        "fact": d.fact,
-                        "before": list(d.before),
-                        "after": list(d.after),
-                    }
+                    {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)}
                     for d in run.differences
                 ],
             }
@@ -52,33 +45,42 @@ def history_facts(history: History, line: Timeline, *, study: str, margin: float
         "series": [_series(one) for one in history.series],
         "changes": [_change(one) | {"series": place[id(one.series)]} for one in history.changes],
         "lost": [
-            {"stage": one.cell.stage, "cell": one.cell.id, "last_run": one.last, "why": one.why}
-            for one in history.lost
+            {"stage": one.cell.stage, "cell": one.cell.id, "last_run": one.last, "why": one.why} for one in history.lost
         ],
     }
 
 
 def _series(one: Series) -> dict[str, Any]:
     return {
-        "stage": one.stage, "cell": one.cell.id if one.cell else None, "metric": one.chosen.metric,
-        "label": one.chosen.label, "unit": one.chosen.unit, "direction": one.chosen.direction.value,
+        "stage": one.stage,
+        "cell": one.cell.id if one.cell else None,
+        "metric": one.chosen.metric,
+        "label": one.chosen.label,
+        "unit": one.chosen.unit,
+        "direction": one.chosen.direction.value,
         "values": [number_or_none(value) for value in one.values],
         "refused": {str(run): why for run, why in one.refused.items()},
-    }  # fmt: skip
+    }
 
 
 def _change(one: Change) -> dict[str, Any]:
     told = one.comparison.decision
     return {
-        "run": one.at, "before": list(one.before), "after": list(one.after), "p": one.p,
-        "outcome": one.outcome.value, "sureness": one.sureness.value, "ratio": one.ratio,
-        "low": number_or_none(told.low if told else None), "high": number_or_none(told.high if told else None),
-        "with_its_stage": one.shared, "reason": one.reason,
+        "run": one.at,
+        "before": list(one.before),
+        "after": list(one.after),
+        "p": one.p,
+        "outcome": one.outcome.value,
+        "sureness": one.sureness.value,
+        "ratio": one.ratio,
+        "low": number_or_none(told.low if told else None),
+        "high": number_or_none(told.high if told else None),
+        "with_its_stage": one.shared,
+        "reason": one.reason,
         "differences": [
-            {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)}
-            for d in one.surroundings
+            {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)} for d in one.surroundings
         ],
-    }  # fmt: skip
+    }
 
 
 def history_markdown(history: History, line: Timeline, *, study: str) -> str:
@@ -99,21 +101,21 @@ def history_markdown(history: History, line: Timeline, *, study: str) -> str:
         if not own:
             continue
         rows = [
-            (f"{one.outcome} ({one.sureness})", code(names[one.series]), run_name(history.runs[one.at]),
-             change_text(one), code(where_text(one, _MOST_FACTS)))
+            (
+                f"{one.outcome} ({one.sureness})",
+                code(names[one.series]),
+                run_name(history.runs[one.at]),
+                change_text(one),
+                code(where_text(one, _MOST_FACTS)),
+            )
             for one in own[:_MOST]
-        ]  # fmt: skip
+        ]
         table = grid(("verdict", "series", "from run", "change", "what else changed there"), rows)
         table += f"\n\nand {len(own) - _MOST} more" if len(own) > _MOST else ""
         parts.append(fold(f"{count(len(own), 'cell')} {title}", table) if title else table)
     if history.lost:
         listed = [f"- {code(one.cell.id)}: {code(one.why)}" for one in history.lost[:_MOST]]
-        parts.append(
-            fold(
-                f"{count(len(history.lost), 'cell')} without a result in the latest run",
-                "\n".join(listed),
-            )
-        )
+        parts.append(fold(f"{count(len(history.lost), 'cell')} without a result in the latest run", "\n".join(listed)))
     if line.left_out:
         listed = [f"- {code(one.name)}: {code(one.why)}" for one in line.left_out[:_MOST]]
         parts.append(fold(f"{count(len(line.left_out), 'folder')} left out", "\n".join(listed)))

@@ -11,7 +11,8 @@ from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import Run, Timeline
 from transect.report.blocks import Chart, Chip, Lead, Part, code, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
-from transect.report.charts.plots import Line, line_plot
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import Style, legend
 from transect.report.comparison.compare_page import CHIPS, STYLES
 from transect.report.comparison.history_words import (
@@ -26,36 +27,32 @@ from transect.report.comparison.page import made_sections, write_sections
 from transect.report.comparison.words import difference_text, metric_name
 from transect.report.text import clean, clipped, count, number, scale_for
 
-__all__ = ["write_history"]
-
 _SERIES = Style("#0072b2", "circle")
 # What one run changes at most on the page; the rest is counted.
 _MOST_FACTS = 8
 
 
-def write_history(
-    output: Path, history: History, line: Timeline, *, study: str, margin: float
-) -> None:
+def write_history(output: Path, history: History, line: Timeline, *, study: str, margin: float) -> None:
     """Write the page of a study's history to `output`, atomically; raises OSError."""
     page = _Page(history, line, margin)
-    sections = made_sections([
-        ("changes", "Changes", page.changes),
-        ("stages", "Stages over time", page.stages),
-        ("cells", "Cells that changed", page.cells),
-        ("lost", "No longer measured", page.lost),
-        ("runs", "Runs", page.runs),
-        ("methods", "Methods", page.methods),
-    ])  # fmt: skip
+    sections = made_sections(
+        [
+            ("changes", "Changes", page.changes),
+            ("stages", "Stages over time", page.stages),
+            ("cells", "Cells that changed", page.cells),
+            ("lost", "No longer measured", page.lost),
+            ("runs", "Runs", page.runs),
+            ("methods", "Methods", page.methods),
+        ]
+    )
     outcomes = [one.outcome for one in history.changes]
     chips = [
         Chip(f"{amount} {one}", CHIPS[one])
         for one in (Outcome.WORSE, Outcome.BETTER, Outcome.SAME, Outcome.NOT_COMPARABLE)
         if (amount := outcomes.count(one))
-    ]  # fmt: skip
+    ]
     about = [f"{count(len(history.runs), 'run')}, {count(len(history.series), 'series', 'series')}"]
-    write_sections(
-        output, sections, kind="history", title=f"History of {study}", about=about, chips=chips
-    )
+    write_sections(output, sections, kind="history", title=f"History of {study}", about=about, chips=chips)
 
 
 class _Page:
@@ -71,8 +68,7 @@ class _Page:
         """List every change, those of whole stages first."""
         few = too_few(self.history)
         yield Lead(
-            few
-            or "Where a series is another one from a run on, by more than chance among all series explains.",
+            few or "Where a series is another one from a run on, by more than chance among all series explains.",
             empty="No series changed by more than chance explains.",
         )
         own = changes_first(self.history)
@@ -86,20 +82,26 @@ class _Page:
 
     def _table(self, changes: list[Change], folded: str) -> Part:
         runs = self.history.runs
-        return table(changes, [
-            words("Verdict", lambda one: Chip(one.outcome.value, CHIPS[one.outcome])),
-            words("Sureness", lambda one: one.sureness.value),
-            words("Series", lambda one: self.names[one.series]),
-            words("From run", lambda one: run_name(runs[one.at])),
-            digits("Change", change_text),
-            words("What else changed there", lambda one: where_text(one, _MOST_FACTS)),
-            words("Why", lambda one: clipped(one.reason, 300)),
-        ], folded=folded)  # fmt: skip
+        return table(
+            changes,
+            [
+                words("Verdict", lambda one: Chip(one.outcome.value, CHIPS[one.outcome])),
+                words("Sureness", lambda one: one.sureness.value),
+                words("Series", lambda one: self.names[one.series]),
+                words("From run", lambda one: run_name(runs[one.at])),
+                digits("Change", change_text),
+                words("What else changed there", lambda one: where_text(one, _MOST_FACTS)),
+                words("Why", lambda one: clipped(one.reason, 300)),
+            ],
+            folded=folded,
+        )
 
     def stages(self) -> Iterator[Part]:
         """Draw what the cells of each stage did together."""
-        yield Lead("Per stage and metric: the median over its cells of what each is beside its own middle.",
-                   empty="No stage has three cells that run through.")  # fmt: skip
+        yield Lead(
+            "Per stage and metric: the median over its cells of what each is beside its own middle.",
+            empty="No stage has three cells that run through.",
+        )
         whole = [one for one in self.history.series if one.cell is None]
         for place, series in enumerate(whole[:MOST_PANELS]):
             yield self._chart(series, f"stage-{place}")
@@ -116,22 +118,32 @@ class _Page:
 
     def lost(self) -> Iterator[Part]:
         """List cells without a usable result in the latest run."""
-        yield Lead("Cells that had a usable result once and have none in the latest run.",
-                   empty="Every cell that ever had a result has one in the latest run.")  # fmt: skip
+        yield Lead(
+            "Cells that had a usable result once and have none in the latest run.",
+            empty="Every cell that ever had a result has one in the latest run.",
+        )
         if self.history.lost:
-            yield table(self.history.lost, [
-                words("Stage", lambda one: clean(one.cell.stage)),
-                code("Cell", lambda one: one.cell.id),
-                words("Last result", lambda one: run_name(self.history.runs[one.last])),
-                words("Since then", lambda one: clean(one.why)),
-            ], fold_title="Cells")  # fmt: skip
+            yield table(
+                self.history.lost,
+                [
+                    words("Stage", lambda one: clean(one.cell.stage)),
+                    code("Cell", lambda one: one.cell.id),
+                    words("Last result", lambda one: run_name(self.history.runs[one.last])),
+                    words("Since then", lambda one: clean(one.why)),
+                ],
+                fold_title="Cells",
+            )
         refused = [one for one in self.history.series if one.refused]
         if refused:
-            yield table(refused, [
-                words("Series", lambda one: self.names[one]),
-                digits("Runs left out", lambda one: len(one.refused)),
-                words("Told otherwise", lambda one: clipped(next(iter(one.refused.values())), 300)),
-            ], folded="Runs with other settings under the same name")  # fmt: skip
+            yield table(
+                refused,
+                [
+                    words("Series", lambda one: self.names[one]),
+                    digits("Runs left out", lambda one: len(one.refused)),
+                    words("Told otherwise", lambda one: clipped(next(iter(one.refused.values())), 300)),
+                ],
+                folded="Runs with other settings under the same name",
+            )
 
     def runs(self) -> Iterator[Part]:
         """List the runs in their order, and what was left out."""
@@ -144,30 +156,43 @@ class _Page:
 
         # Words and no records: what a run holds is about every cell, and of no use to a filter.
         rows = [
-            (run_name(one), clean(one.results.name), len(one.results.loaded.records), differences(one),
-             "; ".join(one.notes))
+            (
+                run_name(one),
+                clean(one.results.name),
+                len(one.results.loaded.records),
+                differences(one),
+                "; ".join(one.notes),
+            )
             for one in self.history.runs
-        ]  # fmt: skip
-        yield table(rows, [
-            words("Run", lambda row: row[0]), code("Folder", lambda row: row[1]),
-            digits("Records", lambda row: row[2]),
-            words("Machine and software since the run before", lambda row: row[3]),
-            words("Odd", lambda row: row[4]),
-        ], fold_title="Runs")  # fmt: skip
-        if self.line.left_out:
-            yield table(self.line.left_out, [
-                code("Folder", lambda one: clean(one.name)), words("Left out", lambda one: clean(one.why)),
-            ], caption="Left out")  # fmt: skip
-        problems = [
-            (run.results.name, one)
-            for run in self.history.runs
-            for one in run.results.loaded.problems
         ]
+        yield table(
+            rows,
+            [
+                words("Run", lambda row: row[0]),
+                code("Folder", lambda row: row[1]),
+                digits("Records", lambda row: row[2]),
+                words("Machine and software since the run before", lambda row: row[3]),
+                words("Odd", lambda row: row[4]),
+            ],
+            fold_title="Runs",
+        )
+        if self.line.left_out:
+            yield table(
+                self.line.left_out,
+                [code("Folder", lambda one: clean(one.name)), words("Left out", lambda one: clean(one.why))],
+                caption="Left out",
+            )
+        problems = [(run.results.name, one) for run in self.history.runs for one in run.results.loaded.problems]
         if problems:
-            yield table(problems, [
-                code("Folder", lambda one: clean(one[0])), code("Where", lambda one: clean(one[1].where)),
-                words("What", lambda one: clipped(one[1].what, 300)),
-            ], folded="Problems")  # fmt: skip
+            yield table(
+                problems,
+                [
+                    code("Folder", lambda one: clean(one[0])),
+                    code("Where", lambda one: clean(one[1].where)),
+                    words("What", lambda one: clipped(one[1].what, 300)),
+                ],
+                folded="Problems",
+            )
 
     def methods(self) -> Iterator[Part]:
         """Say how a change is told from chance."""
@@ -183,9 +208,7 @@ class _Page:
         changes = [one for one in self.history.changes if one.series is series]
         each = series.chosen
         scale = scale_for(series.values, "" if series.cell is None else each.unit)
-        points = [
-            (float(place + 1), series.values[place] / scale.factor) for place in series.places
-        ]
+        points = [(float(place + 1), series.values[place] / scale.factor) for place in series.places]
         lines = [Line(points=points, style=_SERIES, width=1.2)]
         names = [("median of a run", _SERIES)]
         for one in changes:
@@ -200,9 +223,10 @@ class _Page:
         # A machine or a version that changed is marked where it did.
         low = min(y for _, y in points)
         moves = [
-            place for place, run in enumerate(self.history.runs)
+            place
+            for place, run in enumerate(self.history.runs)
             if place in series.places and any(d.kind != "variable" for d in run.differences)
-        ]  # fmt: skip
+        ]
         mark = Style("#5c6670", "triangle-up")
         if moves:
             at = [(float(place + 1), low) for place in moves]
@@ -210,23 +234,25 @@ class _Page:
             names.append(("machine or software changed", mark))
         unit = f" ({scale.unit})" if scale.unit and series.cell is not None else ""
         title = self.names[series]
-        told = "; ".join(
-            f"{one.outcome} from run {one.at + 1}, {change_text(one)}" for one in changes
-        )
+        told = "; ".join(f"{one.outcome} from run {one.at + 1}, {change_text(one)}" for one in changes)
         runs = self.history.runs
         return drawn(
             line_plot(
-                lines, x_title="run", y_title=f"{metric_name(each.metric, each.label or '')}{unit}",
+                lines,
+                x_title="run",
+                y_title=f"{metric_name(each.metric, each.label or '')}{unit}",
                 # From nothing on, a change of a tenth could not be seen.
                 y_log=low > 0,
             ),
-            series.places, [
+            series.places,
+            [
                 words("Run", lambda place: run_name(runs[place])),
                 digits("Value", lambda place: number(series.values[place] / scale.factor)),
-                words("Changed there", lambda place: "; ".join(
-                    str(one.outcome) for one in changes if one.at == place)),
+                words("Changed there", lambda place: "; ".join(str(one.outcome) for one in changes if one.at == place)),
             ],
-            title=title, name=f"history-{name}", legend=legend(list(dict.fromkeys(names))),
+            title=title,
+            name=f"history-{name}",
+            legend=legend(list(dict.fromkeys(names))),
             alt=f"{title} over {len(series.places)} runs. {told or 'No change is told from chance'}.",
             notes=(told and f"{told}.",),
-        )  # fmt: skip
+        )

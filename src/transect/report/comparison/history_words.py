@@ -9,18 +9,8 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import Run
-from transect.report.comparison.words import (
-    ORDER,
-    cell_names,
-    difference_text,
-    metric_name,
-    moved,
-)
+from transect.report.comparison.words import ORDER, cell_names, difference_text, metric_name, moved
 from transect.report.text import clean, count
-
-__all__ = [
-    "change_text", "changes_first", "run_name", "series_names", "summary_of", "too_few", "where_text",
-]  # fmt: skip
 
 
 def run_name(run: Run) -> str:
@@ -41,10 +31,7 @@ def series_names(series: Iterable[Series]) -> dict[Series, str]:
 
 def changes_first(history: History) -> list[Change]:
     """Return changes, those of stages before those of cells, the worse and the latest first."""
-    return sorted(
-        history.changes,
-        key=lambda one: (one.series.cell is not None, ORDER.index(one.outcome), -one.at),
-    )
+    return sorted(history.changes, key=lambda one: (one.series.cell is not None, ORDER.index(one.outcome), -one.at))
 
 
 def change_text(change: Change) -> str:
@@ -84,11 +71,7 @@ def summary_of(history: History) -> str:
             loose = sum(one.sureness is Sureness.TENTATIVE for one in own)
             word = "within the margin" if outcome is Outcome.SAME else outcome.value
             said.append(f"{len(own)} {word}" + (f" ({loose} tentative)" if loose else ""))
-    lost = (
-        f"; {count(len(history.lost), 'cell')} without a result in the latest run"
-        if history.lost
-        else ""
-    )
+    lost = f"; {count(len(history.lost), 'cell')} without a result in the latest run" if history.lost else ""
     if not said:
         return f"no changes{lost}"
     return f"{count(len(history.changes), 'change')}: {', '.join(said)}{lost}"

@@ -28,16 +28,13 @@ from transect.report.comparison.words import (
 )
 from transect.report.text import clipped, count
 
-__all__ = ["code", "comparison_markdown", "fold", "grid"]
-
-# Rows of one table: a comment may have 65,536 characters.
 _MOST = 40
 _LONGEST = 300
 
 
 def comparison_markdown(
     base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float, quality_margin: float
-) -> str:  # fmt: skip
+) -> str:
     """Write what changed, what was not compared and where the sides differ; long lists are counted."""
     parts = [
         f"### transect: {outcome_text(outcome, besides)}",
@@ -86,8 +83,7 @@ def _odd(results: ResultSet) -> str:
 def _of_set(base: ResultSet, beside: Beside) -> list[str]:
     other, pairing = beside.other, beside.pairing
     parts = [
-        f"**{other.letter}** {code(other.name)}, measured {_dates(other)}{_odd(other)}: "
-        f"**{counted(beside.lines)}**."
+        f"**{other.letter}** {code(other.name)}, measured {_dates(other)}{_odd(other)}: **{counted(beside.lines)}**."
     ]
     names = cell_names(line.cell for line in beside.lines)
     told = {True: [], False: []}  # type: dict[bool, list[Line]]
@@ -102,18 +98,15 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
         title = f"{counted(told[False])}"
         parts.append(fold(title, _lines(told[False], names, other)))
     aside = [
-        (f"- {code(one.pair.base.cell.id)}: {code(refused_text(one, base.letter, other.letter))}",
-         "refused: unlike settings") for one in pairing.refused
-    ]  # fmt: skip
-    aside += [
-        (f"- {code(pair.base.cell.id)}", "the same measurement on both sides")
-        for pair in pairing.copied
+        (
+            f"- {code(one.pair.base.cell.id)}: {code(refused_text(one, base.letter, other.letter))}",
+            "refused: unlike settings",
+        )
+        for one in pairing.refused
     ]
+    aside += [(f"- {code(pair.base.cell.id)}", "the same measurement on both sides") for pair in pairing.copied]
     for letter, lone in ((base.letter, pairing.only_base), (other.letter, pairing.only_other)):
-        aside += [
-            (f"- {code(one.group.cell.id)}: {code(lone_text(one))}", f"only in {letter}")
-            for one in lone
-        ]
+        aside += [(f"- {code(one.group.cell.id)}: {code(lone_text(one))}", f"only in {letter}") for one in lone]
     for title in dict.fromkeys(title for _, title in aside):
         own = [line for line, of in aside if of == title]
         more = [f"- and {len(own) - _MOST} more"] if len(own) > _MOST else []
@@ -131,13 +124,16 @@ def _lines(lines: Sequence[Line], names: dict[object, str], other: ResultSet) ->
         told = line.comparison
         decision = told.decision if told else None
         change = moved(line.ratio, *((decision.low, decision.high) if decision else (None, None)))
-        rows.append((
-            verdict_text(line), code(names[line.cell]),
-            code(metric_name(line.metric, line.what)) if line.metric else "how it ended",
-            summary_text(told.b, line.unit) if told else "–",
-            summary_text(told.a, line.unit) if told else "–",
-            change if told else code(line.reason),
-        ))  # fmt: skip
+        rows.append(
+            (
+                verdict_text(line),
+                code(names[line.cell]),
+                code(metric_name(line.metric, line.what)) if line.metric else "how it ended",
+                summary_text(told.b, line.unit) if told else "–",
+                summary_text(told.a, line.unit) if told else "–",
+                change if told else code(line.reason),
+            )
+        )
     table = grid(("verdict", "cell", "metric", "A", other.letter, "change"), rows)
     rest = len(lines) - _MOST
     return f"{table}\n\nand {rest} more" if rest > 0 else table

@@ -13,21 +13,16 @@ from transect.report.blocks import Body, Chip, Part
 from transect.report.making import MadeSection
 from transect.report.text import clean
 
-__all__ = ["made_sections", "write_sections"]
 
-
-def made_sections(
-    parts: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]],
-) -> list[MadeSection]:
+def made_sections(parts: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]]) -> list[MadeSection]:
     """Make sections of keys, titles and what yields their parts; one that yields nothing is left out."""
     made = ((key, title, Body.of(make())) for key, title, make in parts)
     return [MadeSection(key=key, title=title, body=body) for key, title, body in made if body]
 
 
 def write_sections(
-    output: Path, sections: Sequence[MadeSection], *, kind: str, title: str, about: Sequence[str],
-    chips: Sequence[Chip],
-) -> None:  # fmt: skip
+    output: Path, sections: Sequence[MadeSection], *, kind: str, title: str, about: Sequence[str], chips: Sequence[Chip]
+) -> None:
     """Write a page, atomically. `kind` says what it is, `about` what it is of; raises OSError."""
     made = shell.templates()
     section = made.get_template("section.html.j2")

@@ -18,19 +18,16 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.text import clean, clipped, count, quantity
 
-__all__ = [
-    "ORDER", "SAID", "cell_names", "counted", "difference_text", "doubts", "lone_text", "metric_name", "moved", "ordered",
-    "outcome_text", "refused_text", "shift_text", "state_text", "summary_text", "verdict_text", "when", "why_text",
-]  # fmt: skip
-
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
 # What a whole comparison came to.
 SAID = {
-    Outcome.WORSE: "worse than the base", Outcome.BETTER: "better than the base, nothing firmly worse",
-    Outcome.SAME: "nothing firmly worse than the base", Outcome.OPEN: "open: nothing that was measured is firm",
+    Outcome.WORSE: "worse than the base",
+    Outcome.BETTER: "better than the base, nothing firmly worse",
+    Outcome.SAME: "nothing firmly worse than the base",
+    Outcome.OPEN: "open: nothing that was measured is firm",
     Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
-}  # fmt: skip
+}
 _SURE = (Sureness.FIRM, Sureness.TENTATIVE, Sureness.OPEN)
 
 
@@ -62,10 +59,7 @@ def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
         labels = group_labels(own, always=("workload",))
         # Two cells that one label fits are told apart by their ids.
         twice = {label for label, amount in Counter(labels.values()).items() if amount > 1}
-        names |= {
-            cell: clean(f"{stage}: {cell.id if label in twice else label}")
-            for cell, label in labels.items()
-        }
+        names |= {cell: clean(f"{stage}: {cell.id if label in twice else label}") for cell, label in labels.items()}
     return names
 
 
@@ -139,17 +133,13 @@ def lone_text(lone: Lone) -> str:
     """Say how a cell of one side stands on the other."""
     if lone.near is None:
         return lone.state
-    changed = ", ".join(
-        f"{axis} {clean(here)} → {clean(there)}" for axis, here, there in lone.renamed
-    )
+    changed = ", ".join(f"{axis} {clean(here)} → {clean(there)}" for axis, here, there in lone.renamed)
     return f"not there; nearest: {clean(lone.near.id)}, which differs in {changed}"
 
 
 def refused_text(refused: Refused, base: str, other: str) -> str:
     """Say in which settings the two cells of a pair differ."""
-    return "; ".join(
-        clean(f"{one.name}: {base} {one.base}, {other} {one.other}") for one in refused.unlike
-    )
+    return "; ".join(clean(f"{one.name}: {base} {one.base}, {other} {one.other}") for one in refused.unlike)
 
 
 def difference_text(one: Difference) -> str:

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from transect.analysis.asynchronous import (
-    TIME,
-    Asynchronous,
-    Twin,
-    asynchronous_groups,
-    reaches,
-    score_of,
-)
+from transect.analysis.asynchronous import TIME, Asynchronous, Twin, asynchronous_groups, reaches, score_of
 from transect.analysis.comparisons import Sureness
 from transect.analysis.parallelism import median_of
 from transect.report.context import Context
@@ -17,8 +10,6 @@ from transect.report.findings.finding import Finding, joined, no_firmer
 from transect.report.findings.parallel import doubt_of, scope_of, strategy_words, times_of
 from transect.report.findings.training import quality_target
 from transect.report.text import clean, count, number, quantity
-
-__all__ = ["asynchronous_findings", "staleness_words"]
 
 
 def asynchronous_findings(context: Context) -> list[Finding]:
@@ -54,30 +45,32 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         sureness, reason = Sureness.TENTATIVE, ""
     else:
         claim = (
-            f"{name} reaches {target} in {times_of(twin.time)} the time of {rival} {twin.words}"
-            f"{doubt_of(twin.time)}"
+            f"{name} reaches {target} in {times_of(twin.time)} the time of {rival} {twin.words}{doubt_of(twin.time)}"
         )
         sureness, reason = no_firmer(twin.time.sureness, group, other), twin.time.reason
         if twin.time.shown:
-            claim += (
-                ": sooner"
-                if twin.time.ratio.value < 1
-                else ": later, so waiting for nobody does not pay here"
-            )
+            claim += ": sooner" if twin.time.ratio.value < 1 else ": later, so waiting for nobody does not pay here"
     if any(side.over_subscribed for side in (group, other)):
         sureness = Sureness.OPEN
     return Finding(
-        subject=str(group.cell.workload), scope=scope_of(group), kind="asynchronous", named=True,
-        short=claim, groups=(group, other),
+        subject=str(group.cell.workload),
+        scope=scope_of(group),
+        kind="asynchronous",
+        named=True,
+        short=claim,
+        groups=(group, other),
         claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
-        sureness=sureness, comparisons=twin.time.told if twin.time is not None else (),
+        sureness=sureness,
+        comparisons=twin.time.told if twin.time is not None else (),
         evidence=joined(
             f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(other, TIME), 's')}"
-            if twin.time is not None else "",
+            if twin.time is not None
+            else "",
             f"{count(one.workers, 'worker')} and a server; {count(other.cell.ranks, 'rank')} beside",
-            "its steps are not checkable against the reference: asynchronous", reason,
+            "its steps are not checkable against the reference: asynchronous",
+            reason,
         ),
-    )  # fmt: skip
+    )
 
 
 def _quality(one: Asynchronous, twin: Twin) -> str:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from transect.analysis.bounds import Bound, Rate, run_bound, step_bound
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
+from transect.analysis.labels import group_labels
 from transect.analysis.network import BOUND_NAME, communications
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, median, names
 from transect.report.text import clean, count, percent, quantity
-
-__all__ = ["bound_findings"]
 
 _SHOWN = 3
 _STAGES = (("train", "step_time", "step", step_bound), ("infer", "latency", "run", run_bound))
@@ -50,8 +49,7 @@ def bound_findings(context: Context) -> list[Finding]:
         "either the benchmark did not reach what the machine gives, or more was counted than "
         "has to be done; no distance from such a bound means anything",
     )
-    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
-                    kind="bound")]  # fmt: skip
+    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="bound")]
 
 
 def _of_steps(context: Context) -> Iterator[_Above]:
@@ -61,11 +59,14 @@ def _of_steps(context: Context) -> Iterator[_Above]:
             time, bound = median(group, metric), bound_of(group, context.rates)
             if time and bound is not None and bound.time_s > time:
                 yield _Above(
-                    group=group, label=label, share=bound.time_s / time, bound=_name(bound),
+                    group=group,
+                    label=label,
+                    share=bound.time_s / time,
+                    bound=_name(bound),
                     evidence=f"{label}: {unit} {quantity(time, 's')}, bound "
                     f"{quantity(bound.time_s, 's')} from {_rate(bound.flops, 'FLOP/s')} and "
                     f"{_rate(bound.bandwidth, 'B/s')}",
-                )  # fmt: skip
+                )
 
 
 def _of_communication(context: Context) -> Iterator[_Above]:
@@ -74,11 +75,13 @@ def _of_communication(context: Context) -> Iterator[_Above]:
     for row in communications(labels, context.network_fits) if context.network_fits else []:
         if row.ratio is not None and 0 < row.ratio < 1 and row.bound and row.fit:
             yield _Above(
-                group=row.group, label=labels[row.group], share=1 / row.ratio,
+                group=row.group,
+                label=labels[row.group],
+                share=1 / row.ratio,
                 bound=f"the {BOUND_NAME} of {row.fit.cell.id.split('~')[0]}",
                 evidence=f"{labels[row.group]}: communication {quantity(row.time.median, 's')}, "
                 f"bound {quantity(row.bound.time_s, 's')}",
-            )  # fmt: skip
+            )
 
 
 def _labelled(context: Context, stage: str) -> Iterable[tuple[Group, str]]:

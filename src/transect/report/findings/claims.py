@@ -14,8 +14,6 @@ from transect.report.findings.finding import Finding, joined
 from transect.report.findings.forecasts import all_forecasts
 from transect.report.text import clean, ends, factor
 
-__all__ = ["claim_answers", "claim_findings", "gain_words"]
-
 _SAID = {
     Judgement.REACHED: "as much as published, or more",
     Judgement.LESS: "a gain, but less than published",
@@ -31,18 +29,17 @@ def claim_answers(context: Context) -> list[Answer]:
         return []
     groups: list[TrainGroup] = context.of("train")
     found = context.curves
-    speaks = (
-        divided(groups) or found
-        or exchanges(groups, context.floors) or sweeps(groups, context.floors)
-    )  # fmt: skip
+    speaks = divided(groups) or found or exchanges(groups, context.floors) or sweeps(groups, context.floors)
     if not speaks:
         return []
     return answers(
         Evidence(
-            groups=groups, floors=context.floors, error=mean_error(all_forecasts(context)),
+            groups=groups,
+            floors=context.floors,
+            error=mean_error(all_forecasts(context)),
             speed_up=lambda replicas: speed_up(found, replicas),
         )
-    )  # fmt: skip
+    )
 
 
 def gain_words(answer: Answer) -> str:
@@ -65,12 +62,16 @@ def _finding(answer: Answer) -> Finding:
         said = f"{said}, by extrapolation"
     here = f"{gain} here, {said}" if gain else said
     return Finding(
-        subject="claims", kind="claim", sureness=answer.sureness, named=True,
+        subject="claims",
+        kind="claim",
+        sureness=answer.sureness,
+        named=True,
         short=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published; {here}",
         claim=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published over {claim.against}; {here}.",
         evidence=joined(
             f"compared here: {clean(answer.compared)}" if answer.compared != "–" else "",
-            clean(answer.reason), claim.differs,
+            clean(answer.reason),
+            claim.differs,
         ),
         comparisons=answer.result.told if answer.result is not None else (),
-    )  # fmt: skip
+    )

@@ -24,8 +24,6 @@ from transect.report.findings.retrain_factors import signed
 from transect.report.findings.ticket_inputs import NOUNS, VIEWS
 from transect.report.text import clean, count, tenths
 
-__all__ = ["best_of_kinds", "classifier_findings", "text_label"]
-
 TRANSFORMER = "transformer"
 
 
@@ -41,8 +39,11 @@ def text_label(group: ClassifyGroup) -> str:
 def best_of_kinds(groups: Sequence[ClassifyGroup]) -> list[ClassifyGroup]:
     """Return of each kind of classifier the group that validation chooses, the best on test first."""
     chosen = [selected(own) for own in grouped(groups, lambda group: group.cell.kind).values()]
-    known = [(summary.median, group) for group in chosen
-             if group is not None and (summary := group.summary(ACCURACY)) is not None]  # fmt: skip
+    known = [
+        (summary.median, group)
+        for group in chosen
+        if group is not None and (summary := group.summary(ACCURACY)) is not None
+    ]
     return [group for _, group in sorted(known, key=lambda one: (-one[0], one[1].cell.id))]
 
 
@@ -72,25 +73,25 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
     others = [group for group in ranked if group not in (first, rival)]
     effect = difference([(rival, first)])
     best = first.detail("bayes_accuracy")
-    bound = (
-        f" The best that anybody can reach on these made-up tickets is {tenths(best)}."
-        if best
-        else ""
-    )
+    bound = f" The best that anybody can reach on these made-up tickets is {tenths(best)}." if best else ""
     return Finding(
-        subject=corpus_label(first), kind="classifier-best", scope=text_label(first),
-        claim=f"{_told(first, rival, effect)}{bound}", sureness=_sure(effect),
+        subject=corpus_label(first),
+        kind="classifier-best",
+        scope=text_label(first),
+        claim=f"{_told(first, rival, effect)}{bound}",
+        sureness=_sure(effect),
         tests=() if effect is None else (effect.chance(ways=len(ranked) / 2),),
         evidence=joined(
-            f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}"
-            if others else "",
+            f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}" if others else "",
             f"of {count(_amount(own, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
-            if _amount(own, first) > 1 else "",
+            if _amount(own, first) > 1
+            else "",
             f"another draw of test tickets alone may move it by {signed(effect.alone)[1:]} points"
-            if effect is not None and effect.alone is not None else "",
+            if effect is not None and effect.alone is not None
+            else "",
             count(effect.summary.count, "seed") if effect is not None else "no seed is common to both",
         ),
-    )  # fmt: skip
+    )
 
 
 def _preferred(ranked: Sequence[ClassifyGroup]) -> ClassifyGroup:
@@ -105,9 +106,7 @@ def _amount(own: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:
 
 def _told(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
     noun, other = _noun(first), _noun(rival)
-    reached = (
-        f"{noun} tells {_accuracy(first)} of the test tickets right, {other} {_accuracy(rival)}"
-    )
+    reached = f"{noun} tells {_accuracy(first)} of the test tickets right, {other} {_accuracy(rival)}"
     if effect is None:
         return f"{reached}; which is better is not known."
     verb = "wins" if effect.summary.median > 0 else "loses"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import group_labels
+from transect.analysis.labels import group_labels
 from transect.analysis.network import BOUND_NAME, Communication, communications
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import number, percent, quantity
-
-__all__ = ["communication_findings"]
 
 
 def communication_findings(context: Context) -> list[Finding]:
@@ -49,13 +47,16 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
     model = top.fit.model
     evidence = [
         f"{quantity(top.time.median, 's')} per step"
-        + (f", {top.time.word} {quantity(top.time.low, 's')} to {quantity(top.time.high, 's')}"
-           if top.time.count > 1 else ", one run"),
+        + (
+            f", {top.time.word} {quantity(top.time.low, 's')} to {quantity(top.time.high, 's')}"
+            if top.time.count > 1
+            else ", one run"
+        ),
         f"{quantity(top.gradient_bytes, 'B')} of gradients",
         f"bound {quantity(top.bound.time_s, 's')}, set by {top.bound.kind}",
         f"latency {quantity(model.alpha_s, 's')} and bandwidth {quantity(model.beta, 'B/s')} from "
         f"{top.fit.cell.id}, relative residual {percent(model.residual)}",
-    ]  # fmt: skip
+    ]
     if model.remark:
         evidence.append(model.remark)
     if min(row.ratio or 0.0 for row in (top, worst)) < 1:
@@ -63,10 +64,12 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
     if left_out:
         evidence.append(f"{left_out} over-subscribed left out")
     doubtful = over or any(
-        (row.ratio or 0.0) < 1 or (row.fit is not None and row.fit.model.poor)
-        for row in (top, worst)
+        (row.ratio or 0.0) < 1 or (row.fit is not None and row.fit.model.poor) for row in (top, worst)
     )
     return Finding(
-        subject=workload, claim=claim + ".", evidence=joined(*evidence), kind="communication",
+        subject=workload,
+        claim=claim + ".",
+        evidence=joined(*evidence),
+        kind="communication",
         sureness=Sureness.OPEN if doubtful else Sureness.TENTATIVE,
-    )  # fmt: skip
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.conditions import Conditions, conditions
-from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import group_labels
 from transect.analysis.serving import InferGroup, partly_compared, takes_onnx, versions
 from transect.domain.record import Cause
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import clipped, count, number
-
-__all__ = ["condition_findings", "gives_wrong_output", "worst"]
 
 _SHOWN = 4
 _CLIP = 160
@@ -29,8 +28,9 @@ def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
     points = f"at {count(told.points, 'point')} with {count(len(told.runtimes), 'runtime')}"
     not_set = _not_set(groups)
     if told.differences:
-        listed = [f"{one.runtime} {one.what} (at {one.points} of {count(told.points, 'point')})"
-                  for one in told.differences]  # fmt: skip
+        listed = [
+            f"{one.runtime} {one.what} (at {one.points} of {count(told.points, 'point')})" for one in told.differences
+        ]
         claim = f"conditions were not equal: {names(listed, _SHOWN)}"
         sureness = Sureness.FIRM
     else:
@@ -38,8 +38,7 @@ def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
         if len(told.kernels) == 1:
             kernels = f"the same {count(told.kernels[0], 'kernel')}"
         claim = (
-            "conditions were equal: ONNX Runtime itself names the same session options and "
-            f"{kernels} in all runtimes"
+            f"conditions were equal: ONNX Runtime itself names the same session options and {kernels} in all runtimes"
         )
         sureness = Sureness.FIRM
         if told.silent:
@@ -50,17 +49,18 @@ def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
         f"could not set: {names(not_set, 9)}" if not_set else "",
         f"silent: {names(told.silent, 9)}" if told.silent and told.differences else "",
     )
-    return [Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness,
-                    kind="conditions")]  # fmt: skip
+    return [Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness, kind="conditions")]
 
 
 def _not_set(groups: list[InferGroup]) -> list[str]:
     """Name what languages could not set, as they say themselves."""
     said = {
         f"{group.cell.runtime} {option}"
-        for group in groups if takes_onnx(group) for record in group.ok
+        for group in groups
+        if takes_onnx(group)
+        for record in group.ok
         for option in record.details.get("options_not_set") or ()
-    }  # fmt: skip
+    }
     return sorted(said)
 
 
@@ -77,8 +77,7 @@ def _versions(groups: list[InferGroup]) -> list[Finding]:
     listed = [f"{names(own, 9)} ran {version}" for version, own in sorted(by_version.items())]
     claim = f"the comparison of runtimes crosses versions: {names(listed, 9)}."
     evidence = "a ratio between them is one of versions as much as of languages"
-    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
-                    kind="versions")]  # fmt: skip
+    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="versions")]
 
 
 def worst(group: Group, name: str) -> float | None:
@@ -89,8 +88,7 @@ def worst(group: Group, name: str) -> float | None:
 
 def gives_wrong_output(group: Group) -> bool:
     """Whether an output is known to differ: by its verdict, a class, or a number that is none."""
-    agreement = min((v for r in group.records if (v := r.value("top1_agreement")) is not None),
-                    default=1.0)  # fmt: skip
+    agreement = min((v for r in group.records if (v := r.value("top1_agreement")) is not None), default=1.0)
     wrong = any(record.cause is Cause.WRONG_RESULT for record in group.records)
     turned = agreement < 1 and group.cell.precision == "fp32"
     return wrong or turned or (worst(group, "nonfinite_outputs") or 0) > 0
@@ -99,9 +97,8 @@ def gives_wrong_output(group: Group) -> bool:
 def _outputs(groups: list[InferGroup]) -> list[Finding]:
     """Name the cells whose output is wrong, or say how far all are from what was expected."""
     compared = [
-        group for group in groups
-        if worst(group, "max_abs_difference") is not None or gives_wrong_output(group)
-    ]  # fmt: skip
+        group for group in groups if worst(group, "max_abs_difference") is not None or gives_wrong_output(group)
+    ]
     if not compared:
         return []
     bad = [group for group in compared if gives_wrong_output(group)]
@@ -116,14 +113,21 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
             f"{listed}"
         )
         evidence = joined(*(_why(group) for group in bad[:_SHOWN]))
-    partly = [f"{labels[group.cell]} {said}" for group in compared
-              if (said := partly_compared(group))]  # fmt: skip
+    partly = [f"{labels[group.cell]} {said}" for group in compared if (said := partly_compared(group))]
     if partly:
         claim += f"; what is no tensor was compared by nobody: {names(partly, _SHOWN)}"
     blind = sum(bool(group.ok) for group in groups if group not in compared)
     evidence = joined(evidence, f"{count(blind, 'cell')} not compared" if blind else "")
-    return [Finding(subject="study", claim=claim + ".", evidence=evidence,
-                    sureness=Sureness.FIRM, kind="outputs", alarm=bool(bad))]  # fmt: skip
+    return [
+        Finding(
+            subject="study",
+            claim=claim + ".",
+            evidence=evidence,
+            sureness=Sureness.FIRM,
+            kind="outputs",
+            alarm=bool(bad),
+        )
+    ]
 
 
 def _all_right(groups: list[InferGroup]) -> tuple[str, str]:
@@ -131,8 +135,7 @@ def _all_right(groups: list[InferGroup]) -> tuple[str, str]:
 
     That is the framework's in fp32, and ONNX Runtime's own output of a file converted from it.
     """
-    whole, converted = ([g for g in groups if (g.cell.precision == "fp32") is same]
-                        for same in (True, False))  # fmt: skip
+    whole, converted = ([g for g in groups if (g.cell.precision == "fp32") is same] for same in (True, False))
     claims, evidence = [], []
     if whole:
         claims.append(f"{_all(whole)} in fp32 {_give(whole)} the framework's outputs")

@@ -8,15 +8,13 @@ from typing import Any
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.entries import AnyRecord
-from transect.analysis.groups import group_labels, grouped
+from transect.analysis.groups import grouped
+from transect.analysis.labels import group_labels
 from transect.domain.record import Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import clean, count
 
-__all__ = ["Tested", "conformance_findings", "differing_tests", "tested"]
-
-# Named where two runtimes differ; the section lists all.
 _NAMED = 3
 
 
@@ -60,9 +58,10 @@ def _tested(label: str, record: AnyRecord) -> Tested:
         opsets=details["opsets"],
         outcomes={
             name: (str(group["outcome"]), str(group["reason"]))
-            for group in details["not_passed"] for name in group["tests"]
+            for group in details["not_passed"]
+            for name in group["tests"]
         },
-    )  # fmt: skip
+    )
 
 
 def differing_tests(runtimes: Iterable[Tested]) -> list[str]:
@@ -99,20 +98,23 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
         )
     # What was never run is no agreement.
     missing = [
-        record for record in context.records
-        if record.stage == "conformance" and record.status is not Status.OK
-        and record.cell.get("provider") == provider
-    ]  # fmt: skip
+        record
+        for record in context.records
+        if record.stage == "conformance" and record.status is not Status.OK and record.cell.get("provider") == provider
+    ]
     same = len({one.tests for one in runtimes}) == 1
     return Finding(
-        subject="conformance", scope=f"on {clean(provider)}", claim=claim, kind="conformance",
+        subject="conformance",
+        scope=f"on {clean(provider)}",
+        claim=claim,
+        kind="conformance",
         sureness=Sureness.FIRM if same and not missing else Sureness.TENTATIVE,
         evidence=joined(
             "ONNX's own test data and tolerances, the same files for every runtime",
             f"{count(len(missing), 'runtime')} could not be tested" if missing else "",
             "" if same else "not all ran the same tests",
         ),
-    )  # fmt: skip
+    )
 
 
 def _counts(runtimes: list[Tested]) -> str:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from transect.analysis.containers import (
-    LITTLE,
-    QUESTIONS,
-    ContainerCost,
-    Published,
-    container_costs,
-    published_answer,
-)
+from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost, Published, container_costs, published_answer
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread
 from transect.report.context import Context
@@ -19,31 +12,14 @@ from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import clean, ends, factor, percent, quantity
 
-__all__ = [
-    "PUBLISHED",
-    "all_costs",
-    "claim_answer",
-    "container_findings",
-    "cost_words",
-    "place_of",
-]
-
-# By which of them a study's question is answered.
-_TOPICS = {
-    "startup_time": "start-up", "step_time": "step", "input_time": "files",
-    "collective_time": "bandwidth",
-}  # fmt: skip
+_TOPICS = {"startup_time": "start-up", "step_time": "step", "input_time": "files", "collective_time": "bandwidth"}
 
 PUBLISHED = "ResNet in Go (Gorgonia), 2023–24"
 
 
 def all_costs(context: Context) -> list[ContainerCost]:
     """Return what containers cost in every stage that has cells with and without."""
-    return [
-        cost
-        for stage in context.stages
-        for cost in container_costs(context.of(stage), context.aims)
-    ]
+    return [cost for stage in context.stages for cost in container_costs(context.of(stage), context.aims)]
 
 
 def place_of(cost: ContainerCost) -> str:
@@ -62,9 +38,7 @@ def cost_words(cost: ContainerCost) -> str:
     """Write a cost: its ratio with ends, and its difference in seconds."""
     less = "less" if cost.more.value < 0 else "more"
     said = "one pair" if cost.ratio.spread is Spread.SINGLE else ends(cost.ratio, factor)
-    return (
-        f"{factor(cost.ratio.value)} times ({said}), {quantity(abs(cost.more.value), 's')} {less}"
-    )
+    return f"{factor(cost.ratio.value)} times ({said}), {quantity(abs(cost.more.value), 's')} {less}"
 
 
 def container_findings(context: Context) -> list[Finding]:
@@ -97,23 +71,26 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
     elif cost.same:
         claim = f"in {container}, {place} is {same_within(cost.comparison)}: {told}"
     elif cost.over_subscribed:
-        claim = (
-            f"in {container}, {place} takes {told}; its ranks share cores, so it decides nothing"
-        )
+        claim = f"in {container}, {place} takes {told}; its ranks share cores, so it decides nothing"
     else:
         claim = f"no cost of {container} can be told from noise in {place}: {told}"
     most = f"; the most of {pairs} comparisons" if pairs > 1 else ""
     version = next((str(v) for r in cost.group.ok if (v := _version(r.provenance))), "")
     return Finding(
-        subject=str(cost.group.cell.workload or "study"), claim=clean(f"{claim}{most}."), kind="container",
-        sureness=cost.sureness, comparisons=cost.told(pairs), groups=(cost.group, cost.base),
+        subject=str(cost.group.cell.workload or "study"),
+        claim=clean(f"{claim}{most}."),
+        kind="container",
+        sureness=cost.sureness,
+        comparisons=cost.told(pairs),
+        groups=(cost.group, cost.base),
         topic="latency" if small else _TOPICS[metric],
         evidence=joined(
             f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
-            f"{cost.pairs} pairs of the same repeat in one block", clean(cost.reason),
+            f"{cost.pairs} pairs of the same repeat in one block",
+            clean(cost.reason),
             _named(container, version),
         ),
-    )  # fmt: skip
+    )
 
 
 def _named(container: str, version: str) -> str | None:
@@ -135,9 +112,13 @@ def _published(answer: Published) -> Finding:
         "open": "whether a container costs little is not decided here",
     }[answer.verdict]
     return Finding(
-        subject="claims", kind="container claim", sureness=answer.sureness,
+        subject="claims",
+        kind="container claim",
+        sureness=answer.sureness,
         comparisons=cost.told(answer.pairs) if answer.verdict == "not little" else (),
-        claim=clean(f"{PUBLISHED}, with and without Singularity, no timings published: {said}; {place_of(cost)} "
-                    f"in {cost.container} takes {cost_words(cost)}."),
+        claim=clean(
+            f"{PUBLISHED}, with and without Singularity, no timings published: {said}; {place_of(cost)} "
+            f"in {cost.container} takes {cost_words(cost)}."
+        ),
         evidence=joined("there ResNet-50 on a GPU under Singularity", clean(cost.reason)),
-    )  # fmt: skip
+    )

@@ -15,9 +15,6 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, percent
 
-__all__ = ["coverage_findings"]
-
-# Stages whose times are compared: what disturbs another one does no harm.
 _TIMED = ("train", "infer", "bench")
 
 # What findings compare, and in which words.
@@ -101,7 +98,9 @@ def _noise(context: Context) -> list[Finding]:
         f"repeats of the same cell differ by {names(parts, len(parts))}; what they differ by together "
         "decides which differences count."
     )
-    evidence = f"95th percentile of the ratios in {count(pairs, 'A/A pair')}, of undisturbed runs where any cell has two"
+    evidence = (
+        f"95th percentile of the ratios in {count(pairs, 'A/A pair')}, of undisturbed runs where any cell has two"
+    )
     return [_fact(claim, joined(evidence, *listed), "noise")]
 
 
@@ -145,6 +144,4 @@ def _span(floors: list[_Floor]) -> str:
 
 
 def _fact(claim: str, evidence: str, kind: str) -> Finding:
-    return Finding(
-        subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind=kind
-    )
+    return Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind=kind)

@@ -13,11 +13,9 @@ from transect.analysis import verdicts
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
 from transect.analysis.verdicts import LEVEL
 from transect.domain.study import Question
-from transect.report.answers import rule_fits
 from transect.report.findings.finding import Finding, joined
+from transect.report.rules import rule_fits
 from transect.report.text import count, percent
-
-__all__ = ["Tally", "corrected", "same_within", "tally_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,9 +84,7 @@ def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]
     worst = max(said, default=0.0)
     if finding.sureness is not Sureness.FIRM or worst <= LEVEL:
         return finding
-    told = (
-        f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
-    )
+    told = f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
     return replace(finding, sureness=Sureness.TENTATIVE, evidence=joined(finding.evidence, told))
 
 
@@ -104,9 +100,7 @@ def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) ->
     return replace(whole, asked=_ends(asked, family)) if named else whole
 
 
-def _ends(
-    findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Chance, float]
-) -> Tally:
+def _ends(findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Chance, float]) -> Tally:
     every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
     ends = {"different": 0, "same": 0, "tentative": 0, "open": 0}
     for one in every:

@@ -11,8 +11,6 @@ from transect.domain.record import Status
 from transect.domain.until import MARGIN
 from transect.report.text import number, percent
 
-__all__ = ["Decision", "LeftOut", "factor_interval", "gain_text", "tie_text", "why_not"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOut:

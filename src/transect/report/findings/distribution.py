@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.distribution import STEP, DistributionCost, distribution_costs
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
 from transect.analysis.kinds import main_kind
+from transect.analysis.labels import group_labels
 from transect.analysis.scaling import METRIC, ScalingKind
 from transect.domain.cell import Cell
 from transect.report.context import Context
@@ -15,8 +16,6 @@ from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, floor_text, joined, median, no_firmer
 from transect.report.findings.training import TIME, may_be_ranked
 from transect.report.text import count, percent, quantity
-
-__all__ = ["distribution_findings", "split_text"]
 
 
 def distribution_findings(context: Context) -> list[Finding]:
@@ -39,11 +38,12 @@ def split_text(cost: DistributionCost) -> str:
     parts = [
         (share, what)
         for share, what in (
-            (cost.waited, "waiting for messages"), (cost.computing, "slower computing"),
+            (cost.waited, "waiting for messages"),
+            (cost.computing, "slower computing"),
             (cost.input, "input"),
         )
         if share is not None
-    ]  # fmt: skip
+    ]
     # Whole per cent, as the cost itself is written: what rounding leaves is in the rest too.
     rest = round(100 * cost.cost) - sum(round(100 * share) for share, _ in parts)
     written = [f"{_whole(round(100 * share))} {what}" for share, what in parts]
@@ -58,9 +58,7 @@ def _whole(value: int) -> str:
     return f"{value} %".replace("-", "−")
 
 
-def _cost(
-    context: Context, workload: str, groups: list[Group], labels: Mapping[Cell, str]
-) -> list[Finding]:
+def _cost(context: Context, workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> list[Finding]:
     kind = main_kind(groups)
     floor = context.floors.get("train", workload, STEP, kind)
     every = [cost for cost in distribution_costs(groups, floor) if cost.group.cell.ranks > 1]
@@ -77,9 +75,7 @@ def _cost(
         else f"{base} with as much work per rank"
     )
     if not best.real:
-        how = (
-            f"is {same_within(comparison)} as" if comparison.equal else "cannot be told apart from"
-        )
+        how = f"is {same_within(comparison)} as" if comparison.equal else "cannot be told apart from"
         claim = f"the step of {labels[cell]} {how} {ideal}."
         sureness = no_firmer(comparison.sureness, best.group, best.base)
     elif best.cost >= 0:
@@ -97,13 +93,23 @@ def _cost(
     by = "time to quality" if may_be_ranked(best.group) else "samples/s"
     evidence = [
         f"step {quantity(best.step_s, 's')}, ideal {quantity(best.ideal_s, 's')}",
-        comparison.reason, f"best by {by}", floor_text(floor),
-    ]  # fmt: skip
+        comparison.reason,
+        f"best by {by}",
+        floor_text(floor),
+    ]
     if len(every) > len(able):
         evidence.append(f"{len(every) - len(able)} with more ranks than cores left out")
-    return [Finding(subject=workload, claim=claim, evidence=joined(*evidence), sureness=sureness,
-                    kind="distribution", comparisons=(comparison,),
-                    groups=(best.group, best.base))]  # fmt: skip
+    return [
+        Finding(
+            subject=workload,
+            claim=claim,
+            evidence=joined(*evidence),
+            sureness=sureness,
+            kind="distribution",
+            comparisons=(comparison,),
+            groups=(best.group, best.base),
+        )
+    ]
 
 
 def _place(group: Group) -> tuple[bool, float, str]:
@@ -126,24 +132,25 @@ def _overlap(workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> 
             f"tell{'s' if len(told) == 1 else ''} it."
         )
     else:
-        claim = (
-            f"{percent(top)} of the communication of {labels[group.cell]} hides behind computing"
-        )
+        claim = f"{percent(top)} of the communication of {labels[group.cell]} hides behind computing"
         rest = [value for value, other in told if other is not group]
         if rest:
-            claim += (
-                f", the most of {len(told)} cells that tell it; the least is {percent(min(rest))}"
-            )
+            claim += f", the most of {len(told)} cells that tell it; the least is {percent(min(rest))}"
         claim += "."
     parts = [("under way", "communication_total_time"), ("waited", "communication_time")]
     evidence = [
-        f"{word} {quantity(value, 's')} per step"
-        for word, name in parts
-        if (value := median(group, name)) is not None
+        f"{word} {quantity(value, 's')} per step" for word, name in parts if (value := median(group, name)) is not None
     ]
     if evidence:
         evidence[0] = f"{labels[group.cell]}: {evidence[0]}"
     if len(spread) > len(told):
         evidence.append(f"{count(len(spread) - len(told), 'cell')} of several ranks do not tell")
-    return [Finding(subject=workload, claim=claim, evidence=joined(*evidence) or "from overlap",
-                    sureness=Sureness.TENTATIVE, kind="overlap")]  # fmt: skip
+    return [
+        Finding(
+            subject=workload,
+            claim=claim,
+            evidence=joined(*evidence) or "from overlap",
+            sureness=Sureness.TENTATIVE,
+            kind="overlap",
+        )
+    ]

@@ -6,33 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
-from transect.analysis.docking import (
-    Contest,
-    Contestant,
-    Curve,
-    curves,
-    docking_rows,
-    without_result,
-)
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.docking import Contest, Contestant, Curve, curves, docking_rows, without_result
+from transect.analysis.groups import Group
+from transect.analysis.labels import group_labels
 from transect.analysis.noise import middle
 from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.decision import (
-    Decision,
-    LeftOut,
-    gain_text,
-    tie_text,
-    why_not,
-)
+from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
 from transect.report.findings.finding import Finding, joined, least_sure, names
 from transect.report.sections.docking import contest_title, docking_contests
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
-__all__ = ["docking_findings"]
-
-# The column of the decision table.
 COLUMN = "dock"
 
 # Of linear: less is called so.
@@ -84,24 +69,30 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
     compiled = [row for row in contest.rows if row.first_run and row.model != first.model]
     longest = max(compiled, key=lambda row: max(row.first_run), default=None)
     return Finding(
-        subject="study", kind="docking", topic="fastest", named=True, sureness=sureness,
-        comparisons=tuple(made), scope=contest_title(contest),
-        groups=(first.group, rival.group), decision=_decision(contest, result, tied, missing),
+        subject="study",
+        kind="docking",
+        topic="fastest",
+        named=True,
+        sureness=sureness,
+        comparisons=tuple(made),
+        scope=contest_title(contest),
+        groups=(first.group, rival.group),
+        decision=_decision(contest, result, tied, missing),
         claim=said,
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(rival.time, 's')} per pose",
             f"the slowest, {clean(slowest.name)}, takes {_times(slowest, first)} times",
             f"the longest first run is {clean(longest.name)}'s, {quantity(max(longest.first_run), 's')}"
-            if longest is not None else "",
+            if longest is not None
+            else "",
             result.reason if result is not None else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _decision(
-    contest: Contest, result: Comparison | None, tied: Sequence[Contestant],
-    missing: Sequence[Group[Any]],
-) -> Decision:  # fmt: skip
+    contest: Contest, result: Comparison | None, tied: Sequence[Contestant], missing: Sequence[Group[Any]]
+) -> Decision:
     first, rival = contest.rows[0], contest.rival()
     other = clean((tied[0] if tied else rival).name) if tied or rival is not None else ""
     if tied:
@@ -111,18 +102,21 @@ def _decision(
     apart = [group for group in missing if group.cell.threads == contest.threads]
     labels = group_labels(apart, always=("options",))
     return Decision(
-        column=COLUMN, row=clean(f"{contest.deck}, {count(contest.poses, 'pose')}"),
-        scope=count(contest.threads, "thread"), winner=clean(first.name),
+        column=COLUMN,
+        row=clean(f"{contest.deck}, {count(contest.poses, 'pose')}"),
+        scope=count(contest.threads, "thread"),
+        winner=clean(first.name),
         tied=tuple(clean(row.name) for row in tied),
         equal=bool(same) and all(one is not None and one.equal for one in same),
         margin=result.margin if result is not None else MARGIN,
         gain=tie_text(result, other) if tied else gain_text(result, "sooner than", other),
-        value=f"{quantity(first.time, 's')} per pose", second=clean(later.name) if later else "",
+        value=f"{quantity(first.time, 's')} per pose",
+        second=clean(later.name) if later else "",
         left_out=tuple(
             LeftOut(what=clean(labels[group.cell]), why=why_not(group) or "wrong energies or no time")
             for group in apart
         ),
-    )  # fmt: skip
+    )
 
 
 def _linear(curve: Curve, asked: bool) -> Finding | None:
@@ -142,7 +136,10 @@ def _linear(curve: Curve, asked: bool) -> Finding | None:
     if not decided:
         said = "may or may not be linear"
     return Finding(
-        subject="study", kind="docking", topic="threads", named=True,
+        subject="study",
+        kind="docking",
+        topic="threads",
+        named=True,
         sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
         scope=clean(f"{first.deck}, {count(first.poses, 'pose')}"),
         claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {said} from "
@@ -150,10 +147,11 @@ def _linear(curve: Curve, asked: bool) -> Finding | None:
         f"({ends(speed_up, factor)}), {percent(speed_up.value / ideal)} of linear.",
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(last.time, 's')} per pose",
-            "" if last.threads >= _PUBLISHED_CORES or not asked
+            ""
+            if last.threads >= _PUBLISHED_CORES or not asked
             else f"{count(last.threads, 'thread')} cannot show what {_PUBLISHED_CORES} cores do",
         ),
-    )  # fmt: skip
+    )
 
 
 def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding]:
@@ -170,17 +168,19 @@ def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding
             decided=most >= _PUBLISHED_CORES,
         ),
         _claim(
-            f"Julia {factor(_PUBLISHED_JULIA)} times the OpenMP baseline on one thread", _julia(julia, plain),
+            f"Julia {factor(_PUBLISHED_JULIA)} times the OpenMP baseline on one thread",
+            _julia(julia, plain),
             decided=any((a.deck, a.poses) == (b.deck, b.poses) for a in julia for b in plain),
         ),
         _claim(
             "CUDA over 10 TFLOP/s on a V100",
             f"{quantity(max(max(row.flops) for row in cuda), 'FLOP/s')} at PPWI "
             f"{max(cuda, key=lambda row: max(row.flops)).per_item} here"
-            if cuda else "no GPU took part here",
+            if cuda
+            else "no GPU took part here",
             decided=bool(cuda) and max(max(row.flops) for row in cuda) > _PUBLISHED_CUDA,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
@@ -196,8 +196,9 @@ def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
     own = (
         f"OpenMP itself takes {_times(slow, fast)} times as long as {clean(slow.name)} as it does as "
         f"{clean(fast.name)}, so such a factor depends on the baseline"
-        if alike and slow is not fast else "OpenMP ran in one configuration"
-    )  # fmt: skip
+        if alike and slow is not fast
+        else "OpenMP ran in one configuration"
+    )
     if best is None:
         return f"Julia did not run here; {own}"
     return f"Julia takes {_times(best, fast)} times the time per pose of {clean(fast.name)} here; {own}"
@@ -209,9 +210,11 @@ def _times(row: Contestant, other: Contestant) -> str:
 
 def _claim(claim: str, here: str, *, decided: bool) -> Finding:
     return Finding(
-        subject="claims", kind="claim", named=True,
+        subject="claims",
+        kind="claim",
+        named=True,
         sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
         claim=f"{ASSESSMENT}: {claim}; {here}.",
         evidence="the section on docking has the times; rates by the formula are compared at equal poses "
         "per work-item only, which the study did not publish",
-    )  # fmt: skip
+    )

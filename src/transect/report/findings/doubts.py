@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from transect.analysis.classifiers import (
-    ClassifyGroup,
-    Difference,
-    corpus_label,
-    cut_short,
-    difference,
-)
+from transect.analysis.classifiers import ClassifyGroup, Difference, corpus_label, cut_short, difference
 from transect.analysis.comparisons import Sureness
 from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
 from transect.analysis.groups import grouped
@@ -21,8 +15,6 @@ from transect.report.findings.finding import Finding, joined, names
 from transect.report.findings.retrain_factors import signed
 from transect.report.findings.ticket_inputs import VIEWS, number_of
 from transect.report.text import clean, clipped, count, number, tenths
-
-__all__ = ["case_words", "doubt_findings", "effect_text", "span", "where"]
 
 _REASON = 160
 
@@ -76,11 +68,14 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     told = [case for case in main if case.effect is not None]
     if not told:
         return Finding(
-            subject="doubts", kind=f"doubt-{doubt.key}", named=True, sureness=Sureness.OPEN,
+            subject="doubts",
+            kind=f"doubt-{doubt.key}",
+            named=True,
+            sureness=Sureness.OPEN,
             claim=f"{doubt.question} Nothing can be told: no seed has both sides of "
             f"{names([case_words(doubt, case) for case in main], 3)}.",
             evidence=_missing(main),
-        )  # fmt: skip
+        )
     effects = [case.effect for case in told if case.effect is not None]
     shown = [effect for effect in effects if effect.shown]
     lead = "" if shown else "Nothing can be told, since 0 lies within. "
@@ -93,15 +88,17 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     drawn_once = doubt.once and not all(effect.fixed for effect in effects)
     if (drawn_once or _cut_short(doubt, told)) and sureness is Sureness.FIRM:
         sureness = Sureness.TENTATIVE
-    claim = (
-        f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
-    )
+    claim = f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
     return Finding(
-        subject="doubts", kind=f"doubt-{doubt.key}", named=True, claim=claim.strip(),
+        subject="doubts",
+        kind=f"doubt-{doubt.key}",
+        named=True,
+        claim=claim.strip(),
         short=f"{lead.strip('. ')}{': ' if lead else ''}{clauses[0].removeprefix('on ')} points of accuracy",
-        sureness=sureness if shown else Sureness.OPEN, tests=tuple(one.chance() for one in effects),
+        sureness=sureness if shown else Sureness.OPEN,
+        tests=tuple(one.chance() for one in effects),
         evidence=_evidence(doubt, told, [case for case in every if case.group.cell.kind != kind]),
-    )  # fmt: skip
+    )
 
 
 def _cut_short(doubt: Doubt, told: Sequence[Case]) -> int:
@@ -123,29 +120,25 @@ def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str
         if case.effect is not None
     ]
     return joined(
-        f"differences within a seed, median over {names([count(n, 'seed') for n in seeds], 3)}"
-        if seeds else "",
+        f"differences within a seed, median over {names([count(n, 'seed') for n in seeds], 3)}" if seeds else "",
         f"each the mean over up to {settings} settings of all else" if settings > 1 else "",
-        f"another draw of test tickets alone may move an accuracy's difference by {signed(max(alone))[1:]} "
-        "points" if alone else "the number of test tickets is not told",
+        f"another draw of test tickets alone may move an accuracy's difference by {signed(max(alone))[1:]} points"
+        if alone
+        else "the number of test tickets is not told",
         f"{count(lacking, 'seed')} of one side only" if lacking else "",
         f"{count(cut, 'run')} ended while validation still got better, which a difference may be due to"
-        if (cut := _cut_short(doubt, told)) else "",
+        if (cut := _cut_short(doubt, told))
+        else "",
         f"one draw of each {_DRAWN[doubt.key]} for all seeds: another one may give another difference"
-        if doubt.once else "",
+        if doubt.once
+        else "",
         f"{count(left_out, 'setting')} of fewer seeds left out" if left_out else "",
         f"others: {names(rest, 6)}" if rest else "",
-    )  # fmt: skip
+    )
 
 
 def _missing(main: Iterable[Case]) -> str:
-    bad = [
-        group.records[0]
-        for case in main
-        for pair in case.pairs
-        for group in pair
-        if not group.ok and group.records
-    ]
+    bad = [group.records[0] for case in main for pair in case.pairs for group in pair if not group.ok and group.records]
     told = dict.fromkeys(f"{record.cell_id} ({clipped(record.message, _REASON)})" for record in bad)
     return f"without a result: {names(list(told), 3)}" if told else "no repeat is common to both"
 
@@ -180,15 +173,11 @@ def _words(context: Context, told: Sequence[Case]) -> str:
 
 def _unknown(context: Context, told: Sequence[Case]) -> str:
     one, other = told[0].pairs[0]
-    shares = [
-        number_of(context, "encode", group, "parts", "test", "unknown") for group in (one, other)
-    ]
+    shares = [number_of(context, "encode", group, "parts", "test", "unknown") for group in (one, other)]
     if None in shares:
         return ""
     before, after = (tenths(share or 0.0) for share in shares)
-    unknown = (
-        f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
-    )
+    unknown = f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
     fitted = [number_of(context, "vectors", group, "tickets") for group in (one, other)]
     if None in fitted:
         return unknown
@@ -233,6 +222,10 @@ def _drift(context: Context, told: Sequence[Case]) -> str:
 
 _DRAWN = {"vectors": "set of vectors", "split": "partition"}
 _WHYS: dict[str, _Why] = {
-    "names": _of_best, "view": _words, "vectors": _unknown, "heads": _control, "batch": _seen,
+    "names": _of_best,
+    "view": _words,
+    "vectors": _unknown,
+    "heads": _control,
+    "batch": _seen,
     "split": _drift,
-}  # fmt: skip
+}

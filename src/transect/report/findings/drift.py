@@ -8,16 +8,17 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.drift import Drift, drift_of
 from transect.analysis.energy import STEP, Use, silences, uses
 from transect.analysis.estimates import RATIO
-from transect.analysis.groups import group_labels
+from transect.analysis.labels import group_labels
 from transect.analysis.verdicts import Answer, Chance
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import clean, count, percent, quantity
 
-__all__ = ["drift_findings", "energy_findings"]
-
-_TIMES = {"train": ("step_time", "training step"), "infer": ("latency", "latency"),
-          "retrain": ("step_time", "step of a retraining")}  # fmt: skip
+_TIMES = {
+    "train": ("step_time", "training step"),
+    "infer": ("latency", "latency"),
+    "retrain": ("step_time", "step of a retraining"),
+}
 
 
 def drift_findings(context: Context) -> list[Finding]:
@@ -48,9 +49,13 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         "cells run in random order, so a drift is noise for all of them alike"
     )
     return Finding(
-        subject="study", claim=claim, evidence=evidence, sureness=sureness, kind="drift",
+        subject="study",
+        claim=claim,
+        evidence=evidence,
+        sureness=sureness,
+        kind="drift",
         tests=(Chance(p=told.p, other=told.other, claimed=told.answer is not Answer.OPEN),),
-    )  # fmt: skip
+    )
 
 
 def energy_findings(context: Context) -> list[Finding]:
@@ -58,25 +63,19 @@ def energy_findings(context: Context) -> list[Finding]:
     trained = [group for group in context.of("train") if group.ok]
     if not trained:
         return []
-    found = [
-        finding for workload in context.workloads("train") for finding in _energy(context, workload)
-    ]
+    found = [finding for workload in context.workloads("train") for finding in _energy(context, workload)]
     if found:
         return found
     which = (
-        f"none of {len(trained)} training cells tells" if len(trained) > 1
-        else "the one training cell does not tell"
-    )  # fmt: skip
+        f"none of {len(trained)} training cells tells" if len(trained) > 1 else "the one training cell does not tell"
+    )
     claim = f"{which} its energy: neither RAPL nor NVML could be read here"
     records = [record for group in trained for record in group.ok]
     asked = any("step_energy" in record.details for record in records)
     claim += ", and Slurm's accounting tells none." if asked else "."
     unasked = "" if asked else "its system file names no Slurm that counts it (`step_energy`)"
-    evidence = joined(
-        "no estimate stands in its place", unasked, clean(names(silences(records), 3))
-    )
-    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
-                    kind="energy")]  # fmt: skip
+    evidence = joined("no estimate stands in its place", unasked, clean(names(silences(records), 3)))
+    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="energy")]
 
 
 def _energy(context: Context, workload: str) -> Iterator[Finding]:
@@ -90,10 +89,7 @@ def _energy(context: Context, workload: str) -> Iterator[Finding]:
     for counter, every in sorted(of_kind.items()):
         best = min(every, key=lambda use: (use.per_sample_j, use.group.cell.id))
         reached = [use for use in every if use.to_quality_j is not None]
-        claim = (
-            f"{labels[best.group.cell]} takes least energy for a sample, "
-            f"{quantity(best.per_sample_j, 'J')}"
-        )
+        claim = f"{labels[best.group.cell]} takes least energy for a sample, {quantity(best.per_sample_j, 'J')}"
         if reached:
             least = min(reached, key=lambda use: (use.to_quality_j or 0.0, use.group.cell.id))
             claim += f"; {labels[least.group.cell]} takes least to the target, "
@@ -106,6 +102,10 @@ def _energy(context: Context, workload: str) -> Iterator[Finding]:
             names([use.group.cell.id for use in (best,)], 1),
         )
         yield Finding(
-            subject=workload, claim=claim + ".", evidence=evidence, sureness=Sureness.TENTATIVE,
-            kind="energy", scope=f"by {counter}",
-        )  # fmt: skip
+            subject=workload,
+            claim=claim + ".",
+            evidence=evidence,
+            sureness=Sureness.TENTATIVE,
+            kind="energy",
+            scope=f"by {counter}",
+        )

@@ -13,23 +13,18 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, number
 
-__all__ = ["equality_findings"]
-
 
 def equality_findings(context: Context) -> list[Finding]:
     """Say whether every trainer's loss and weights follow the reference within tolerance."""
     checked = [
         record
         for record in context.records
-        if record.stage == "train"
-        and (leaves_reference(record) or record.value("equality_ratio") is not None)
+        if record.stage == "train" and (leaves_reference(record) or record.value("equality_ratio") is not None)
     ]
     apart = [
         record
         for record in context.records
-        if record.stage == "train"
-        and record.status is Status.OK
-        and "not_checkable" in record.details
+        if record.stage == "train" and record.status is Status.OK and "not_checkable" in record.details
     ]
     if not checked:
         return [_uncheckable(apart)] if apart else []
@@ -53,21 +48,13 @@ def equality_findings(context: Context) -> list[Finding]:
         )
         if (ratios := [r for record in checked if (r := record.value(name)) is not None])
     ]
-    diverged = sum(
-        record.cause is Cause.DIVERGED and not leaves_reference(record) for record in checked
-    )
+    diverged = sum(record.cause is Cause.DIVERGED and not leaves_reference(record) for record in checked)
     if diverged:
-        evidence.append(
-            f"{count(diverged, 'run')} that follow{'s' if diverged == 1 else ''} it diverged, as it does"
-        )
+        evidence.append(f"{count(diverged, 'run')} that follow{'s' if diverged == 1 else ''} it diverged, as it does")
     random = sum(kind_of(record.cell).synthetic for record in checked)
     if random:
         evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")
-    blind = [
-        record
-        for record in checked
-        if not leaves_reference(record) and blind_step(record) is not None
-    ]
+    blind = [record for record in checked if not leaves_reference(record) and blind_step(record) is not None]
     if blind:
         claim = (
             f"{claim.removesuffix('.')}; {len(blind)} ({names(_ids(blind))}) could be checked only up to "
@@ -80,11 +67,14 @@ def equality_findings(context: Context) -> list[Finding]:
         evidence.append(f"{_apart(apart)}, and time to quality judges them")
     return [
         Finding(
-            subject="equality", claim=claim, kind="equality", alarm=bool(bad),
+            subject="equality",
+            claim=claim,
+            kind="equality",
+            alarm=bool(bad),
             sureness=Sureness.TENTATIVE if blind else Sureness.FIRM,
             evidence=joined(*evidence) or "by the status of the records",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _apart(records: Sequence[AnyRecord]) -> str:
@@ -97,9 +87,12 @@ def _apart(records: Sequence[AnyRecord]) -> str:
 def _uncheckable(apart: Sequence[AnyRecord]) -> Finding:
     """Say so where nothing else ran."""
     return Finding(
-        subject="equality", kind="equality", sureness=Sureness.OPEN, evidence=_apart(apart),
+        subject="equality",
+        kind="equality",
+        sureness=Sureness.OPEN,
+        evidence=_apart(apart),
         claim="no training run can be held to the reference step by step; time to quality judges them.",
-    )  # fmt: skip
+    )
 
 
 def _ids(records: Sequence[AnyRecord]) -> list[str]:

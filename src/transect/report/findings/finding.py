@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from transect.analysis.comparisons import (
-    Comparison,
-    Sureness,
-    Verdict,
-    compare,
-    compare_paired,
-)
+from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
 from transect.analysis.noise import middle
 from transect.analysis.serving import run_includes
@@ -23,31 +17,18 @@ from transect.report.facets import Facets, facets_of
 from transect.report.findings.decision import Decision
 from transect.report.text import count, percent
 
-__all__ = [
-    "HEADINGS",
-    "PLAIN",
-    "Finding",
-    "Race",
-    "floor_text",
-    "inside_run",
-    "joined",
-    "least_sure",
-    "lost_runs",
-    "machine_differences",
-    "median",
-    "names",
-    "no_firmer",
-    "race",
-]
-
 _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git")
 
 
 # Subjects other than a workload, and what stands above their findings, in this order.
 HEADINGS = {
-    "doubts": "Doubts", "claims": "Published claims", "equality": "Right results", "export": "Exports",
-    "conformance": "Conformance", "study": "This study",
-}  # fmt: skip
+    "doubts": "Doubts",
+    "claims": "Published claims",
+    "equality": "Right results",
+    "export": "Exports",
+    "conformance": "Conformance",
+    "study": "This study",
+}
 
 
 # How sure, in plain words.
@@ -140,16 +121,12 @@ def floor_text(floor: NoiseFloor | None) -> str:
 def inside_run(groups: Iterable[Group]) -> str:
     """Say which runtime does more inside of Run than the call; empty where none does."""
     held = {str(group.cell.get("runtime")): run_includes(group) for group in groups}
-    return names([f"{name}'s Run includes {names(parts, 9)}"
-                  for name, parts in sorted(held.items()) if parts], 9)  # fmt: skip
+    return names([f"{name}'s Run includes {names(parts, 9)}" for name, parts in sorted(held.items()) if parts], 9)
 
 
 def no_firmer(sureness: Sureness, *groups: Group | None) -> Sureness:
     """Return the sureness of a claim on these groups: none is firm whose check goes blind, or that has none."""
-    blind = any(
-        group is not None and (group.blind is not None or group.unchecked is not None)
-        for group in groups
-    )
+    blind = any(group is not None and (group.blind is not None or group.unchecked is not None) for group in groups)
     return Sureness.TENTATIVE if blind and sureness is Sureness.FIRM else sureness
 
 
@@ -193,9 +170,13 @@ def least_sure(every: Iterable[Sureness]) -> Sureness:
 
 
 def race(
-    groups: Sequence[Group], name: str, floor: NoiseFloor | None, *, paired: bool = False,
+    groups: Sequence[Group],
+    name: str,
+    floor: NoiseFloor | None,
+    *,
+    paired: bool = False,
     of: Callable[[Group], list[float]] | None = None,
-) -> Race | None:  # fmt: skip
+) -> Race | None:
     """Rank by what is compared; nothing wins over a group that it cannot be told apart from.
 
     `paired`: by the repeats that all groups have, and compared seed by seed; the floor is then
@@ -235,17 +216,17 @@ def race(
         return replace(told, among=len(ranked)).under(best, other) if told else None
 
     against_best = [(other, against(other)) for other in rest]
-    tied = [
-        pair
-        for pair in against_best
-        if pair[1] is not None and pair[1].verdict is not Verdict.BETTER
-    ]
+    tied = [pair for pair in against_best if pair[1] is not None and pair[1].verdict is not Verdict.BETTER]
     runner_up, comparison = next(iter(tied or against_best), (None, None))
     return Race(
-        best=best, values=tuple(values(best)), tied=tuple(group for group, _ in tied),
-        runner_up=runner_up, comparison=comparison,
-        comparisons=tuple(one for _, one in against_best if one is not None), ranked=tuple(ranked),
-    )  # fmt: skip
+        best=best,
+        values=tuple(values(best)),
+        tied=tuple(group for group, _ in tied),
+        runner_up=runner_up,
+        comparison=comparison,
+        comparisons=tuple(one for _, one in against_best if one is not None),
+        ranked=tuple(ranked),
+    )
 
 
 def names(items: Sequence[str], limit: int = 3) -> str:

@@ -9,8 +9,6 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, least_sure, names
 from transect.report.text import count, tenths
 
-__all__ = ["all_forecasts", "error_words", "forecast_findings"]
-
 
 def all_forecasts(context: Context) -> list[Forecast]:
     """Return every prediction that has a measurement beside it."""
@@ -40,8 +38,15 @@ def forecast_findings(context: Context) -> list[Finding]:
     )
     if mean is None:
         claim = "no prediction was made in time of a training whose ranks have cores of their own."
-        return [Finding(subject="study", claim=claim, kind="forecast", sureness=Sureness.OPEN,
-                        evidence=left or "no usable training stands beside a prediction")]  # fmt: skip
+        return [
+            Finding(
+                subject="study",
+                claim=claim,
+                kind="forecast",
+                sureness=Sureness.OPEN,
+                evidence=left or "no usable training stands beside a prediction",
+            )
+        ]
     counted = sorted((one for one in found if one.counts), key=lambda one: -abs(one.error))
     order = order_of(found, context.floors)
     claim = (
@@ -58,12 +63,15 @@ def forecast_findings(context: Context) -> list[Finding]:
     few = len(counted) < MIN_INTERVAL_VALUES
     return [
         Finding(
-            subject="study", claim=claim + ".", kind="forecast",
+            subject="study",
+            claim=claim + ".",
+            kind="forecast",
             sureness=Sureness.TENTATIVE if few or wrong else least_sure(one.sureness for one in order.comparisons),
             comparisons=order.comparisons,
             evidence=joined(
                 f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",
-                f"wrong order: {names(wrong)}" if wrong else "", left,
+                f"wrong order: {names(wrong)}" if wrong else "",
+                left,
             ),
         )
-    ]  # fmt: skip
+    ]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import group_labels
 from transect.analysis.hardware import BenchmarkValue
+from transect.analysis.labels import group_labels
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, median, names
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import clean, count, percent, quantity
-
-__all__ = ["hardware_findings"]
 
 _SHOWN = 3
 _CLIP = 240
@@ -22,9 +20,7 @@ _METRIC = "throughput"
 
 def hardware_findings(context: Context) -> list[Finding]:
     """Return the limit of each workload's best inference cell, and the runs that are not valid."""
-    limits = [
-        finding for workload in context.workloads("infer") for finding in _limit(context, workload)
-    ]
+    limits = [finding for workload in context.workloads("infer") for finding in _limit(context, workload)]
     return [*limits, *_invalid(context)]
 
 
@@ -58,8 +54,17 @@ def _limit(context: Context, workload: str) -> list[Finding]:
         f"{quantity(bound.bandwidth.value, 'B/s')} ({bound.bandwidth.benchmark}) with "
         f"{count(best.threads, 'thread')}; operations and bytes from the {_source(best)}"
     )
-    return [Finding(subject=workload, claim=claim + ".", evidence=evidence, sureness=sureness,
-                    kind="limit", named=True, groups=(best.group,))]  # fmt: skip
+    return [
+        Finding(
+            subject=workload,
+            claim=claim + ".",
+            evidence=evidence,
+            sureness=sureness,
+            kind="limit",
+            named=True,
+            groups=(best.group,),
+        )
+    ]
 
 
 def _invalid(context: Context) -> list[Finding]:
@@ -80,8 +85,7 @@ def _invalid(context: Context) -> list[Finding]:
     told = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
         told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
-    return [Finding(subject="study", claim=claim, evidence=joined(*told), sureness=Sureness.FIRM,
-                    kind="hardware")]  # fmt: skip
+    return [Finding(subject="study", claim=claim, evidence=joined(*told), sureness=Sureness.FIRM, kind="hardware")]
 
 
 def _reason(value: BenchmarkValue) -> str:

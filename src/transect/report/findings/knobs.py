@@ -5,30 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from transect.analysis.classifiers import (
-    ACCURACY,
-    ClassifyGroup,
-    Difference,
-    Sweep,
-    corpus_label,
-    sweeps,
-)
+from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference, Sweep, corpus_label, sweeps
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import grouped
+from transect.domain.axes.text import KNOBS
 from transect.report.context import Context
 from transect.report.findings.doubts import effect_text
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.text import clean, count, number
-from transect.stages.classify.cell import KNOBS
-
-__all__ = ["KNOB_NOUNS", "knob_findings", "knob_value"]
 
 KNOB_NOUNS = {
-    "learning_rate": "learning rate", "batch": "batch", "heads": "heads", "layers": "layers",
-    "epochs": "epochs", "updates": "updates", "optimiser": "optimiser", "vectors": "vectors",
-    "partition": "partition", "words": "length", "stop_words": "stop words",
-}  # fmt: skip
+    "learning_rate": "learning rate",
+    "batch": "batch",
+    "heads": "heads",
+    "layers": "layers",
+    "epochs": "epochs",
+    "updates": "updates",
+    "optimiser": "optimiser",
+    "vectors": "vectors",
+    "partition": "partition",
+    "words": "length",
+    "stop_words": "stop words",
+}
 
 
 def knob_value(value: Any) -> str:
@@ -72,17 +71,24 @@ def _finding(own: Sequence[Sweep]) -> Finding:
     sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
     first = own[0].groups[0]
     return Finding(
-        subject=corpus_label(first), kind="knobs", scope=f"{VIEWS[first.cell.view]}, {first.cell.model}",
+        subject=corpus_label(first),
+        kind="knobs",
+        scope=f"{VIEWS[first.cell.view]}, {first.cell.model}",
         claim=f"one knob at a time, in points of accuracy: {names(told, 9)}.",
         sureness=sureness if shown else Sureness.OPEN,
         # Each moves most of all values of its knob.
         tests=tuple(_strongest(sweep)[1].chance(ways=len(sweep.effects)) for sweep in ordered),
         evidence=joined(
             "of each knob the value that moves it most from its first one",
-            names([f"{KNOB_NOUNS[sweep.axis]}: {count(len(sweep.groups), 'value')}, "
-                   f"{count(_seeds(sweep), 'seed')}" for sweep in ordered], 9),
+            names(
+                [
+                    f"{KNOB_NOUNS[sweep.axis]}: {count(len(sweep.groups), 'value')}, {count(_seeds(sweep), 'seed')}"
+                    for sweep in ordered
+                ],
+                9,
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _seeds(sweep: Sweep) -> int:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import group_labels
-from transect.analysis.languages import (
-    GOAL,
-    Installed,
-    Language,
-    installed,
-    is_other,
-    languages,
-)
+from transect.analysis.labels import group_labels
+from transect.analysis.languages import GOAL, Installed, Language, installed, is_other, languages
 from transect.analysis.parallelism import median_of
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, no_firmer
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
-__all__ = ["goal_words", "installed_rows", "language_findings"]
-
-# Against whom the goal stands.
 _RIVAL = "numpy"
 
 
@@ -57,9 +47,10 @@ def _step(one: Language) -> Finding:
     labels = group_labels([group, other], always=("framework", "strategy", "ranks"))
     said = {"reached": "within", "missed": "beyond"}.get(goal_words(one))
     goal = (
-        f"{said} the goal of {factor(GOAL)}" if said
+        f"{said} the goal of {factor(GOAL)}"
+        if said
         else f"whether that is within the goal of {factor(GOAL)} cannot be told"
-    )  # fmt: skip
+    )
     used = [median_of(each, "cpu_utilisation") for each in (group, other)]
     sureness = no_firmer(result.comparison.sureness, group, other)
     if one.reached is None:
@@ -68,16 +59,22 @@ def _step(one: Language) -> Finding:
         # Too near to be told apart, and so within the goal, as the range of both says.
         sureness = Sureness.TENTATIVE
     return Finding(
-        subject=str(group.cell.workload), kind="language", named=True, sureness=sureness, comparisons=result.told,
-        scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}", groups=(group, other),
+        subject=str(group.cell.workload),
+        kind="language",
+        named=True,
+        sureness=sureness,
+        comparisons=result.told,
+        scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}",
+        groups=(group, other),
         claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
         f"{labels[other.cell]} on equal work, {goal}.",
         evidence=joined(
             f"steps {quantity(median_of(group, 'step_time'), 's')} and {quantity(median_of(other, 'step_time'), 's')}",
             f"CPU use {percent(used[0])} and {percent(used[1])}" if None not in used else "",
-            _blas(one), result.reason,
+            _blas(one),
+            result.reason,
         ),
-    )  # fmt: skip
+    )
 
 
 def _blas(one: Language) -> str:
@@ -85,9 +82,7 @@ def _blas(one: Language) -> str:
     told = []
     for group in (one.group, one.other):
         libraries = group.ok[0].provenance.get("libraries") or {}
-        told.append(
-            next((f"{name} {v}" for name, v in libraries.items() if "blas" in name.lower()), "")
-        )
+        told.append(next((f"{name} {v}" for name, v in libraries.items() if "blas" in name.lower()), ""))
     return clean(f"BLAS {told[0]} and {told[1]}") if all(told) else ""
 
 
@@ -101,7 +96,10 @@ def _size(context: Context, workload: str) -> Finding | None:
     near = others[0]
     ratio = (near.bytes or 0.0) / (least.bytes or 1.0)
     return Finding(
-        subject=workload, kind="installed", named=True, sureness=Sureness.FIRM,
+        subject=workload,
+        kind="installed",
+        named=True,
+        sureness=Sureness.FIRM,
         claim=f"{clean(least.group.cell.framework)} needs {count(int(least.files or 0), 'file')} of "
         f"{quantity(least.bytes, 'B')} before it trains on one rank, the least of the others, "
         f"{clean(near.group.cell.framework)}, {count(int(near.files or 0), 'file')} of {quantity(near.bytes, 'B')}, "
@@ -110,7 +108,7 @@ def _size(context: Context, workload: str) -> Finding | None:
             f"to the end of the first step and resident before it: {told}",
             "environments hold what this project pins, interpreter included; sizes are facts, times and memory medians",
         ),
-    )  # fmt: skip
+    )
 
 
 def _words(row: Installed) -> str:

@@ -12,8 +12,6 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, names
 from transect.report.text import count, number, percent
 
-__all__ = ["Judgement", "export_findings", "judge_export"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -65,11 +63,6 @@ def export_findings(context: Context) -> list[Finding]:
         evidence += f"; {unknown} not judged"
     return [
         Finding(
-            subject="export",
-            claim=claim,
-            evidence=evidence,
-            sureness=Sureness.FIRM,
-            kind="export",
-            alarm=bool(bad),
+            subject="export", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="export", alarm=bool(bad)
         )
     ]

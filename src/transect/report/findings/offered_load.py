@@ -14,8 +14,6 @@ from transect.report.findings.finding import Finding, joined, names
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import count, number
 
-__all__ = ["offered_load_findings"]
-
 
 def offered_load_findings(context: Context) -> list[Finding]:
     """Say per workload and number of sessions which runtime serves the highest offered load."""
@@ -36,24 +34,29 @@ def _finding(workload: str, groups: Sequence[InferGroup]) -> Finding | None:
     common = sorted(set.intersection(*offered))
     if len(of_runtime) < 2 or not common:
         return None
-    able = {
-        name: [group for group in own if group.cell.load in common]
-        for name, own in of_runtime.items()
-    }
+    able = {name: [group for group in own if group.cell.load in common] for name, own in of_runtime.items()}
     highest = {name: highest_load(own) for name, own in able.items()}
     cell = groups[0].cell
-    parts = (cell.provider, cell.precision if cell.precision != "fp32" else "",
-             f"options {cell.options}" if cell.options != "equal" else "", f"batch {cell.batch}",
-             count(cell.threads, "thread"), count(cell.sessions, "session"),
-             f"from {cell.exporter}" if cell.exporter else "")  # fmt: skip
+    parts = (
+        cell.provider,
+        cell.precision if cell.precision != "fp32" else "",
+        f"options {cell.options}" if cell.options != "equal" else "",
+        f"batch {cell.batch}",
+        count(cell.threads, "thread"),
+        count(cell.sessions, "session"),
+        f"from {cell.exporter}" if cell.exporter else "",
+    )
     return Finding(
-        subject=workload, scope=f"on {', '.join(filter(None, parts))}", kind="load",
-        claim=_claim(highest, common), sureness=_sureness(able, highest, common),
+        subject=workload,
+        scope=f"on {', '.join(filter(None, parts))}",
+        kind="load",
+        claim=_claim(highest, common),
+        sureness=_sureness(able, highest, common),
         evidence=joined(
             f"of {count(len(common), 'load')} offered to all; above it the queue grows",
             f"{count(min(len(group.ok) for own in able.values() for group in own), 'run')} each",
         ),
-    )  # fmt: skip
+    )
 
 
 def _claim(highest: dict[str, float], common: Sequence[float]) -> str:
@@ -69,20 +72,19 @@ def _claim(highest: dict[str, float], common: Sequence[float]) -> str:
     return f"{does} with {number(best)} requests/s{most}{'; ' if rest else ''}{rest}."
 
 
-def _sureness(
-    able: dict[str, list[InferGroup]], highest: dict[str, float], common: Sequence[float]
-) -> Sureness:
+def _sureness(able: dict[str, list[InferGroup]], highest: dict[str, float], common: Sequence[float]) -> Sureness:
     """Firm needs runs that all agree on both sides of each runtime's highest load."""
     if len(set(highest.values())) == 1:
         return Sureness.OPEN
     every = [group for own in able.values() for group in own]
     beside = [
-        group for name, own in able.items() for group in own
+        group
+        for name, own in able.items()
+        for group in own
         if group.cell.load in (highest[name], _next(common, highest[name]))
-    ]  # fmt: skip
+    ]
     agree = all(
-        len(told := saturation(group)) >= MIN_INTERVAL_VALUES and set(told) == {is_saturated(group)}
-        for group in beside
+        len(told := saturation(group)) >= MIN_INTERVAL_VALUES and set(told) == {is_saturated(group)} for group in beside
     )
     sound = all(map(was_compared, every)) and not any(group.too_disturbed for group in every)
     return Sureness.FIRM if agree and sound and len(versions(every)) < 2 else Sureness.TENTATIVE

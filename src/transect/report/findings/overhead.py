@@ -41,8 +41,6 @@ from transect.report.findings.serving import faithful_groups
 from transect.report.text import count, ends, factor, in_unit, number, quantity
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
 
-__all__ = ["overhead_findings", "setting_words"]
-
 _RUST = "rust"
 # What stands for a language's settings in the thesis: C++ and JavaScript had their defaults.
 _THESIS = {_RUST: (f"thesis-{_RUST}",), REFERENCE: (f"thesis-{REFERENCE}", LANGUAGE_DEFAULTS)}
@@ -51,14 +49,12 @@ _SETTINGS = 4
 
 def overhead_findings(context: Context) -> list[Finding]:
     """Rank the languages by their call, and settle what made Rust slow in the thesis."""
-    sizes = {
-        name: size for name in context.workloads("infer")
-        if (size := identity_size(name)) is not None
-    }  # fmt: skip
+    sizes = {name: size for name in context.workloads("infer") if (size := identity_size(name)) is not None}
     calls = [
-        finding for name in sorted(sizes, key=lambda name: sizes[name])
+        finding
+        for name in sorted(sizes, key=lambda name: sizes[name])
         for finding in _calls(context, name, sizes[name])
-    ]  # fmt: skip
+    ]
     others = [name for name in context.workloads("infer") if name not in sizes]
     points = [own for name in others for own in _points(context, name)]
     thesis = [own for own in points if _thesis(own, context.floors) is not None]
@@ -87,11 +83,14 @@ def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
             claim += f"; not distinguishable from C: {names(alike, 99)}" if alike else ""
             cell = base.cell
             yield Finding(
-                subject=workload, scope=f"on {where}, {count(cell.threads, 'thread')}",
-                kind="call", claim=claim + ".", evidence=_call_evidence(rows, floor),
+                subject=workload,
+                scope=f"on {where}, {count(cell.threads, 'thread')}",
+                kind="call",
+                claim=claim + ".",
+                evidence=_call_evidence(rows, floor),
                 sureness=_call_sureness(apart, floor),
                 comparisons=tuple(row.comparison for row in others if row.comparison is not None),
-            )  # fmt: skip
+            )
 
 
 def _differs(row: Beyond) -> bool:
@@ -107,14 +106,17 @@ def _excess(row: Beyond) -> str:
 def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
     groups = [row.group for row in rows]
     whole = [
-        f"{group.cell.runtime} {quantity(time, 's')}" for group in groups
+        f"{group.cell.runtime} {quantity(time, 's')}"
+        for group in groups
         if (time := median(group, "end_to_end_time")) is not None
-    ]  # fmt: skip
+    ]
     return joined(
         f"a model that computes nothing; beyond C by the {RATIO} of one side's runs to C's, of C's median",
-        f"end to end: {names(whole, 99)}" if whole else "", inside_run(groups), floor_text(floor),
+        f"end to end: {names(whole, 99)}" if whole else "",
+        inside_run(groups),
+        floor_text(floor),
         f"cells {names([group.cell.id for group in groups], 3)}",
-    )  # fmt: skip
+    )
 
 
 def _call_sureness(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Sureness:
@@ -140,9 +142,8 @@ def _points(context: Context, workload: str) -> Iterator[list[InferGroup]]:
     number of threads of a session shows.
     """
     groups = [
-        group for group in faithful_groups(context, workload)
-        if group.cell.load is None and group.cell.sessions == 1
-    ]  # fmt: skip
+        group for group in faithful_groups(context, workload) if group.cell.load is None and group.cell.sessions == 1
+    ]
     of_point = grouped(groups, lambda group: point(group).changed(options=""))
     able = [own for own in of_point.values() if _pair(own, EQUAL, EQUAL, context.floors)]
     thesis = [own for own in able if _thesis(own, context.floors) is not None]
@@ -166,9 +167,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Findi
     equal, thesis = _pair(groups, EQUAL, EQUAL, floors), _thesis(groups, floors)
     assert equal is not None
     near = nearness(equal)
-    claim = (
-        f"the latency of {_RUST} is {times_text(equal)} that of {REFERENCE} under equal settings"
-    )
+    claim = f"the latency of {_RUST} is {times_text(equal)} that of {REFERENCE} under equal settings"
     single = _single(groups, floors)
     if thesis is None:
         claim += f": {near.value}" + ("; the thesis's settings were not run" if asked else "")
@@ -186,23 +185,28 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Findi
         claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
     sure = {sureness_of(pair) for pair in pairs}
-    undecided = (
-        near is Nearness.UNKNOWN if thesis is None
-        else _effect(thesis, equal) is _Effect.UNKNOWN
-    )  # fmt: skip
+    undecided = near is Nearness.UNKNOWN if thesis is None else _effect(thesis, equal) is _Effect.UNKNOWN
     cell = equal.group.cell
     return Finding(
-        subject=cell.workload, kind="FFI overhead", claim=claim + ".",
-        scope=f"on {cell.provider}, batch {cell.batch}, {count(cell.threads, 'thread')}, "
-        f"from {cell.exporter}",
-        sureness=Sureness.OPEN if undecided else
-        Sureness.TENTATIVE if Sureness.TENTATIVE in sure or thesis is None else Sureness.FIRM,
+        subject=cell.workload,
+        kind="FFI overhead",
+        claim=claim + ".",
+        scope=f"on {cell.provider}, batch {cell.batch}, {count(cell.threads, 'thread')}, from {cell.exporter}",
+        sureness=Sureness.OPEN
+        if undecided
+        else Sureness.TENTATIVE
+        if Sureness.TENTATIVE in sure or thesis is None
+        else Sureness.FIRM,
         evidence=joined(
-            RULE, floor_text(equal.floor), "" if single else "no setting was changed alone",
-            what_includes(pairs), what_crosses(pairs), cells_of(pairs),
+            RULE,
+            floor_text(equal.floor),
+            "" if single else "no setting was changed alone",
+            what_includes(pairs),
+            what_crosses(pairs),
+            cells_of(pairs),
         ),
         comparisons=tuple(pair.comparison for pair in (*pairs, *(one.pair for one in single))),
-    )  # fmt: skip
+    )
 
 
 class _Effect(StrEnum):

@@ -11,10 +11,6 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, no_firmer
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
-__all__ = [
-    "doubt_of", "exchange_findings", "memory_findings", "pipeline_findings", "scope_of", "strategy_words", "times_of",
-]  # fmt: skip
-
 
 def strategy_words(group: TrainGroup | Sweep) -> str:
     """Name a strategy with its options: `mpi-pipeline (micro_batches 4)`."""
@@ -26,9 +22,7 @@ def strategy_words(group: TrainGroup | Sweep) -> str:
 def scope_of(group: TrainGroup) -> str:
     """Say what groups of a point have in common."""
     cell = group.cell
-    ranks = (
-        f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
-    )
+    ranks = f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
     parts = [cell.framework, f"batch {cell.batch}", ranks]
     parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
     parts += [f"over {cell.network}"] if cell.network else []
@@ -60,13 +54,17 @@ def pipeline_findings(context: Context) -> list[Finding]:
 def _rivalry(one: Rivalry) -> Finding:
     result, parts = one.result, one.division
     what = (
-        f"{count(parts.replicas, 'replica')} of {parts.parts} parts" if parts.hybrid
+        f"{count(parts.replicas, 'replica')} of {parts.parts} parts"
+        if parts.hybrid
         else f"one model in {parts.parts} parts"
-    )  # fmt: skip
+    )
     bubble, overlap = median_of(one.best, "bubble"), median_of(one.best, "overlap")
     ideal = parts.bubble
     return Finding(
-        subject=str(one.best.cell.workload), scope=scope_of(one.best), kind="pipeline", named=True,
+        subject=str(one.best.cell.workload),
+        scope=scope_of(one.best),
+        kind="pipeline",
+        named=True,
         claim=f"{strategy_words(one.best)}, {what}, takes {times_of(result)} the step of "
         f"{strategy_words(one.rival)}, the best that shares the data alone{doubt_of(result)}.",
         sureness=no_firmer(result.sureness, one.best, one.rival),
@@ -74,12 +72,13 @@ def _rivalry(one: Rivalry) -> Finding:
             f"steps {quantity(median_of(one.best, 'step_time'), 's')} and "
             f"{quantity(median_of(one.rival, 'step_time'), 's')}",
             f"bubble {percent(bubble)}" + (f", of equal stages {percent(ideal)}" if ideal is not None else "")
-            if bubble is not None else "",
+            if bubble is not None
+            else "",
             f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
             result.reason,
         ),
         comparisons=result.told,
-    )  # fmt: skip
+    )
 
 
 def exchange_findings(context: Context) -> list[Finding]:
@@ -110,16 +109,19 @@ def _exchange(one: Exchange) -> Finding | None:
         else ""
     )
     return Finding(
-        subject=str(row.group.cell.workload), scope=scope_of(row.group), kind="exchange",
+        subject=str(row.group.cell.workload),
+        scope=scope_of(row.group),
+        kind="exchange",
         claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(result)} the step of "
         f"SC-B by {strategy_words(one.base)}{least}{doubt_of(result)}.",
-        sureness=no_firmer(result.sureness, row.group, one.base), comparisons=result.told,
+        sureness=no_firmer(result.sureness, row.group, one.base),
+        comparisons=result.told,
         evidence=joined(
             f"SC-B computes {quantity(one.compute_s, 's')} and communicates {quantity(one.communication_s, 's')}",
             f"{percent(overlap)} of the messages hide" if overlap is not None else "",
             result.reason,
         ),
-    )  # fmt: skip
+    )
 
 
 def memory_findings(context: Context) -> list[Finding]:
@@ -130,51 +132,64 @@ def memory_findings(context: Context) -> list[Finding]:
         for sweep in sweeps(context.of("train", workload), context.floors)
         for budget in sweep.budgets
         if (finding := _past(sweep, budget)) is not None
-    ]  # fmt: skip
+    ]
 
 
 def _past(sweep: Sweep, budget: int) -> Finding | None:
     fitting = sweep.largest(PLAIN, budget)
     limit = quantity(float(budget), "B")
     able = [
-        row for row in sweep.rows
-        if row.fits and row.group.cell.memory_budget == budget and row.beside_fitting is not None
+        row
+        for row in sweep.rows
+        if row.fits
+        and row.group.cell.memory_budget == budget
+        and row.beside_fitting is not None
         and row.group.cell.memory != PLAIN
-    ]  # fmt: skip
+    ]
     subject, ranks = str(sweep.cell.workload), count(sweep.cell.ranks, "rank")
     scope = clean(f"{sweep.cell.framework}, {strategy_words(sweep)}, {ranks}, within {limit}")
     if fitting is None or not able:
-        why = "plain memory trains no batch that was asked for" if fitting is None else (
-            f"batch {fitting.cell.batch} fits in plain memory, and no other memory trained there"
-        )  # fmt: skip
-        return Finding(subject=subject, scope=scope, kind="memory", sureness=Sureness.OPEN,
-                       claim=f"how far past the memory it trains is not known: {why}.",
-                       evidence="see the cells below")  # fmt: skip
-    row: MemoryRow = max(
-        able, key=lambda one: (one.group.cell.batch, -_ratio(one), one.group.cell.id)
-    )
+        why = (
+            "plain memory trains no batch that was asked for"
+            if fitting is None
+            else (f"batch {fitting.cell.batch} fits in plain memory, and no other memory trained there")
+        )
+        return Finding(
+            subject=subject,
+            scope=scope,
+            kind="memory",
+            sureness=Sureness.OPEN,
+            claim=f"how far past the memory it trains is not known: {why}.",
+            evidence="see the cells below",
+        )
+    row: MemoryRow = max(able, key=lambda one: (one.group.cell.batch, -_ratio(one), one.group.cell.id))
     result = row.beside_fitting
     assert result is not None
     too_large = sweep.too_large(PLAIN, budget)
     checked = (
-        f"plain memory runs out at batch {too_large.cell.batch}" if too_large is not None
+        f"plain memory runs out at batch {too_large.cell.batch}"
+        if too_large is not None
         else "no larger batch was asked of plain memory, so more may fit"
-    )  # fmt: skip
+    )
     return Finding(
-        subject=subject, scope=scope, kind="memory", named=True,
+        subject=subject,
+        scope=scope,
+        kind="memory",
+        named=True,
         claim=f"{clean(row.group.cell.memory)} trains batch {row.group.cell.batch}, "
         f"{factor(row.times_what_fits or 1.0)} times what fits in plain memory, and each sample takes "
         f"{times_of(result)} as long as at the batch that fits{doubt_of(result)}.",
-        sureness=no_firmer(
-            result.sureness if too_large is not None else Sureness.OPEN, row.group, fitting
-        ),
+        sureness=no_firmer(result.sureness if too_large is not None else Sureness.OPEN, row.group, fitting),
         comparisons=(*result.told, *(row.beside_free.told if row.beside_free is not None else ())),
         evidence=joined(
-            checked, result.reason,
+            checked,
+            result.reason,
             f"without a limit plain memory trains that batch, and what is bounded takes "
-            f"{times_of(row.beside_free)} as long" if row.beside_free is not None else "",
+            f"{times_of(row.beside_free)} as long"
+            if row.beside_free is not None
+            else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _ratio(row: MemoryRow) -> float:

@@ -10,9 +10,6 @@ from enum import IntEnum
 from transect.analysis.comparisons import Sureness, Verdict
 from transect.report.findings.finding import HEADINGS, Finding
 
-__all__ = ["MOST_OPENED", "Turn", "effect_of", "opened", "ranked", "turn_of"]
-
-# Findings that are read before anything is unfolded.
 MOST_OPENED = 7
 # Of these as many by one rule: the seventh of a kind says less than the first of another.
 _MOST_ALIKE = 2
@@ -53,10 +50,7 @@ def effect_of(finding: Finding) -> float:
 
     The nearest rival counts: beating the worst by far changes nothing.
     """
-    factors = [
-        one.factor for one in finding.comparisons
-        if one.verdict is not Verdict.SAME and one.factor > 0
-    ]  # fmt: skip
+    factors = [one.factor for one in finding.comparisons if one.verdict is not Verdict.SAME and one.factor > 0]
     return math.log(min(factors)) if factors else 0.0
 
 
@@ -65,9 +59,7 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (turn_of(finding), -effect_of(finding)))
 
 
-def opened(
-    findings: Sequence[Finding], most: int = MOST_OPENED
-) -> tuple[list[Finding], list[Finding]]:
+def opened(findings: Sequence[Finding], most: int = MOST_OPENED) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that are read first, and the rest, both ranked.
 
     Of one rule two at most stand among the first, as long as others wait; wrong results all do that fit.

@@ -19,12 +19,7 @@ from transect.report.findings.finding import Finding, joined, least_sure, names,
 from transect.report.findings.parallel import strategy_words
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
-__all__ = ["asks_for_ranks", "place_words", "rank_findings", "serial_words", "series_name"]
-
-_RULES = tuple(
-    f"rank.{topic}"
-    for topic in ("near-linear", "stop", "sum-rate", "point-to-point", "larger-batch")
-)
+_RULES = tuple(f"rank.{topic}" for topic in ("near-linear", "stop", "sum-rate", "point-to-point", "larger-batch"))
 
 
 def asks_for_ranks(context: Context) -> bool:
@@ -62,9 +57,7 @@ def serial_words(serial: SerialPart) -> str:
     """Write a serial share with its interval, or why it cannot be told."""
     if serial.share is None:
         return f"cannot be told: {serial.reason}"
-    return (
-        f"{percent(serial.share)} (95 % interval {percent(serial.low)} to {percent(serial.high)})"
-    )
+    return f"{percent(serial.share)} (95 % interval {percent(serial.low)} to {percent(serial.high)})"
 
 
 def place_words(one: PointToPoint) -> str:
@@ -102,7 +95,10 @@ def _near_linear(problem: Problem) -> Finding:
     if problem.differs:
         here += f"; here is other work: {', '.join(problem.differs)}"
     return Finding(
-        subject="claims", kind="near-linear", named=True, sureness=Sureness.FIRM,
+        subject="claims",
+        kind="near-linear",
+        named=True,
+        sureness=Sureness.FIRM,
         short=f"{problem.name}: the published minutes are not near-linear{here}",
         claim=f"{GO_WITH_MPI}, near-linear to 16 nodes: its own minutes are not. {problem.name}: "
         f"{names(told, 4)}{here}.",
@@ -111,7 +107,7 @@ def _near_linear(problem: Problem) -> Finding:
             f"serial part of the published times up to their fastest, by Amdahl's law: {'; '.join(serials)}",
             "a rank's batch stays, so the global batch, and with a sum the rate, grows with the ranks",
         ),
-    )  # fmt: skip
+    )
 
 
 def _crowded(series: RankSeries) -> bool:
@@ -163,17 +159,23 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
     )
     published = published if not problem.differs else ""
     return Finding(
-        subject=problem.workload, kind="rank-stop", named=True, sureness=sureness,
-        claim=f"{said}.{lacking}", tests=tuple(
+        subject=problem.workload,
+        kind="rank-stop",
+        named=True,
+        sureness=sureness,
+        claim=f"{said}.{lacking}",
+        tests=tuple(
             Chance(p=told.p, other=told.other, ways=one.ways, claimed=apart)
-            for one in beside if (told := one.decision) is not None
+            for one in beside
+            if (told := one.decision) is not None
         ),
         evidence=joined(
             f"serial part within the cores: {serial_words(best.serial)}",
             f"{count(repeats, 'run')} of each number of ranks at least",
-            f"beside the nearest: {beside[0].reason}" if beside else "", published,
+            f"beside the nearest: {beside[0].reason}" if beside else "",
+            published,
         ),
-    )  # fmt: skip
+    )
 
 
 def _sums(paths: list[SumPath], asked: bool) -> Finding:
@@ -194,20 +196,23 @@ def _sums(paths: list[SumPath], asked: bool) -> Finding:
     else:
         claim = "whether a sum without a mean is the mean at a larger rate cannot be told: in some seed the ends lie too close."
         sureness = Sureness.OPEN
-    near, far = (
-        max(paths, key=lambda one: one.factor).to_scaled,
-        [d for p in paths for d in p.to_mean],
-    )
+    near, far = (max(paths, key=lambda one: one.factor).to_scaled, [d for p in paths for d in p.to_mean])
     return Finding(
-        subject="claims" if asked else "study", kind="sum-rate", named=asked, sureness=sureness,
-        claim=f"{GO_WITH_MPI}: {claim}" if asked else claim, short=claim.partition(": ")[0],
+        subject="claims" if asked else "study",
+        kind="sum-rate",
+        named=asked,
+        sureness=sureness,
+        claim=f"{GO_WITH_MPI}: {claim}" if asked else claim,
+        short=claim.partition(": ")[0],
         evidence=joined(
             f"final losses, seed by seed: at most {number(max(d for p in paths for d in p.to_scaled))} of it from the "
-            f"scaled rate's, at least {number(min(far))} from the mean's" if near and far else "no seed is common to all three",
+            f"scaled rate's, at least {number(min(far))} from the mean's"
+            if near and far
+            else "no seed is common to all three",
             f"{count(len(paths), 'triple')} of equal starts and batches, up to {max(p.factor for p in paths)} replicas",
             "so its speed-up to a loss with more ranks is in part that of a larger rate",
         ),
-    )  # fmt: skip
+    )
 
 
 def _sum_name(one: SumPath) -> str:
@@ -237,16 +242,16 @@ def _messages(one: PointToPoint, asked: bool) -> Finding:
     doubt = "" if result.shown else "; these runs cannot tell the two apart"
     if one.crowded:
         doubt = "; its ranks share cores, so this decides nothing"
-    published = (
-        f"; published on as many ranks: {factor(one.published)} times"
-        if one.published and asked
-        else ""
-    )
+    published = f"; published on as many ranks: {factor(one.published)} times" if one.published and asked else ""
     said = f"{GO_WITH_MPI}, point-to-point beside the collective: " if asked else ""
     return Finding(
-        subject="claims" if asked else "study", kind="point-to-point", named=True,
-        sureness=no_firmer(result.sureness, one.group, one.other), comparisons=result.told,
-        groups=(one.group, one.other), short=f"{place_words(one)}: {strategy_words(one.group)} takes "
+        subject="claims" if asked else "study",
+        kind="point-to-point",
+        named=True,
+        sureness=no_firmer(result.sureness, one.group, one.other),
+        comparisons=result.told,
+        groups=(one.group, one.other),
+        short=f"{place_words(one)}: {strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
         claim=f"{said}{strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
@@ -255,7 +260,7 @@ def _messages(one: PointToPoint, asked: bool) -> Finding:
             f"waiting for messages in a step {quantity(_waited(one.group), 's')} and {quantity(_waited(one.other), 's')}",
             result.reason,
         ),
-    )  # fmt: skip
+    )
 
 
 def _waited(group: TrainGroup) -> float | None:
@@ -275,7 +280,10 @@ def _batches(one: BatchSweep) -> Finding:
         epochs += f"{quantity(high.waited_s, 's')} of an epoch for messages instead of {quantity(low.waited_s, 's')}"
     sureness, quality = _quality(one)
     return Finding(
-        subject=str(cell.workload), scope=scope, kind="larger-batch", sureness=sureness,
+        subject=str(cell.workload),
+        scope=scope,
+        kind="larger-batch",
+        sureness=sureness,
         comparisons=() if one.crowded or one.comparison is None else (one.comparison,),
         claim=f"{epochs}; {quality}.",
         evidence=joined(
@@ -283,7 +291,7 @@ def _batches(one: BatchSweep) -> Finding:
             one.comparison.reason if one.comparison is not None else "",
             "ranks share cores" if one.crowded else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _quality(one: BatchSweep) -> tuple[Sureness, str]:
@@ -291,24 +299,16 @@ def _quality(one: BatchSweep) -> tuple[Sureness, str]:
     reached = [row for row in one.rows if row.reached]
     if len(reached) < 2:
         missing = names([f"batch {row.batch}" for row in one.rows if not row.reached], 4)
-        return (
-            Sureness.OPEN,
-            f"at equal quality nothing can be told: {missing} did not reach the target in every run",
-        )
+        return (Sureness.OPEN, f"at equal quality nothing can be told: {missing} did not reach the target in every run")
     if one.best is None or one.comparison is None or one.comparison.verdict is not Verdict.BETTER:
-        return (
-            Sureness.OPEN,
-            "until it has learnt as much, these runs cannot tell the batches apart",
-        )
+        return (Sureness.OPEN, "until it has learnt as much, these runs cannot tell the batches apart")
     said = (
         f"until it has learnt as much, batch {one.best.batch} waits least, {factor(1 / one.comparison.factor)} times what "
         f"batch {reached[0].batch} does"
     )
     if one.best is reached[0]:
         said = f"until it has learnt as much, the smallest batch that reaches the target, {one.best.batch}, waits least"
-    return (
-        Sureness.OPEN if one.crowded else no_firmer(one.comparison.sureness, one.best.group)
-    ), said
+    return (Sureness.OPEN if one.crowded else no_firmer(one.comparison.sureness, one.best.group)), said
 
 
 def _row_words(row: BatchRow) -> str:
@@ -316,4 +316,6 @@ def _row_words(row: BatchRow) -> str:
         return "target not reached"
     values = sorted(row.to_quality.values())
     steps = sorted(row.steps.values())
-    return f"{number(steps[len(steps) // 2])} steps and {quantity(values[len(values) // 2], 's')} of waiting to the target"
+    return (
+        f"{number(steps[len(steps) // 2])} steps and {quantity(values[len(values) // 2], 's')} of waiting to the target"
+    )

@@ -7,22 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import grouped
-from transect.analysis.retraining import (
-    FACTORS,
-    Attribution,
-    Design,
-    Effect,
-    attribution,
-    designs,
-    effects,
-)
+from transect.analysis.retraining import FACTORS, Attribution, Design, Effect, attribution, designs, effects
 from transect.analysis.statistics import Spread, Summary
 from transect.analysis.verdicts import Chance, chance_of_shift
 from transect.report.context import THESIS, Context
 from transect.report.findings.finding import Finding, joined, names, no_firmer
 from transect.report.text import clipped, count, tenths
-
-__all__ = ["SCORE", "absent_text", "effect_words", "factor_findings", "signed"]
 
 SCORE = "accuracy"
 # "Reconfiguring the learning rate in ONNX Runtime lifts retraining from .49/.56 to .70": its levels.
@@ -103,12 +93,9 @@ def _published(design: Design) -> Attribution | None:
 
 def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Finding:
     parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
-    changed = " and ".join(
-        f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b
-    )
+    changed = " and ".join(f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b)
     reached = [
-        statistics.median(one[levels] for one in design.scores.values())
-        for levels in (share.before, share.after)
+        statistics.median(one[levels] for one in design.scores.values()) for levels in (share.before, share.after)
     ]
     claim = (
         f"changing {changed} at once moves the accuracy after {design.cell.steps} steps from "
@@ -116,15 +103,18 @@ def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Findin
         f"({_ends(share.gain)}): {names(parts, 9)}"
     )
     return Finding(
-        subject=str(design.cell.workload), kind="retraining-gain", claim=f"{claim}.",
-        scope=_scope(design), sureness=_sure(design, share.gain),
+        subject=str(design.cell.workload),
+        kind="retraining-gain",
+        claim=f"{claim}.",
+        scope=_scope(design),
+        sureness=_sure(design, share.gain),
         tests=_tests([(share.gains, not _crosses(share.gain))], looks),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
             _seeds(design),
             "published: .49 to .56 with PyTorch, .70 with ONNX Runtime's training" if asked else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
@@ -137,15 +127,18 @@ def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
     claim = f"over all combinations of the rest, in points of accuracy, {'; '.join(told)}."
     shown = [effect for effect in own if effect.shown]
     return Finding(
-        subject=str(design.cell.workload), kind="retraining-factor", claim=claim,
+        subject=str(design.cell.workload),
+        kind="retraining-factor",
+        claim=claim,
         scope=_scope(design),
         sureness=_sure(design, *(effect.summary for effect in shown)) if shown else Sureness.OPEN,
         tests=_tests([(effect.values, effect in shown) for effect in found], looks),
         evidence=joined(
-            "each seed gives the mean difference over all else; median over seeds", _seeds(design),
+            "each seed gives the mean difference over all else; median over seeds",
+            _seeds(design),
             names([f"{effect_words(one)} {_value(one.summary)}" for one in found if one not in own], 9),
         ),
-    )  # fmt: skip
+    )
 
 
 def _told(effect: Effect) -> str:
@@ -186,9 +179,7 @@ def _scope(design: Design) -> str:
 def _seeds(design: Design) -> str:
     lacking = f", {design.lacking} more lack a combination" if design.lacking else ""
     amount = count(len(design.scores), "seed")
-    return joined(
-        f"{amount} with equal data and base in all combinations{lacking}", absent_text(design)
-    )
+    return joined(f"{amount} with equal data and base in all combinations{lacking}", absent_text(design))
 
 
 def absent_text(design: Design) -> str:
@@ -207,7 +198,10 @@ def absent_text(design: Design) -> str:
 def _none(design: Design) -> Finding:
     bad = [group.cell.id for group in design.groups if not group.ok]
     return Finding(
-        subject=str(design.cell.workload), kind="retraining-gain", scope=_scope(design),
+        subject=str(design.cell.workload),
+        kind="retraining-gain",
+        scope=_scope(design),
         claim="what a gain is due to is not known: no seed has every combination of the factors.",
-        evidence=f"without a result: {names(bad, 3)}", sureness=Sureness.OPEN,
-    )  # fmt: skip
+        evidence=f"without a result: {names(bad, 3)}",
+        sureness=Sureness.OPEN,
+    )

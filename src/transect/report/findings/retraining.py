@@ -20,18 +20,9 @@ from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, Status
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.finding import (
-    Finding,
-    floor_text,
-    joined,
-    least_sure,
-    names,
-    no_firmer,
-)
+from transect.report.findings.finding import Finding, floor_text, joined, least_sure, names, no_firmer
 from transect.report.findings.runtimes import RULE
 from transect.report.text import clipped, count, ends, factor, percent, quantity
-
-__all__ = ["retraining_findings", "told_equal"]
 
 _LONGEST = 120
 
@@ -67,8 +58,7 @@ def told_equal(groups: Sequence[RetrainGroup]) -> str:
     most = f", at most {percent(max(shares), 1)} of the tolerance off" if shares else ""
     names_ = sorted({name for group in groups if group.ok for name in group.cell.runtimes})
     told = (
-        f"{right} of {len(ended)} retrainings by {count(len(names_), 'runtime')} computed PyTorch's "
-        f"float64 path{most}"
+        f"{right} of {len(ended)} retrainings by {count(len(names_), 'runtime')} computed PyTorch's float64 path{most}"
     )
     return f"{told}; {wrong} gave another one." if wrong else f"{told}."
 
@@ -81,17 +71,19 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     shares = _shares(groups)
     sureness = Sureness.FIRM if shares and not blind else Sureness.TENTATIVE
     return Finding(
-        subject="study", kind="retraining-path", claim=told_equal(groups), named=True, alarm=bool(wrong),
+        subject="study",
+        kind="retraining-path",
+        claim=told_equal(groups),
+        named=True,
+        alarm=bool(wrong),
         sureness=sureness if shares or wrong else Sureness.OPEN,
         evidence=joined(
             "loss of each step and all final weights, within a tolerance from perturbed float64 runs",
-            f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _LONGEST)})' for r in wrong], 3)}"
-            if wrong else "",
-            f"without a path to compare: {names([f'{r.cell_id} ({r.cause})' for r in others], 3)}"
-            if others else "",
+            f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _LONGEST)})' for r in wrong], 3)}" if wrong else "",
+            f"without a path to compare: {names([f'{r.cell_id} ({r.cause})' for r in others], 3)}" if others else "",
             f"{count(len(blind), 'cell')} whose tolerance tells nothing at the end" if blind else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _speed(context: Context, workload: str) -> Iterator[Finding]:
@@ -101,23 +93,16 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
         right = [group for group in sorted_by_time(groups) if not group.wrong]
         portable = [group for group in right if group.cell.runtime not in PEERS]
         peers = [group for group in right if group.cell.runtime in {*PEERS} - told]
-        pairs = (
-            [p for one in peers if (p := step_ratio(portable[0], one, context.floors))]
-            if portable
-            else []
-        )
+        pairs = [p for one in peers if (p := step_ratio(portable[0], one, context.floors))] if portable else []
         told |= {pair.other.cell.runtime for pair in pairs}
         if pairs:
-            rivals = [
-                r for one in portable[1:] if (r := step_ratio(portable[0], one, context.floors))
-            ]
+            rivals = [r for one in portable[1:] if (r := step_ratio(portable[0], one, context.floors))]
             yield _fastest(workload, portable, pairs, rivals)
 
 
 def _fastest(
-    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio],
-    rivals: Sequence[StepRatio],
-) -> Finding:  # fmt: skip
+    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio], rivals: Sequence[StepRatio]
+) -> Finding:
     first, last, cell = portable[0], portable[-1], portable[0].cell
     tied = [one for one in rivals if one.comparison.verdict is Verdict.SAME]
     asked = [*pairs, *(tied or rivals[:1])]
@@ -129,7 +114,8 @@ def _fastest(
         others = names([one.other.cell.runtime for one in tied], 3)
         said = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
     return Finding(
-        subject=workload, kind="retraining-speed",
+        subject=workload,
+        kind="retraining-speed",
         scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
         claim=f"{said}: {'; '.join(_beside(pair) for pair in pairs)}.",
         sureness=least_sure({_sure(one) for one in (pairs if tied else asked)}),
@@ -140,7 +126,7 @@ def _fastest(
             *(f"{one.other.cell.runtime}: {one.comparison.reason}" for one in asked),
             f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _time(group: RetrainGroup) -> str:
@@ -152,10 +138,7 @@ def _beside(pair: StepRatio) -> str:
     same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
     unsure = ", which these runs cannot tell from 1" if same and not equal else ""
     unsure = f", {same_within(pair.comparison)}" if equal else unsure
-    return (
-        f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} "
-        f"({ends(pair.ratio, factor)}{unsure})"
-    )
+    return f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} ({ends(pair.ratio, factor)}{unsure})"
 
 
 def _sure(pair: StepRatio) -> Sureness:
@@ -175,18 +158,24 @@ def _relay(group: RetrainGroup) -> Finding:
     if not group.ok:
         record = group.records[0]
         return Finding(
-            subject=str(cell.workload), kind="retraining-relay", scope=scope, sureness=Sureness.OPEN
-            if record.cause is not Cause.WRONG_RESULT else Sureness.FIRM, named=True,
+            subject=str(cell.workload),
+            kind="retraining-relay",
+            scope=scope,
+            sureness=Sureness.OPEN if record.cause is not Cause.WRONG_RESULT else Sureness.FIRM,
+            named=True,
             claim=f"{turns} did not follow the path: {clipped(record.message, _LONGEST)}.",
             evidence=f"{record.cell_id}: {record.cause}",
-        )  # fmt: skip
+        )
     share = max(_shares([group]), default=None)
     told = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
     sureness = Sureness.FIRM if share is not None else Sureness.OPEN
     return Finding(
-        subject=str(cell.workload), kind="retraining-relay", scope=scope, named=True,
+        subject=str(cell.workload),
+        kind="retraining-relay",
+        scope=scope,
+        named=True,
         claim=f"{turns}, each from the state that the one before left, computed the path of "
         f"{cell.steps} steps without a change{told}.",
-        sureness=no_firmer(sureness, group), evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of "
-        f"{count(len(group.records), 'run')}",
-    )  # fmt: skip
+        sureness=no_firmer(sureness, group),
+        evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of {count(len(group.records), 'run')}",
+    )

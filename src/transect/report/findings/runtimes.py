@@ -28,18 +28,15 @@ from transect.report.findings.finding import Finding, floor_text, inside_run, jo
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import clipped, count, ends, factor
 
-__all__ = [
-    "RULE", "Nearness", "cells_of", "nearness", "runtime_findings", "sureness_of", "times_text",
-    "what_crosses", "what_includes",
-]  # fmt: skip
-
 # Two runtimes are near each other when neither takes a tenth more than the other.
 NEAR = 0.10
 # "10x over PyTorch on GPU": the published factor, and how a ratio stands to it.
 _PUBLISHED = 10.0
 _REACHED, _MISSED, _UNKNOWN = (
-    "10 times or more", "less than 10 times", "10 times or less, which these runs cannot tell",
-)  # fmt: skip
+    "10 times or more",
+    "less than 10 times",
+    "10 times or less, which these runs cannot tell",
+)
 _FRAMEWORK, _RUNTIME = "torch-eager", "python"
 # Workloads with a sentence each; more share one that counts them.
 _FEW = 4
@@ -135,11 +132,7 @@ class _Case:
 def runtime_findings(context: Context) -> list[Finding]:
     """Judge two published claims where both sides ran: JavaScript near C++, 10 times PyTorch."""
     near = _cases(context, _is_javascript, lambda group: _name(group) == REFERENCE)
-    fast = _cases(
-        context,
-        lambda group: _name(group) == _FRAMEWORK,
-        lambda group: _name(group) == _RUNTIME,
-    )
+    fast = _cases(context, lambda group: _name(group) == _FRAMEWORK, lambda group: _name(group) == _RUNTIME)
     return [*_near_findings(list(near)), *_framework_findings(context, list(fast))]
 
 
@@ -166,9 +159,7 @@ def _cases(
             able = [group for group in groups if wanted(group) or base(group)]
             for group in base_point(filter(wanted, able)):
                 for other in filter(base, able):
-                    same = (group.cell.batch, group.cell.threads) == (
-                        other.cell.batch, other.cell.threads,
-                    )  # fmt: skip
+                    same = (group.cell.batch, group.cell.threads) == (other.cell.batch, other.cell.threads)
                     both = takes_onnx(group) and takes_onnx(other)
                     alike = not both or group.cell.exporter == other.cell.exporter
                     pair = versus(group, other, context.floors) if same and alike else None
@@ -184,14 +175,16 @@ def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
             continue
         for (workload, where), alike in of_workload.items():
             verdicts = grouped(alike, lambda case: nearness(case.pair))
-            parts = [f"{_times(same)} that of {REFERENCE}: {verdict.value}"
-                     for verdict, same in verdicts.items()]  # fmt: skip
+            parts = [f"{_times(same)} that of {REFERENCE}: {verdict.value}" for verdict, same in verdicts.items()]
             yield Finding(
-                subject=workload, scope=f"on {where}, {_point(alike)}", kind="language",
+                subject=workload,
+                scope=f"on {where}, {_point(alike)}",
+                kind="language",
                 claim=f"the latency of {runtime} is {'; and '.join(parts)}.",
-                evidence=_evidence(alike), sureness=_least(alike, verdicts),
+                evidence=_evidence(alike),
+                sureness=_least(alike, verdicts),
                 comparisons=_comparisons(alike),
-            )  # fmt: skip
+            )
 
 
 def _point(cases: Sequence[_Case]) -> str:
@@ -210,12 +203,17 @@ def _times(cases: Sequence[_Case]) -> str:
 def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
     """Join the verdicts on many workloads: how many of each, and the ends."""
     verdicts = grouped(cases, lambda case: nearness(case.pair))
-    told = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness
-            if verdict in verdicts]  # fmt: skip
+    told = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness if verdict in verdicts]
     claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(told, 9)}; {_span(cases)}."
-    return Finding(subject="study", claim=claim, evidence=_evidence(cases), kind="language",
-                   sureness=_least(cases, verdicts), named=True,
-                   comparisons=_comparisons(cases))  # fmt: skip
+    return Finding(
+        subject="study",
+        claim=claim,
+        evidence=_evidence(cases),
+        kind="language",
+        sureness=_least(cases, verdicts),
+        named=True,
+        comparisons=_comparisons(cases),
+    )
 
 
 def _models(cases: Sequence[_Case]) -> str:
@@ -240,9 +238,7 @@ def _least(cases: Sequence[_Case], verdicts: dict[Nearness, list[_Case]]) -> Sur
 def _evidence(cases: Sequence[_Case]) -> str:
     pairs = [case.pair for case in cases]
     floors = {floor_text(pair.floor) for pair in pairs}
-    return joined(
-        RULE, names(sorted(floors), 3), what_includes(pairs), what_crosses(pairs), cells_of(pairs)
-    )
+    return joined(RULE, names(sorted(floors), 3), what_includes(pairs), what_crosses(pairs), cells_of(pairs))
 
 
 def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Finding]:
@@ -253,9 +249,7 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
     for workload, own in of_workload.items() if few else [("study", list(cases))]:
         verdicts = grouped(own, _factor)
         if few:
-            told = "; ".join(
-                _ratios(same, verdict if asked else "") for verdict, same in verdicts.items()
-            )
+            told = "; ".join(_ratios(same, verdict if asked else "") for verdict, same in verdicts.items())
             claim = f"the latency of {_FRAMEWORK} is {told}"
         else:
             told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
@@ -265,13 +259,15 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
         mixed = _UNKNOWN in verdicts or Sureness.TENTATIVE in sure
         sureness = Sureness.TENTATIVE if mixed else Sureness.FIRM
         yield Finding(
-            subject=workload, scope=f"at {_point(own)}" if few else "", kind="framework",
+            subject=workload,
+            scope=f"at {_point(own)}" if few else "",
+            kind="framework",
             named=not few,
-            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}."
-            if asked else f"{claim}.",
-            evidence=_evidence(own), comparisons=_comparisons(own),
+            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}." if asked else f"{claim}.",
+            evidence=_evidence(own),
+            comparisons=_comparisons(own),
             sureness=Sureness.OPEN if list(verdicts) == [_UNKNOWN] else sureness,
-        )  # fmt: skip
+        )
 
 
 def _factor(case: _Case) -> str:
@@ -285,8 +281,7 @@ def _factor(case: _Case) -> str:
 
 
 def _ratios(cases: Sequence[_Case], verdict: str) -> str:
-    parts = [f"{_times(alike)} on {where}"
-             for where, alike in grouped(cases, lambda case: case.where).items()]  # fmt: skip
+    parts = [f"{_times(alike)} on {where}" for where, alike in grouped(cases, lambda case: case.where).items()]
     return f"{names(parts, 9)} that of {_RUNTIME}" + (f": {verdict}" if verdict else "")
 
 
@@ -296,10 +291,12 @@ def _on_cuda(context: Context, cases: Sequence[_Case]) -> str:
         return ""
     workloads = dict.fromkeys(case.workload for case in cases)
     tried = [
-        record for workload in workloads for group in context.of("infer", workload)
+        record
+        for workload in workloads
+        for group in context.of("infer", workload)
         if group.cell.provider == "cuda" and _name(group) in (_FRAMEWORK, _RUNTIME)
         for record in group.records
-    ]  # fmt: skip
+    ]
     reason = next((r.message for r in tried if r.status is not Status.OK and r.message), "")
     if reason:
         return f", and on cuda nothing was measured here: {clipped(reason, _REASON)}"

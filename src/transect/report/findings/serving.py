@@ -8,17 +8,9 @@ from collections.abc import Sequence
 
 from transect.analysis.bounds import run_bound
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import Group, group_labels
-from transect.analysis.serving import (
-    RUN,
-    WHOLE,
-    InferGroup,
-    comparable,
-    identity_size,
-    measure_of,
-    rates,
-    was_compared,
-)
+from transect.analysis.groups import Group
+from transect.analysis.labels import group_labels
+from transect.analysis.serving import RUN, WHOLE, InferGroup, comparable, identity_size, measure_of, rates, was_compared
 from transect.domain.cell import Cell
 from transect.domain.until import MARGIN
 from transect.report.context import Context
@@ -37,9 +29,6 @@ from transect.report.findings.finding import (
 from transect.report.findings.models import judge_export
 from transect.report.text import count, number, percent, quantity
 
-__all__ = ["faithful_groups", "serving_findings"]
-
-# The columns of the decision table.
 ONE, MANY = "serve-one", "serve-many"
 _SHOWN = 4
 
@@ -61,9 +50,7 @@ def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
         if group.ok
         and not group.wrong
         and group.cell.get("exporter") not in unfaithful
-        and (
-            group.cell.precision != "fp32" or min(group.values("top1_agreement"), default=1.0) >= 1
-        )
+        and (group.cell.precision != "fp32" or min(group.values("top1_agreement"), default=1.0) >= 1)
         and not max(group.values("nonfinite_outputs"), default=0.0)
     ]
 
@@ -93,26 +80,22 @@ def serving_findings(context: Context) -> list[Finding]:
     return findings
 
 
-def _left_out(
-    context: Context, workload: str, faithful: Sequence[InferGroup]
-) -> tuple[LeftOut, ...]:
+def _left_out(context: Context, workload: str, faithful: Sequence[InferGroup]) -> tuple[LeftOut, ...]:
     """Name the cells of runtimes that take no part, and why."""
     kept = {id(group) for group in faithful}
     apart = [group for group in context.of("infer", workload) if id(group) not in kept]
     labels = group_labels(apart, always=("runtime", "threads", "batch"))
     return tuple(
         LeftOut(
-            what=labels[group.cell], why=why_not(group) or (
-                "wrong result" if group.wrong else "its export or its outputs are not the framework's"
-            ),
+            what=labels[group.cell],
+            why=why_not(group)
+            or ("wrong result" if group.wrong else "its export or its outputs are not the framework's"),
         )
         for group in apart
-    )  # fmt: skip
+    )
 
 
-def _absent(
-    groups: Sequence[InferGroup], taking: Sequence[InferGroup], why: str
-) -> tuple[LeftOut, ...]:
+def _absent(groups: Sequence[InferGroup], taking: Sequence[InferGroup], why: str) -> tuple[LeftOut, ...]:
     """Name the runtimes of which no group takes part."""
     left = {group.cell.runtime for group in groups} - {group.cell.runtime for group in taking}
     return tuple(LeftOut(what=runtime, why=why) for runtime in sorted(left))
@@ -122,16 +105,18 @@ def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
     """Say that no runtime can be compared: all failed, were skipped or give wrong outputs."""
     reason = "no runtime gives a usable and right answer"
     return Finding(
-        subject=workload, claim=f"{reason}, so no latency is compared.", kind="runtime",
+        subject=workload,
+        claim=f"{reason}, so no latency is compared.",
+        kind="runtime",
         evidence="; ".join(f"{one.what}: {one.why}" for one in left_out[:_SHOWN]),
-        sureness=Sureness.FIRM, decision=Decision(column=ONE, instead=reason, left_out=left_out),
-    )  # fmt: skip
+        sureness=Sureness.FIRM,
+        decision=Decision(column=ONE, instead=reason, left_out=left_out),
+    )
 
 
 def _best(
-    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str,
-    left_out: tuple[LeftOut, ...],
-) -> list[Finding]:  # fmt: skip
+    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str, left_out: tuple[LeftOut, ...]
+) -> list[Finding]:
     """Compare the best group of each runtime with those of the other runtimes.
 
     Where their Runs hold different parts, by whole calls: `name` is then that of what they give.
@@ -162,17 +147,16 @@ def _best(
     value += " end to end" if whole else ""
     label = labels[result.best.cell]
     here = [
-        group for group in groups
+        group
+        for group in groups
         if (group.cell.batch, group.cell.threads) == (result.best.cell.batch, result.best.cell.threads)
-    ]  # fmt: skip
+    ]
     point = f"batch {result.best.cell.batch}, {count(result.best.cell.threads, 'thread')}"
     # Elsewhere it is beaten; there it may be better.
     elsewhere = _absent(groups, here, f"not measured at {point}, where the best is")
     left_out = (*left_out, *elsewhere)
     if result.runner_up is None or result.comparison is None:
-        only = (
-            " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
-        )
+        only = " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
         claim = f"{label} {does}, {value}; no other runtime was measured{only}."
         sureness = Sureness.TENTATIVE
     elif result.tied:
@@ -196,33 +180,45 @@ def _best(
     own = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
     apart = f"not told apart from {own}" if own else ""
     rival = result.runner_up
-    if sureness is Sureness.FIRM and (
-        lost or any(one.what == (rival and rival.cell.runtime) for one in elsewhere)
-    ):
+    if sureness is Sureness.FIRM and (lost or any(one.what == (rival and rival.cell.runtime) for one in elsewhere)):
         sureness = Sureness.TENTATIVE
     differing = machine_differences(result.best, rival) if rival else []
     return [
         Finding(
-            subject=workload, scope=scope, claim=claim, sureness=sureness, kind="runtime",
+            subject=workload,
+            scope=scope,
+            claim=claim,
+            sureness=sureness,
+            kind="runtime",
             comparisons=result.comparisons,
             decision=_decision(
                 context, result, labels, column, word, value, joined(checked, lost, apart), scope, left_out
             ),
             evidence=joined(
-                f"median of {count(len(result.values), 'run')} {value}", checked, lost, apart,
+                f"median of {count(len(result.values), 'run')} {value}",
+                checked,
+                lost,
+                apart,
                 "; ".join(f"{one.what}: {one.why}" for one in elsewhere),
                 inside_run(groups),
                 result.comparison.reason if result.comparison else "",
                 f"the two differ in {names(differing, 9)} as well" if differing else "",
             ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _decision(
-    context: Context, result: Race, labels: dict[Cell, str], column: str, word: str, value: str,
-    checked: str, scope: str, left_out: tuple[LeftOut, ...],
-) -> Decision:  # fmt: skip
+    context: Context,
+    result: Race,
+    labels: dict[Cell, str],
+    column: str,
+    word: str,
+    value: str,
+    checked: str,
+    scope: str,
+    left_out: tuple[LeftOut, ...],
+) -> Decision:
     rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     bound = run_bound(result.best, context.rates)
@@ -231,17 +227,18 @@ def _decision(
     if bound is not None and run is not None and run.median > 0:
         reached = bound.time_s / run.median
         limit = f"reaches {percent(reached)} of the bound set by {bound.kind}"
-        limit += (
-            ": more than it allows, so the bound or the count of operations is off"
-            if reached > 1
-            else ""
-        )
+        limit += ": more than it allows, so the bound or the count of operations is off" if reached > 1 else ""
     return Decision(
-        column=column, scope=scope, winner=labels[result.best.cell], value=value, quality=checked,
+        column=column,
+        scope=scope,
+        winner=labels[result.best.cell],
+        value=value,
+        quality=checked,
         tied=tuple(labels[group.cell] for group in result.tied),
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
         limit=limit,
         gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, word, rival),
-        second=labels[later.cell] if later is not None else "", left_out=left_out,
-    )  # fmt: skip
+        second=labels[later.cell] if later is not None else "",
+        left_out=left_out,
+    )

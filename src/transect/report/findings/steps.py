@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
+from transect.analysis.labels import group_labels
 from transect.analysis.scaling import METRIC, Efficiency, ScalingKind, efficiencies
 from transect.analysis.superlinear import possible_causes
 from transect.domain.cell import Cell
@@ -16,13 +17,7 @@ from transect.domain.metrics import Direction
 from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.decision import (
-    Decision,
-    LeftOut,
-    gain_text,
-    tie_text,
-    why_not,
-)
+from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
 from transect.report.findings.finding import (
     Finding,
     Race,
@@ -36,15 +31,10 @@ from transect.report.findings.finding import (
 )
 from transect.report.text import count, number, percent, quantity
 
-__all__ = ["limit_finding", "scaling_findings"]
-
-# The column of the decision table.
 COLUMN = "scale"
 
 
-_PARTS = {
-    "compute": "computing", "communication": "waiting for messages", "input": "loading batches",
-}  # fmt: skip
+_PARTS = {"compute": "computing", "communication": "waiting for messages", "input": "loading batches"}
 
 
 def limit_finding(context: Context, workload: str, best: Group, label: str) -> list[Finding]:
@@ -108,17 +98,11 @@ def scaling_findings(
         top = next(one for one in pool if result is None or one.group is result.best)
         cell, base = top.group.cell, top.base.cell
         gain = top.gain
-        verb = f"speeds training up {number(gain)} times" if gain > 1 else (
-            f"slows training down to {percent(gain)}")  # fmt: skip
+        verb = f"speeds training up {number(gain)} times" if gain > 1 else (f"slows training down to {percent(gain)}")
         brings = f"{verb}, an efficiency of {percent(top.value)}"
         across = f" over {cell.network}" if cell.network and cell.nodes > 1 else ""
         sureness = Sureness.TENTATIVE
-        difference = compare(
-            top.group.values(METRIC),
-            top.base.values(METRIC),
-            direction=Direction.HIGHER,
-            floor=floor,
-        )
+        difference = compare(top.group.values(METRIC), top.base.values(METRIC), direction=Direction.HIGHER, floor=floor)
         difference = difference.under(top.group, top.base) if difference else None
         if difference is not None:
             note += f"; {difference.reason}"
@@ -129,9 +113,7 @@ def scaling_findings(
             if difference is not None and difference.equal:
                 brings = f"leaves the speed {same_within(difference)}"
         way = " · ".join((cell.get("framework"), cell.get("strategy")))
-        claim = (
-            f"going from {count(base.ranks, 'rank')} to {cell.ranks} with {way}{across} {brings}."
-        )
+        claim = f"going from {count(base.ranks, 'rank')} to {cell.ranks} with {way}{across} {brings}."
         evidence = (
             f"{top.kind} scaling, base {labels[base]} at {number(top.base_rate)} samples/s, "
             f"then {number(top.rate)} samples/s; "
@@ -141,11 +123,7 @@ def scaling_findings(
         scaled = _finding("scaling", claim, evidence, sureness, workload, told)
         decision = _scaled(top, difference, way, _apart(groups, labels))
         alone = result is None or not result.comparisons or not decision.winner
-        findings.append(
-            replace(
-                scaled, decision=decision if alone else None, groups=(top.group, top.base),
-            )
-        )  # fmt: skip
+        findings.append(replace(scaled, decision=decision if alone else None, groups=(top.group, top.base)))
         if result is not None and not alone:
             findings.append(_most(workload, result, decision))
     odd = [gain for gain in every if gain.superlinear]
@@ -198,28 +176,37 @@ def _most(workload: str, result: Race, decision: Decision) -> Finding:
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     return replace(
         _finding(
-            "scaling", claim,
+            "scaling",
+            claim,
             joined(
-                f"median of {count(len(result.values), 'run')} {rate}", decision.quality, lost,
+                f"median of {count(len(result.values), 'run')} {rate}",
+                decision.quality,
+                lost,
                 result.comparison.reason if result.comparison else "",
             ),
-            sureness, workload, result.comparisons,
+            sureness,
+            workload,
+            result.comparisons,
         ),
-        topic="most", scope=decision.scope, named=True, groups=result.ranked,
+        topic="most",
+        scope=decision.scope,
+        named=True,
+        groups=result.ranked,
         decision=replace(
-            decision, winner=label, tied=tuple(others), equal=equal,
+            decision,
+            winner=label,
+            tied=tuple(others),
+            equal=equal,
             margin=result.ties[0].margin if result.ties else MARGIN,
-            value=f"{decision.value}, {decision.gain}", quality=joined(decision.quality, lost),
-            gain=tie_text(result.comparison, named) if others
-            else gain_text(result.comparison, "the rate of", named),
+            value=f"{decision.value}, {decision.gain}",
+            quality=joined(decision.quality, lost),
+            gain=tie_text(result.comparison, named) if others else gain_text(result.comparison, "the rate of", named),
             second=labels[later.cell] if later is not None else "",
         ),
-    )  # fmt: skip
+    )
 
 
-def _scaled(
-    top: Efficiency, difference: Comparison | None, way: str, left_out: tuple[LeftOut, ...]
-) -> Decision:
+def _scaled(top: Efficiency, difference: Comparison | None, way: str, left_out: tuple[LeftOut, ...]) -> Decision:
     """Say what the most ranks bring, and what share is communication."""
     ranks = top.group.cell.ranks
     gain = top.gain
@@ -235,39 +222,39 @@ def _scaled(
         instead = "" if gain > 1 else f"slower than on fewer: {way} is the best of it"
     elif difference is not None and difference.equal:
         margin = percent(difference.margin)
-        instead = (
-            f"{way}: {ranks} ranks and {top.base.cell.ranks} have the same speed within {margin}"
-        )
+        instead = f"{way}: {ranks} ranks and {top.base.cell.ranks} have the same speed within {margin}"
     else:
         instead = f"{way}: whether {ranks} ranks are faster than {top.base.cell.ranks} is too close to tell"
     checked = "loss as the reference" if top.group.values("equality_ratio") else "loss not checked"
     if top.group.ok and not top.group.values("time_to_quality"):
         checked += ", target missed"
     return Decision(
-        column=COLUMN, scope=f"on {count(ranks, 'rank')}", winner="" if instead else way, instead=instead,
+        column=COLUMN,
+        scope=f"on {count(ranks, 'rank')}",
+        winner="" if instead else way,
+        instead=instead,
         gain=f"{number(gain)} times the speed of {count(top.base.cell.ranks, 'rank')} ({ends}), "
         f"efficiency {percent(top.value)}",
-        value=f"{number(top.rate)} samples/s", limit=limit,
-        quality=checked, left_out=left_out,
-    )  # fmt: skip
+        value=f"{number(top.rate)} samples/s",
+        limit=limit,
+        quality=checked,
+        left_out=left_out,
+    )
 
 
 def _apart(groups: Sequence[Group], labels: dict[Cell, str]) -> tuple[LeftOut, ...]:
     """Name the cells of several ranks that carry no claim on scaling, and why."""
     spread = [(group, why_not(group)) for group in groups if group.cell.ranks > 1]
     return tuple(
-        LeftOut(what=labels[group.cell], why=why or (
-            "wrong result" if group.wrong else "more ranks than cores"
-        ))
-        for group, why in spread if why or group.wrong or group.over_subscribed
-    )  # fmt: skip
+        LeftOut(what=labels[group.cell], why=why or ("wrong result" if group.wrong else "more ranks than cores"))
+        for group, why in spread
+        if why or group.wrong or group.over_subscribed
+    )
 
 
 def _finding(
-    kind: str, claim: str, evidence: str, sureness: Sureness, subject: str,
-    comparisons: tuple[Comparison, ...] = (),
-) -> Finding:  # fmt: skip
+    kind: str, claim: str, evidence: str, sureness: Sureness, subject: str, comparisons: tuple[Comparison, ...] = ()
+) -> Finding:
     return Finding(
-        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind=kind,
-        comparisons=comparisons,
-    )  # fmt: skip
+        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind=kind, comparisons=comparisons
+    )

@@ -12,8 +12,6 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, least_sure, lost_runs, names
 from transect.report.text import clean, clipped, count
 
-__all__ = ["system_findings"]
-
 _SHOWN = 3
 _CLIP = 160
 
@@ -45,10 +43,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
     else:
         # Some of it may be decided: what is not keeps the whole open.
         each = grouped(races, lambda race: race.winner)
-        said = [
-            f"{clean(name)} in {len(own)}"
-            for name, own in sorted((str(k), v) for k, v in each.items() if k)
-        ]
+        said = [f"{clean(name)} in {len(own)}" for name, own in sorted((str(k), v) for k, v in each.items() if k)]
         left = len(each.get(None, ()))
         said += [f"none is told from the best in {left}"] if left else []
         claim = (
@@ -62,17 +57,24 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
         f"runs that logs tell under the same settings ({settings})" if settings else NOTHING_TOLD,
         *(
             f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {one.reason}"
-            for race in races[:_SHOWN] for name, one in race.others.items()
+            for race in races[:_SHOWN]
+            for name, one in race.others.items()
         ),
         count(len(races) - _SHOWN, "more number") if len(races) > _SHOWN else "",
         *dict.fromkeys(
-            f"{clean(str(race.best.cell.get('system')))}: {lost}"
-            for race in races if (lost := lost_runs(race.best))
+            f"{clean(str(race.best.cell.get('system')))}: {lost}" for race in races if (lost := lost_runs(race.best))
         ),
         "what other nodes of a system would say is in no log",
-    )  # fmt: skip
-    return Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness, kind="system",
-                   named=True, comparisons=tuple(told))  # fmt: skip
+    )
+    return Finding(
+        subject="study",
+        claim=claim + ".",
+        evidence=evidence,
+        sureness=sureness,
+        kind="system",
+        named=True,
+        comparisons=tuple(told),
+    )
 
 
 def _unlike(one: Unmatched) -> Finding:
@@ -80,7 +82,9 @@ def _unlike(one: Unmatched) -> Finding:
     named = clean(f"{one.benchmark} {one.variant}".strip())
     differing = names([clean(name) for name in one.settings], 6)
     return Finding(
-        subject="study", kind="system", sureness=Sureness.OPEN,
+        subject="study",
+        kind="system",
+        sureness=Sureness.OPEN,
         claim=f"{systems} ran {named} under no common settings: they are not compared.",
         evidence=f"what differs: {differing or 'nothing that the logs tell'}; run it alike on each",
-    )  # fmt: skip
+    )

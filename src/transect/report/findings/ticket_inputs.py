@@ -9,15 +9,15 @@ from transect.analysis.groups import Group
 from transect.report.context import Context
 from transect.report.text import clean
 
-__all__ = ["NOUNS", "VIEWS", "corpus_name", "input_of", "number_of"]
-
 VIEWS = {"conversation": "whole conversation", "first": "first question"}
 # What kinds of classifiers are called in a sentence.
 NOUNS = {
-    "majority": "the largest class for all", "tfidf": "TF-IDF with logistic regression",
-    "mean-vectors": "a mean of word vectors", "n-grams": "a bag of n-grams",
+    "majority": "the largest class for all",
+    "tfidf": "TF-IDF with logistic regression",
+    "mean-vectors": "a mean of word vectors",
+    "n-grams": "a bag of n-grams",
     "transformer": "the transformer",
-}  # fmt: skip
+}
 
 
 def corpus_name(context: Context, name: str) -> str:

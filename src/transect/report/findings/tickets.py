@@ -13,8 +13,6 @@ from transect.report.findings.finding import Finding, joined, names
 from transect.report.findings.ticket_inputs import VIEWS, corpus_name
 from transect.report.text import count, number, percent
 
-__all__ = ["lengths_of", "not_gaussian", "ticket_findings"]
-
 
 def lengths_of(group: Group[Any]) -> Mapping[str, Any] | None:
     """Return what a tokens cell says of its lengths, or None."""
@@ -48,11 +46,13 @@ def _rejected(context: Context) -> list[Finding]:
     listed = [f"{amount} {cause}" for cause, amount in causes.most_common() if amount]
     return [
         Finding(
-            subject="study", kind="tickets-rejected", sureness=Sureness.FIRM,
+            subject="study",
+            kind="tickets-rejected",
+            sureness=Sureness.FIRM,
             claim=f"of {count(read + rejected, 'ticket')}, {rejected} could not be read.",
             evidence=f"causes: {names(listed, 9)}; each is listed in rejected.jsonl of its source's cell",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _lengths(context: Context) -> list[Finding]:
@@ -65,7 +65,9 @@ def _lengths(context: Context) -> list[Finding]:
         normality = group.ok[0].details["normality"]
         verb = "are not Gaussian" if told else "may be Gaussian"
         found[key] = Finding(
-            subject="study", kind="ticket-lengths", sureness=Sureness.FIRM if told else Sureness.OPEN,
+            subject="study",
+            kind="ticket-lengths",
+            sureness=Sureness.FIRM if told else Sureness.OPEN,
             scope=f"{corpus_name(context, cell.corpus)}, {VIEWS[cell.view]}",
             claim=f"lengths {verb}: the fit's 95 % bound is {number(lengths['gaussian_95'])} words, which "
             f"{percent(lengths['gaussian_95_above'], 1)} of the tickets exceed; the 95 % quantile is "
@@ -76,5 +78,5 @@ def _lengths(context: Context) -> list[Finding]:
                 f"skewness {number(normality['skewness'])}",
                 count(int(lengths["tickets"]), "ticket"),
             ),
-        )  # fmt: skip
+        )
     return list(found.values())

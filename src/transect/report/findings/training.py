@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from transect.analysis.comparisons import Comparison, Sureness
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
+from transect.analysis.labels import group_labels
 from transect.analysis.scaling import METRIC
 from transect.analysis.statistics import summarise
 from transect.domain.cell import Cell
@@ -28,8 +29,6 @@ from transect.report.findings.finding import (
 )
 from transect.report.findings.steps import limit_finding, scaling_findings
 from transect.report.text import count, number, quantity
-
-__all__ = ["may_be_ranked", "quality_target", "reaches_target", "training_findings"]
 
 TIME = "time_to_quality"
 # The column of the decision table.
@@ -56,11 +55,7 @@ def _below_target(group: Group) -> bool:
     _, _, least = _target(group).rpartition(" ")
     reached = median(group, "accuracy")
     try:
-        return (
-            reached is not None
-            and _target(group).startswith("accuracy ")
-            and reached < float(least)
-        )
+        return reached is not None and _target(group).startswith("accuracy ") and reached < float(least)
     except ValueError:
         return False
 
@@ -104,9 +99,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if kind.synthetic:
         claim = "all its cells ran on synthetic input, so there is no quality to reach."
         instead = Decision(column=COLUMN, instead="synthetic input alone: no quality to reach")
-        return [
-            _finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)
-        ]
+        return [_finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)]
     every, groups = groups, [group for group in groups if group.kind == kind]
     labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)
@@ -120,14 +113,15 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     apart = _apart(groups, [g for g in running if g not in other])
     apart += [("another target", other)] if other else []
     left_out = _left_out(apart, groups, every)
-    named = tuple(
-        LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, own in apart for g in own
-    )
+    named = tuple(LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, own in apart for g in own)
     named += _other_kinds(every, kind) if kind == main_kind(every) else ()
     of_kind = f"{_with(kind.words)}, " if kind.words else ""
     if result is None:
-        reason = "no trainer finished with a right result" if not running else (
-            f"no cell within its cores reached {target} in every run")  # fmt: skip
+        reason = (
+            "no trainer finished with a right result"
+            if not running
+            else (f"no cell within its cores reached {target} in every run")
+        )
         if any(g.unfollowed for g in running):
             reason += " before its check went blind"
         claim = f"{of_kind}{reason}, so no speed is compared."
@@ -145,19 +139,20 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     reached += f"; {lost}" if (lost := lost_runs(best)) else ""
     evidence = [
         f"median of {count(summary.count, 'run')}"
-        + (f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}"
-           if summary.count > 1 else "")
+        + (
+            f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}"
+            if summary.count > 1
+            else ""
+        )
         + (", the starts that all cells ran" if few else ""),
         reached,
         f"{quantity(median(best, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
-    ]  # fmt: skip
+    ]
     if result.tied:
         others = [labels[group.cell] for group in result.tied]
         together = f"{of_kind}{names([label, *others], 4)} reach {target} soonest and"
         if all(one.equal for one in result.ties):
-            claim = (
-                f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
-            )
+            claim = f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
         else:
             claim = f"{together} cannot be told apart: the median of the first is {took}."
         sureness = result.sureness
@@ -182,31 +177,43 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     limits = limit_finding(context, workload, best, label)
     return [
         _finding(
-            workload, claim, joined(*evidence), sureness, named=not of_kind,
+            workload,
+            claim,
+            joined(*evidence),
+            sureness,
+            named=not of_kind,
             comparisons=result.comparisons,
-            decision=_decision(
-                result, labels, took, f"{target}, {reached}{unchecked}", limits, named, kind.words
-            ),
+            decision=_decision(result, labels, took, f"{target}, {reached}{unchecked}", limits, named, kind.words),
         ),
         *limits,
-    ]  # fmt: skip
+    ]
 
 
 def _decision(
-    result: Race, labels: dict[Cell, str], took: str, quality: str, limits: Sequence[Finding],
-    left_out: tuple[LeftOut, ...], kind: str,
-) -> Decision:  # fmt: skip
+    result: Race,
+    labels: dict[Cell, str],
+    took: str,
+    quality: str,
+    limits: Sequence[Finding],
+    left_out: tuple[LeftOut, ...],
+    kind: str,
+) -> Decision:
     rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     return Decision(
-        column=COLUMN, scope=_with(kind) if kind else "", winner=labels[result.best.cell], value=took, quality=quality,
+        column=COLUMN,
+        scope=_with(kind) if kind else "",
+        winner=labels[result.best.cell],
+        value=took,
+        quality=quality,
         tied=tuple(labels[group.cell] for group in result.tied),
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
         gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner than", rival),
         limit=_limit_words(limits, labels[result.best.cell]),
-        second=labels[later.cell] if later is not None else "", left_out=left_out,
-    )  # fmt: skip
+        second=labels[later.cell] if later is not None else "",
+        left_out=left_out,
+    )
 
 
 def _with(kind: str) -> str:
@@ -262,17 +269,13 @@ def _other_kinds(groups: Sequence[Group], main: Kind) -> tuple[LeftOut, ...]:
             labels = group_labels(own, always=("ranks",))
             words = kind.words or "the usual one"
             told += [
-                LeftOut(
-                    what=f"{labels[group.cell]}, {words}", why=why_not(group) or "another training"
-                )
+                LeftOut(what=f"{labels[group.cell]}, {words}", why=why_not(group) or "another training")
                 for group in own
             ]
     return tuple(told)
 
 
-def _left_out(
-    apart: Sequence[tuple[str, list[Group]]], groups: Sequence[Group], every: Sequence[Group]
-) -> str:
+def _left_out(apart: Sequence[tuple[str, list[Group]]], groups: Sequence[Group], every: Sequence[Group]) -> str:
     parts = [f"{len(members)} for {why}" for why, members in apart]
     own = {id(group) for group in groups}
     others = [group for group in every if id(group) not in own]
@@ -283,10 +286,22 @@ def _left_out(
 
 
 def _finding(
-    subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False,
-    comparisons: tuple[Comparison, ...] = (), decision: Decision | None = None,
-) -> Finding:  # fmt: skip
+    subject: str,
+    claim: str,
+    evidence: str,
+    sureness: Sureness,
+    *,
+    named: bool = False,
+    comparisons: tuple[Comparison, ...] = (),
+    decision: Decision | None = None,
+) -> Finding:
     return Finding(
-        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="fastest",
-        named=named, comparisons=comparisons, decision=decision,
-    )  # fmt: skip
+        subject=subject,
+        claim=claim,
+        evidence=evidence,
+        sureness=sureness,
+        kind="fastest",
+        named=named,
+        comparisons=comparisons,
+        decision=decision,
+    )

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transect.analysis.comparisons import Sureness, Verdict
-from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import group_labels
 from transect.analysis.twins import SumTwins, input_penalties, rate_factor, sum_twins
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, median, no_firmer
 from transect.report.findings.training import reaches_target
 from transect.report.text import count, number, percent
-
-__all__ = ["twin_findings"]
 
 
 def twin_findings(context: Context) -> list[Finding]:
@@ -34,9 +33,7 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
     # The largest of so many.
     comparison = replace(comparison, among=2 * len(able)).under(top.group, top.twin)
     label = group_labels([loss.group for loss in every])[top.group.cell]
-    what = (
-        "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
-    )
+    what = "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
     if comparison.verdict is Verdict.BETTER:
         claim = f"{what} costs {label} {percent(top.value, 1)} of its speed on synthetic input"
         sureness = no_firmer(comparison.sureness, top.group, top.twin)
@@ -52,8 +49,17 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
         f"{number(top.rate.median)} against {number(top.twin_rate.median)} samples/s on random "
         f"numbers; {comparison.reason}"
     )
-    return [Finding(subject=workload, claim=claim + ".", evidence=evidence, sureness=sureness,
-                    kind="input", comparisons=(comparison,), groups=(top.group, top.twin))]  # fmt: skip
+    return [
+        Finding(
+            subject=workload,
+            claim=claim + ".",
+            evidence=evidence,
+            sureness=sureness,
+            kind="input",
+            comparisons=(comparison,),
+            groups=(top.group, top.twin),
+        )
+    ]
 
 
 def _sum(workload: str, groups: list[Group]) -> list[Finding]:
@@ -86,23 +92,19 @@ def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
     claim = (
         f"{label} sums without a mean, as published: effective rate x {number(factor or ranks)}, {counts}; "
         f"beside the mean {mean} the loss ends at {_pair(pair, 'final_loss')}"
-        if published else
-        f"the sum of gradients takes {label} along another path than their mean: {counts}, the loss "
+        if published
+        else f"the sum of gradients takes {label} along another path than their mean: {counts}, the loss "
         f"ends at {_pair(pair, 'final_loss')}"
-    )  # fmt: skip
+    )
     if median(pair.summed, "accuracy") is not None:
         claim += f" and the accuracy at {_pair(pair, 'accuracy')}"
-    claim += (
-        f"{_steps(pair)}. A speed-up to quality that grows with a sum is partly that of the rate."
-    )
+    claim += f"{_steps(pair)}. A speed-up to quality that grows with a sum is partly that of the rate."
     evidence = (
         f"sum against mean in {count(len(pairs), 'pair')} of the same start, batches and learning "
         "rate, each held against a reference that sums or averages alike"
     )
     if published:
-        evidence += (
-            "; the published Go study sums, so its training changes with the number of ranks"
-        )
+        evidence += "; the published Go study sums, so its training changes with the number of ranks"
     return [_finding(workload, claim, evidence, _sureness(pair))]
 
 
@@ -115,10 +117,7 @@ def _pair(pair: SumTwins, name: str) -> str:
 
 def _steps(pair: SumTwins) -> str:
     """Say who reaches the target, and after how many steps."""
-    steps = [
-        median(group, "steps_to_quality") if reaches_target(group) else None
-        for group in (pair.summed, pair.mean)
-    ]
+    steps = [median(group, "steps_to_quality") if reaches_target(group) else None for group in (pair.summed, pair.mean)]
     if steps[0] is None and steps[1] is None:
         return "; neither reaches the target in every run"
     words = ["not at all" if step is None else f"after {number(step)} steps" for step in steps]
@@ -135,10 +134,5 @@ def _sureness(pair: SumTwins) -> Sureness:
     return Sureness.TENTATIVE if len(moves) == 1 else Sureness.OPEN
 
 
-def _finding(
-    subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False
-) -> Finding:
-    return Finding(
-        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="reduction",
-        named=named,
-    )  # fmt: skip
+def _finding(subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False) -> Finding:
+    return Finding(subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="reduction", named=named)

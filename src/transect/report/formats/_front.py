@@ -14,9 +14,6 @@ from transect.report.findings.finding import Finding
 if TYPE_CHECKING:
     from transect.report.made import Made
 
-__all__ = ["answers", "decisions", "findings", "in_order"]
-
-# What is the case: workload, question, decision and finding; the last two are None where nothing was decided.
 _Entry = tuple[str, str, Decision | None, Finding | None, str]
 
 
@@ -40,9 +37,7 @@ def decisions(made: Made) -> Table:
         words("Reaches", _of(lambda one: ", ".join(filter(None, (one.value, one.quality))))),
         words("Limited by", _of(lambda one: one.limit)),
         words("Second", _of(lambda one: one.second)),
-        words(
-            "Not compared", _of(lambda one: "; ".join(f"{o.what}: {o.why}" for o in one.left_out))
-        ),
+        words("Not compared", _of(lambda one: "; ".join(f"{o.what}: {o.why}" for o in one.left_out))),
         words("How sure", lambda one: one[3].plain if one[3] else ""),
     ]
     entries = [entry for row in made.front.table.rows for entry in _entries(row)]

@@ -7,39 +7,74 @@ import re
 from transect.report.formats._markdown_text import CODE
 from transect.report.text import clean
 
-__all__ = ["PACKAGES", "latex"]
-
-# What the escapes below and the tables need, beside a font encoding with all of ASCII.
-PACKAGES = (
-    "[T1]{fontenc}",
-    "{textcomp}",
-    "{amsmath}",
-    "{amssymb}",
-    "{booktabs}",
-    "{longtable}",
-    "{array}",
-)
+PACKAGES = ("[T1]{fontenc}", "{textcomp}", "{amsmath}", "{amssymb}", "{booktabs}", "{longtable}", "{array}")
 
 # TeX's own characters, and those that change their meaning beside others: `<<` is a quotation mark, and `[`
 # or `*` behind the end of a row an argument.
 _ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
-    "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
-    '"': r"\textquotedbl{}", "[": "{[}", "]": "{]}", "*": "{*}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+}
 # What the report itself writes.
 _SIGNS = {
-    "\u202f": r"\,", "\u00a0": r"\nobreakspace{}", "\u2009": r"\,", "–": r"\textendash{}", "—": r"\textemdash{}",
-    "−": r"$-$", "×": r"$\times$", "·": r"$\cdot$", "µ": r"\textmu{}", "μ": r"\textmu{}", "…": r"\dots{}",
-    "±": r"$\pm$", "≤": r"$\le$", "≥": r"$\ge$", "≈": r"$\approx$", "≠": r"$\neq$", "∞": r"$\infty$",
-    "√": r"$\surd$", "→": r"$\rightarrow$", "←": r"$\leftarrow$", "°": r"\textdegree{}",
-    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "Δ": r"$\Delta$", "σ": r"$\sigma$",
-    "²": r"\texttwosuperior{}", "³": r"\textthreesuperior{}", "¹": r"\textonesuperior{}",
-    "½": r"\textonehalf{}", "§": r"\S{}", "“": r"\textquotedblleft{}", "”": r"\textquotedblright{}",
-    "‘": r"\textquoteleft{}", "’": r"\textquoteright{}", "✓": r"$\checkmark$", "∑": r"$\Sigma$",
-    "÷": r"$\div$", "⁻": r"$^{-}$", "⁸": r"$^{8}$",
-}  # fmt: skip
+    "\u202f": r"\,",
+    "\u00a0": r"\nobreakspace{}",
+    "\u2009": r"\,",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "−": r"$-$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "µ": r"\textmu{}",
+    "μ": r"\textmu{}",
+    "…": r"\dots{}",
+    "±": r"$\pm$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "∞": r"$\infty$",
+    "√": r"$\surd$",
+    "→": r"$\rightarrow$",
+    "←": r"$\leftarrow$",
+    "°": r"\textdegree{}",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "γ": r"$\gamma$",
+    "Δ": r"$\Delta$",
+    "σ": r"$\sigma$",
+    "²": r"\texttwosuperior{}",
+    "³": r"\textthreesuperior{}",
+    "¹": r"\textonesuperior{}",
+    "½": r"\textonehalf{}",
+    "§": r"\S{}",
+    "“": r"\textquotedblleft{}",
+    "”": r"\textquotedblright{}",
+    "‘": r"\textquoteleft{}",
+    "’": r"\textquoteright{}",
+    "✓": r"$\checkmark$",
+    "∑": r"$\Sigma$",
+    "÷": r"$\div$",
+    "⁻": r"$^{-}$",
+    "⁸": r"$^{8}$",
+}
 # Two of these in a row are one other sign.
 _LIGATURES = re.compile(r"-(?=-)|,(?=,)")
 
@@ -54,10 +89,7 @@ def latex(text: str) -> str:
     ('50 \\% of \\textbackslash{}input\\{/etc/passwd\\}\\_x', '{[}U+4E2D{]}')
     """
     parts = CODE.split(re.sub(r"[ \t\n]+", " ", clean(text)))
-    return "".join(
-        rf"\texttt{{{_plain(part)}}}" if place % 2 else _plain(part)
-        for place, part in enumerate(parts)
-    )
+    return "".join(rf"\texttt{{{_plain(part)}}}" if place % 2 else _plain(part) for place, part in enumerate(parts))
 
 
 def _plain(text: str) -> str:

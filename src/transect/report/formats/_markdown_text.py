@@ -6,9 +6,6 @@ import re
 
 from transect.report.text import clean
 
-__all__ = ["CODE", "fenced", "inline", "row"]
-
-# What means something inside of a line of GitHub's Markdown, and what does at its start only.
 _MARKS = re.compile(r"[\\`*_\[\]|~$]|:(?=[\w+-]+:)")
 _STARTS = re.compile(r"(?:\d{1,9}(?=[.)])|(?=[-+=#]))")
 # As on the page (transect.report.inline).

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["Names", "slug"]
-
 _LONGEST = 80
 
 

@@ -15,9 +15,6 @@ from transect.domain.record import Status
 from transect.report.made import Made
 from transect.report.text import clipped
 
-__all__ = ["Run", "as_name", "read_runs"]
-
-# Stages that train as well, and what of a run their records do not tell.
 _NO_RUNS = {
     "retrain": "it goes on from a trained base for a number of steps, without the epochs and scores of a run",
     "classify": "its record tells no ends of epochs, which a run has",
@@ -90,10 +87,7 @@ def _read(made: Made, record: AnyRecord) -> Run | str:
     if not isinstance(quality, dict):
         return "no quality was measured: its input is synthetic, or its record does not say"
     score = str(quality.get("metric"))
-    series = {
-        name: made.context.originals.samples(record, name)
-        for name in (score, "epoch_end", "step_time", "loss")
-    }
+    series = {name: made.context.originals.samples(record, name) for name in (score, "epoch_end", "step_time", "loss")}
     missing = [name for name, values in series.items() if not values]
     if missing:
         return f"no series of {' and '.join(missing)}"
@@ -118,12 +112,23 @@ def _read(made: Made, record: AnyRecord) -> Run | str:
         return f"it began at '{clipped(record.started, 40)}', which is no time"
     began = started + max(startup, loading)
     return Run(
-        record=record, series=record.cell.model_copy(update={"repeat": 0}).id, score=score, target=target,
-        lower_is_better=lower, scores=series[score], epoch_ends=ends, steps=series["step_time"],
-        losses=series["loss"], started=started, touched=began - loading, began=began, global_batch=batch,
-        train_samples=_count(data, "train"), eval_samples=_count(data, "test"),
+        record=record,
+        series=record.cell.model_copy(update={"repeat": 0}).id,
+        score=score,
+        target=target,
+        lower_is_better=lower,
+        scores=series[score],
+        epoch_ends=ends,
+        steps=series["step_time"],
+        losses=series["loss"],
+        started=started,
+        touched=began - loading,
+        began=began,
+        global_batch=batch,
+        train_samples=_count(data, "train"),
+        eval_samples=_count(data, "test"),
         seed=_seed(data, record.cell.repeat),
-    )  # fmt: skip
+    )
 
 
 def _first(scores: list[float], target: float | None, lower: bool) -> int | None:
@@ -137,9 +142,7 @@ def _first(scores: list[float], target: float | None, lower: bool) -> int | None
 
 def _data_of(made: Made, record: AnyRecord) -> dict[str, Any]:
     """Return what the data of a training's workload is, where there is but one."""
-    found = [
-        one.details for group in made.context.of("data", record.cell.workload) for one in group.ok
-    ]
+    found = [one.details for group in made.context.of("data", record.cell.workload) for one in group.ok]
     return found[0] if len(found) == 1 else {}
 
 

@@ -10,8 +10,6 @@ from transect.report.formats._names import Names
 from transect.report.made import Made
 from transect.report.making import MadeSection
 
-__all__ = ["NamedChart", "NamedTable", "charts", "sections", "tables"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NamedChart:

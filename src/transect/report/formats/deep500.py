@@ -19,12 +19,19 @@ from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._runs import Run, as_name, read_runs
 from transect.report.made import Made
 
-__all__ = ["COLUMNS", "Deep500", "duration"]
-
 COLUMNS = (
-    "epoch", "avg_loss", "accuracy", "wrong", "n_batches", "avg_time_inference", "train", "start_time",
-    "time_used", "total_used_time", "train_batch_size",
-)  # fmt: skip
+    "epoch",
+    "avg_loss",
+    "accuracy",
+    "wrong",
+    "n_batches",
+    "avg_time_inference",
+    "train",
+    "start_time",
+    "time_used",
+    "total_used_time",
+    "train_batch_size",
+)
 _NEVER = -1.0
 
 
@@ -76,10 +83,15 @@ def _training(run: Run) -> Iterable[dict[str, Any]]:
     for number, begin, trained, _ in _epochs(run):
         losses = run.of_epoch(run.losses, number + 1)
         yield {
-            "epoch": number, "avg_loss": fmean(losses) if losses else None, "accuracy": _NEVER,
-            "n_batches": len(run.steps) // len(run.epoch_ends), "train": True, "start_time": begin,
-            "time_used": trained, "train_batch_size": run.global_batch,
-        }  # fmt: skip
+            "epoch": number,
+            "avg_loss": fmean(losses) if losses else None,
+            "accuracy": _NEVER,
+            "n_batches": len(run.steps) // len(run.epoch_ends),
+            "train": True,
+            "start_time": begin,
+            "time_used": trained,
+            "train_batch_size": run.global_batch,
+        }
 
 
 def _tests(run: Run) -> Iterable[dict[str, Any]]:
@@ -87,9 +99,13 @@ def _tests(run: Run) -> Iterable[dict[str, Any]]:
         score = run.scores[number]
         wrong = None if run.eval_samples is None else round((1 - score) * run.eval_samples)
         yield {
-            "epoch": number, "accuracy": 100 * score, "wrong": wrong, "train": False,
-            "start_time": begin + trained, "time_used": tested,
-        }  # fmt: skip
+            "epoch": number,
+            "accuracy": 100 * score,
+            "wrong": wrong,
+            "train": False,
+            "start_time": begin + trained,
+            "time_used": tested,
+        }
 
 
 def _printed(run: Run) -> str:

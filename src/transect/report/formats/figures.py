@@ -14,13 +14,12 @@ import vl_convert
 from markupsafe import escape
 
 from transect.report.blocks import Chart, LegendItem
-from transect.report.charts.theme import INK, PAPER, colors
+from transect.report.charts.inks import INK, PAPER
+from transect.report.charts.theme import colors
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._walk import charts
 from transect.report.made import Made
 from transect.report.text import clean
-
-__all__ = ["FONTS", "Figures", "in_one_order", "standalone"]
 
 FONTS = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -64,9 +63,7 @@ def in_one_order(pdf: bytes) -> bytes:
 
     Each list takes the bytes that it took before, so that places in the file stay right.
     """
-    return _RESOURCES.sub(
-        lambda match: match[1] + b"".join(sorted(match[2].splitlines(keepends=True))), pdf
-    )
+    return _RESOURCES.sub(lambda match: match[1] + b"".join(sorted(match[2].splitlines(keepends=True))), pdf)
 
 
 def standalone(chart: Chart) -> str:

@@ -7,25 +7,11 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
-from transect.report.blocks import (
-    Chart,
-    Charts,
-    Chip,
-    Difference,
-    Facts,
-    Failure,
-    Heading,
-    Prose,
-    Table,
-    Value,
-)
+from transect.report.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._walk import NamedChart, charts
 from transect.report.made import Made
 
-__all__ = ["Json"]
-
-# Goes up when a reader of an older one would stumble.
 VERSION = 1
 
 
@@ -53,8 +39,7 @@ class Json:
                     "title": section.title,
                     "lead": section.body.lead,
                     "blocks": [
-                        _block(block, figures, f"section {section.key}", left_out)
-                        for block in section.body.blocks
+                        _block(block, figures, f"section {section.key}", left_out) for block in section.body.blocks
                     ],
                 }
                 for section in made.every
@@ -68,11 +53,7 @@ class Json:
 def _value(value: Value) -> Any:
     """Text stays text; a chip is an object of its text, tone and what more it says."""
     if isinstance(value, Chip):
-        return {
-            "text": value.text,
-            "tone": value.tone,
-            **({"title": value.title} if value.title else {}),
-        }
+        return {"text": value.text, "tone": value.tone, **({"title": value.title} if value.title else {})}
     return value
 
 
@@ -126,16 +107,20 @@ def _(block: Facts) -> dict[str, Any]:
 @_plain.register
 def _(block: Failure) -> dict[str, Any]:
     return {
-        "kind": "failure", "status": block.status.text, "cause": block.cause, "amount": block.amount,
-        "meaning": block.meaning, "action": block.action, "command": block.command,
-        "said": _table(block.said), "cells": _table(block.cells) if block.cells is not None else None,
+        "kind": "failure",
+        "status": block.status.text,
+        "cause": block.cause,
+        "amount": block.amount,
+        "meaning": block.meaning,
+        "action": block.action,
+        "command": block.command,
+        "said": _table(block.said),
+        "cells": _table(block.cells) if block.cells is not None else None,
         "logs": [{"cell": cell, "end": log} for cell, log in block.logs],
-    }  # fmt: skip
+    }
 
 
-def _block(
-    block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]
-) -> dict[str, Any]:
+def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> dict[str, Any]:
     if isinstance(block, Charts):
         return {"kind": "charts", "items": [_chart(one, figures[id(one)]) for one in block.items]}
     if isinstance(block, Difference):

@@ -11,9 +11,6 @@ from transect.report.formats._latex_text import PACKAGES, latex
 from transect.report.formats._walk import NamedTable, tables
 from transect.report.made import Made
 
-__all__ = ["LatexTables"]
-
-# More rows than this do not fit on a page: such a table goes on over several.
 _ONE_PAGE = 40
 # A column with longer text breaks its lines.
 _LONG_TEXT = 36
@@ -30,16 +27,12 @@ class LatexTables:
         """Write answers, decisions and findings, then every table of every section; one without columns is left out."""
         files: dict[str, bytes] = {}
         left_out = []
-        for name, front in (
-            ("answers", answers(made)), ("decisions", decisions(made)), ("findings", findings(made)),
-        ):  # fmt: skip
+        for name, front in (("answers", answers(made)), ("decisions", decisions(made)), ("findings", findings(made))):
             if front.rows:
                 files[f"{name}.tex"] = _set(front, front.caption, name).encode("utf-8", "replace")
         for one in tables(made):
             if not one.table.columns or not one.table.rows:
-                left_out.append(
-                    f"{one.name}: a table without {'columns' if one.table.rows else 'rows'}"
-                )
+                left_out.append(f"{one.name}: a table without {'columns' if one.table.rows else 'rows'}")
                 continue
             files[f"{one.name}.tex"] = _named(one).encode("utf-8", "replace")
         files["all-tables.tex"] = _all(made, list(files)).encode("utf-8", "replace")
@@ -82,11 +75,33 @@ def _lines(table: Table, caption: str, label: str) -> Iterator[str]:
     if len(rows) > _ONE_PAGE:
         yield rf"\begin{{longtable}}{{{specification}}}"
         yield rf"{title}\\"
-        yield from (r"\toprule", head, r"\midrule", r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead",
-                    r"\bottomrule", r"\endfoot", *rows, r"\end{longtable}")  # fmt: skip
+        yield from (
+            r"\toprule",
+            head,
+            r"\midrule",
+            r"\endfirsthead",
+            r"\toprule",
+            head,
+            r"\midrule",
+            r"\endhead",
+            r"\bottomrule",
+            r"\endfoot",
+            *rows,
+            r"\end{longtable}",
+        )
     else:
-        yield from (r"\begin{table}", r"\centering", title, rf"\begin{{tabular}}{{{specification}}}", r"\toprule",
-                    head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}")  # fmt: skip
+        yield from (
+            r"\begin{table}",
+            r"\centering",
+            title,
+            rf"\begin{{tabular}}{{{specification}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+        )
         if table.note:
             yield rf"\par\smallskip {latex(table.note)}"
         yield r"\end{table}"
@@ -101,13 +116,18 @@ def _set(table: Table, caption: str, label: str) -> str:
 
 def _all(made: Made, names: Sequence[str]) -> str:
     """Return a document with every table: each float on its own page would stop LaTeX, so they are flushed."""
-    return "\n".join([
-        r"\documentclass[a4paper,landscape,10pt]{article}",
-        *(rf"\usepackage{package}" for package in PACKAGES),
-        r"\usepackage[margin=15mm]{geometry}",
-        r"\begin{document}",
-        r"\scriptsize\setlength{\tabcolsep}{3pt}",
-        rf"\noindent {latex(made.context.title)} (study {latex(made.context.study)})",
-        *(rf"\input{{{name}}}\clearpage" for name in names),
-        r"\end{document}",
-    ]) + "\n"  # fmt: skip
+    return (
+        "\n".join(
+            [
+                r"\documentclass[a4paper,landscape,10pt]{article}",
+                *(rf"\usepackage{package}" for package in PACKAGES),
+                r"\usepackage[margin=15mm]{geometry}",
+                r"\begin{document}",
+                r"\scriptsize\setlength{\tabcolsep}{3pt}",
+                rf"\noindent {latex(made.context.title)} (study {latex(made.context.study)})",
+                *(rf"\input{{{name}}}\clearpage" for name in names),
+                r"\end{document}",
+            ]
+        )
+        + "\n"
+    )

@@ -6,26 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from transect.report.blocks import (
-    Chart,
-    Charts,
-    Chip,
-    Difference,
-    Facts,
-    Failure,
-    Heading,
-    Prose,
-    Table,
-    Value,
-)
+from transect.report.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
 from transect.report.findings.finding import Finding
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._front import answers, decisions
 from transect.report.formats._markdown_text import fenced, inline, row
 from transect.report.formats._walk import NamedChart, charts
 from transect.report.made import Made
-
-__all__ = ["Markdown"]
 
 
 @REPORT_FORMATS.register("markdown")
@@ -69,15 +56,10 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    return "\n".join(
-        f"- {inline(one.text)} **{inline(one.plain)}**  \n  {inline(one.evidence)}"
-        for one in findings
-    )
+    return "\n".join(f"- {inline(one.text)} **{inline(one.plain)}**  \n  {inline(one.evidence)}" for one in findings)
 
 
-def _block(
-    block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]
-) -> Iterator[str]:
+def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> Iterator[str]:
     match block:
         case Prose():
             yield inline(block.text)

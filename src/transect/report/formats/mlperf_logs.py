@@ -28,14 +28,14 @@ from transect.report.formats._runs import Run, as_name, read_runs
 from transect.report.made import Made
 from transect.report.text import clean
 
-__all__ = ["MlperfLogs"]
-
 _FILE = "/".join(Path(__file__).parts[-4:])
 # The names that MLPerf has for hyper-parameters, by ours.
 _PARAMETERS = {
-    "learning_rate": "opt_base_learning_rate", "momentum": "opt_momentum", "weight_decay": "opt_weight_decay",
+    "learning_rate": "opt_base_learning_rate",
+    "momentum": "opt_momentum",
+    "weight_decay": "opt_weight_decay",
     "warmup_steps": "opt_learning_rate_warmup_steps",
-}  # fmt: skip
+}
 _PRECISIONS = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bfloat16"}
 _ADAM = {"beta1": "opt_adam_beta_1", "beta2": "opt_adam_beta_2", "epsilon": "opt_adam_epsilon"}
 
@@ -53,9 +53,7 @@ class MlperfLogs:
         files = {}
         for run in read_runs(made, left_out):
             if run.target is None:
-                left_out.append(
-                    f"train/{run.record.cell_id}: it has no quality target, which MLPerf's runs have"
-                )
+                left_out.append(f"train/{run.record.cell_id}: it has no quality target, which MLPerf's runs have")
                 continue
             workload = as_name(run.record.cell.workload or "workload")
             files[f"rules/open_{workload}.yaml"] = _rules(run, workload).encode()
@@ -114,9 +112,12 @@ def _log(run: Run) -> str:
         log.stop(end, "eval_stop", epoch_num=epoch)
         log.stop(end, "block_stop", first_epoch_num=epoch, epoch_count=1)
     log.stop(
-        run.began + run.epoch_ends[last - 1], "run_stop", epoch_num=last,
-        status="success" if run.reached else "aborted", epochs_of_the_record=len(run.scores),
-    )  # fmt: skip
+        run.began + run.epoch_ends[last - 1],
+        "run_stop",
+        epoch_num=last,
+        status="success" if run.reached else "aborted",
+        epochs_of_the_record=len(run.scores),
+    )
     return "".join(log.lines)
 
 
@@ -131,15 +132,22 @@ def _rules(run: Run, workload: str) -> str:
         {"KEY": {"NAME": "submission_benchmark", "REQ": "EXACTLY_ONE", "CHECK": f"v['value'] == {workload!r}"}},
         {"KEY": {"NAME": "quality_target", "REQ": "EXACTLY_ONE", "CHECK": f"v['value'] == {run.target!r}"}},
         {"KEY": {"NAME": "global_batch_size", "REQ": "EXACTLY_ONE", "CHECK": "v['value'] > 0"}},
-        {"KEY": {
-            "NAME": "eval_accuracy", "REQ": "AT_LEAST_ONE", "CHECK": "'epoch_num' in v['metadata']",
-            "POST": f"s['reached'] = s['reached'] or v['value'] {better} {run.target!r}",
-        }},
-        {"KEY": {
-            "NAME": "run_stop", "REQ": "EXACTLY_ONE",
-            "CHECK": "v['metadata']['status'] == ('success' if s['reached'] else 'aborted')",
-        }},
-    ]  # fmt: skip
+        {
+            "KEY": {
+                "NAME": "eval_accuracy",
+                "REQ": "AT_LEAST_ONE",
+                "CHECK": "'epoch_num' in v['metadata']",
+                "POST": f"s['reached'] = s['reached'] or v['value'] {better} {run.target!r}",
+            }
+        },
+        {
+            "KEY": {
+                "NAME": "run_stop",
+                "REQ": "EXACTLY_ONE",
+                "CHECK": "v['metadata']['status'] == ('success' if s['reached'] else 'aborted')",
+            }
+        },
+    ]
     # JSON is YAML; nothing in a name can end a string of either.
     return "".join(f"- {json.dumps(rule)}\n" for rule in rules)
 
@@ -150,18 +158,11 @@ def _head(log: _Lines, run: Run) -> None:
     system = record.provenance.get("system")
     platform = system.get("name") if isinstance(system, dict) else None
     log.event(at, "cache_clear", False, reason="transect does not clear caches")
-    log.event(
-        at,
-        "submission_benchmark",
-        as_name(record.cell.workload or "workload"),
-        transect=__version__,
-    )
+    log.event(at, "submission_benchmark", as_name(record.cell.workload or "workload"), transect=__version__)
     log.event(at, "submission_org", "none: not submitted to MLPerf")
     log.event(at, "submission_division", "open")
     log.event(at, "submission_status", "research")
-    log.event(
-        at, "submission_platform", str(platform or record.provenance.get("host") or "unknown")
-    )
+    log.event(at, "submission_platform", str(platform or record.provenance.get("host") or "unknown"))
     log.event(at, "submission_entry", clean(f"train/{record.cell_id}"), ranks=record.cell.ranks)
     if run.seed is not None:
         log.event(at, "seed", run.seed)
@@ -187,9 +188,7 @@ def _parallel(log: _Lines, run: Run) -> None:
     told = record.details.get("layout")
     layout = told if isinstance(told, dict) else {}
     parts = {name: layout.get(name) for name in ("replicas", "model_parts", "micro_batches")}
-    replicas, model_parts, pieces = (
-        v if isinstance(v, int) and v > 0 else 1 for v in parts.values()
-    )
+    replicas, model_parts, pieces = (v if isinstance(v, int) and v > 0 else 1 for v in parts.values())
     log.event(at, "gradient_accumulation_steps", pieces)
     log.event(at, "micro_batch_size", math.ceil(run.global_batch / (replicas * pieces)))
     log.event(at, "pipeline_parallelism", model_parts)
@@ -200,9 +199,5 @@ def _parallel(log: _Lines, run: Run) -> None:
         precision = find_precision(record.cell.precision)
     except BadInput:
         return  # a plug-in's: nobody here knows what it is
-    for place, name in (
-        ("linear", precision.multiplied),
-        ("attn", precision.multiplied),
-        ("comm", precision.array),
-    ):
+    for place, name in (("linear", precision.multiplied), ("attn", precision.multiplied), ("comm", precision.array)):
         log.event(at, f"lowest_numerical_precision_in_{place}", _PRECISIONS[name])

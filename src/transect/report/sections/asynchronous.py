@@ -10,14 +10,13 @@ from transect.analysis.asynchronous import TIME, Asynchronous, Twin, asynchronou
 from transect.analysis.parallelism import median_of
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
-from transect.report.charts.plots import Line, line_plot
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import Style, legend, palette
 from transect.report.columns import ACCURACY, MARKS, labelled, medians
 from transect.report.context import Context
 from transect.report.findings.parallel import strategy_words
 from transect.report.text import number, scale_for, with_ends
-
-__all__ = ["asynchronous_body"]
 
 
 def asynchronous_body(context: Context) -> Iterator[Part]:
@@ -50,16 +49,12 @@ def asynchronous_body(context: Context) -> Iterator[Part]:
         if pairs:
             yield _beside(pairs)
         else:
-            yield note(
-                "Nothing that trains in step ran with equal work, so nothing stands beside it."
-            )
+            yield note("Nothing that trains in step ran with equal work, so nothing stands beside it.")
 
 
 def _samples(context: Context, row: Asynchronous) -> list[float]:
     """Return the staleness of every gradient of all repeats."""
-    return [
-        value for record in row.group.ok for value in context.originals.samples(record, "staleness")
-    ]
+    return [value for record in row.group.ok for value in context.originals.samples(record, "staleness")]
 
 
 def _chart(context: Context, workload: str, rows: list[Asynchronous]) -> Part:
@@ -89,30 +84,48 @@ def _chart(context: Context, workload: str, rows: list[Asynchronous]) -> Part:
     return drawn(
         line_plot(lines, x_title="updates between fetch and application", y_title="share of gradients no staler"),
         drawn_rows,
-        [label, digits("Gradients", lambda row: len(_samples(context, row))),
-         medians("Median", "staleness"), medians("95th percentile", "staleness_p95", number, "too few"),
-         digits("Most", lambda row: row.most)],
-        title="Staleness of gradients", name=f"staleness-{workload}", legend=legend(names.items()),
+        [
+            label,
+            digits("Gradients", lambda row: len(_samples(context, row))),
+            medians("Median", "staleness"),
+            medians("95th percentile", "staleness_p95", number, "too few"),
+            digits("Most", lambda row: row.most),
+        ],
+        title="Staleness of gradients",
+        name=f"staleness-{workload}",
+        legend=legend(names.items()),
         alt=f"{workload}: share of gradients by the updates between the fetch of their weights and their "
         f"application, of {len(lines)} cells.",
         notes=["All repeats together."],
-    )  # fmt: skip
+    )
 
 
 def _table(rows: list[Asynchronous]) -> Part:
     time = scale_for([median_of(row.group, TIME) for row in rows], "s")
     columns = [
-        labelled(rows, always=("ranks",)), words("Bound", lambda row: row.bound),
-        digits("Workers", lambda row: row.workers), digits("Runs", lambda row: len(row.group.ok)),
+        labelled(rows, always=("ranks",)),
+        words("Bound", lambda row: row.bound),
+        digits("Workers", lambda row: row.workers),
+        digits("Runs", lambda row: len(row.group.ok)),
         medians("Staleness, median", "staleness"),
         medians("95th percentile", "staleness_p95", number, "too few"),
         digits("Most", lambda row: row.most),
-        digits("Steps to quality", lambda row: median_of(row.group, "steps_to_quality")
-               if reaches(row.group) else None, number, "not reached"),
-        digits(f"Time to quality ({time.unit})", lambda row: median_of(row.group, TIME)
-               if reaches(row.group) else None, time.text, "not reached"),
-        ACCURACY, words("Equality", lambda row: Chip("not checkable: asynchronous", "warn")), MARKS,
-    ]  # fmt: skip
+        digits(
+            "Steps to quality",
+            lambda row: median_of(row.group, "steps_to_quality") if reaches(row.group) else None,
+            number,
+            "not reached",
+        ),
+        digits(
+            f"Time to quality ({time.unit})",
+            lambda row: median_of(row.group, TIME) if reaches(row.group) else None,
+            time.text,
+            "not reached",
+        ),
+        ACCURACY,
+        words("Equality", lambda row: Chip("not checkable: asynchronous", "warn")),
+        MARKS,
+    ]
     return table(rows, columns, caption="Asynchronous updates")
 
 
@@ -122,12 +135,16 @@ def _beside(pairs: list[tuple[Asynchronous, Twin]]) -> Part:
     columns = [
         words("Cell", lambda pair: labels.entry(pair[0])),
         words("Beside", lambda pair: f"{strategy_words(pair[1].group)} {pair[1].words}"),
-        digits(f"Its time to quality ({time.unit})", lambda pair: median_of(pair[1].group, TIME)
-               if reaches(pair[1].group) else None, time.text, "not reached"),
+        digits(
+            f"Its time to quality ({time.unit})",
+            lambda pair: median_of(pair[1].group, TIME) if reaches(pair[1].group) else None,
+            time.text,
+            "not reached",
+        ),
         digits("Of its time", lambda pair: with_ends(pair[1].time.ratio) if pair[1].time else None),
         words("Verdict", lambda pair: _verdict(pair[1])),
         words("Accuracy beside", lambda pair: ACCURACY.entry(pair[1].group)),
-    ]  # fmt: skip
+    ]
     return table(pairs, columns, caption="Beside training in step")
 
 

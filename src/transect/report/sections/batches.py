@@ -11,8 +11,6 @@ from transect.report.context import Context
 from transect.report.findings.parallel import strategy_words
 from transect.report.text import clean, count, percent, scale_for
 
-__all__ = ["batch_blocks"]
-
 
 def batch_blocks(context: Context) -> Iterator[Part]:
     """List each sweep of batches on several ranks; nothing without any."""
@@ -39,12 +37,13 @@ def _table(one: BatchSweep) -> Part:
             digits(f"Epoch's steps ({epoch.unit})", lambda row: row.epoch_s, epoch.text),
             digits(f"Waiting in them ({waited.unit})", lambda row: row.waited_s, waited.text),
             digits("Share of a step", lambda row: row.share, percent, NOT_TOLD),
-            ACCURACY, digits("Steps to the target", lambda row: _middle(row.steps)),
+            ACCURACY,
+            digits("Steps to the target", lambda row: _middle(row.steps)),
             digits(f"Waiting to the target ({target.unit})", lambda row: _middle(row.to_quality), target.text),
             words("", lambda row: _mark(one, row)),
         ],
         caption=clean(f"{caption}: what a larger batch leaves of the messages"),
-    )  # fmt: skip
+    )
 
 
 def _middle(by_seed: dict[int, float]) -> float | None:

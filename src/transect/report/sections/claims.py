@@ -10,12 +10,13 @@ from transect.report.context import Context
 from transect.report.findings.claims import claim_answers, gain_words
 from transect.report.text import clean, factor
 
-__all__ = ["claims_body"]
-
-_TONES = {Judgement.REACHED: "good", Judgement.LESS: "plain", Judgement.NONE: "warn",
-          Judgement.OPEN: "plain"}  # fmt: skip
-_WORDS = {Judgement.REACHED: "as much or more", Judgement.LESS: "a gain, but less",
-          Judgement.NONE: "no gain", Judgement.OPEN: "open"}  # fmt: skip
+_TONES = {Judgement.REACHED: "good", Judgement.LESS: "plain", Judgement.NONE: "warn", Judgement.OPEN: "plain"}
+_WORDS = {
+    Judgement.REACHED: "as much or more",
+    Judgement.LESS: "a gain, but less",
+    Judgement.NONE: "no gain",
+    Judgement.OPEN: "open",
+}
 
 
 def claims_body(context: Context) -> Iterator[Part]:
@@ -34,13 +35,12 @@ def claims_body(context: Context) -> Iterator[Part]:
         [
             words("Claim", lambda one: f"{one.claim.source}: {one.claim.what}"),
             digits("Published", lambda one: one.claim.factor, lambda value: f"{factor(value)}x"),
-            digits("Here", _here), words("", _verdict),
+            digits("Here", _here),
+            words("", _verdict),
         ],
         caption="Published and here",
-    )  # fmt: skip
-    yield Facts(
-        items=[(f"{one.claim.source}, {factor(one.claim.factor)}x", _details(one)) for one in found]
     )
+    yield Facts(items=[(f"{one.claim.source}, {factor(one.claim.factor)}x", _details(one)) for one in found])
     yield note(
         "Here: how many times shorter the claimed way takes, with its interval from six runs a side on, or range. "
         "Open: no cells, ranks that share cores, or a difference within the noise: its reason stands above. "

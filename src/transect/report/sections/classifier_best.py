@@ -11,14 +11,13 @@ from typing import Any
 from transect.analysis.classifiers import ClassifyGroup, corpus_label
 from transect.report.blocks import Chart, Heading, Part, digits, table, words
 from transect.report.charts.chart import drawn
-from transect.report.charts.plots import Line, line_plot
-from transect.report.charts.theme import MUTED, Style, legend, palette
+from transect.report.charts.inks import MUTED
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot
+from transect.report.charts.theme import Style, legend, palette
 from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.text import clean, clipped, count, number, tenths
 
-__all__ = ["best_parts"]
-
-# Classes of a whole confusion matrix; of more, the most frequent confusions are listed alone.
 _MOST_CLASSES = 12
 _MOST_CONFUSIONS = 15
 _NAME, _OF_HASH = 18, 6
@@ -50,32 +49,31 @@ def calibration_chart(group: ClassifyGroup, name: str) -> Chart | None:
     rows = []
     for (low, high), members in sorted(bins.items()):
         tickets = sum(one["tickets"] for one in members)
-        means = [sum(one[key] * one["tickets"] for one in members) / tickets
-                 for key in ("confidence", "accuracy")]  # fmt: skip
+        means = [sum(one[key] * one["tickets"] for one in members) / tickets for key in ("confidence", "accuracy")]
         rows.append((low, high, tickets, *means))
     if not rows:
         return None
     [style] = palette(1)
     lines = [
         Line(points=[(0.0, 0.0), (1.0, 1.0)], style=_DIAGONAL, symbols=False, width=1.5),
-        Line(
-            points=[(row[3], row[4]) for row in rows],
-            style=style,
-            name=group.cell.model,
-            about=group,
-        ),
+        Line(points=[(row[3], row[4]) for row in rows], style=style, name=group.cell.model, about=group),
     ]
     return drawn(
-        line_plot(lines, x_title="how sure it says to be", y_title="share told right"), rows,
+        line_plot(lines, x_title="how sure it says to be", y_title="share told right"),
+        rows,
         [
-            digits("Sure from", lambda row: row[0], tenths), digits("to", lambda row: row[1], tenths),
-            digits("Tickets", lambda row: row[2]), digits("Said", lambda row: row[3], tenths),
+            digits("Sure from", lambda row: row[0], tenths),
+            digits("to", lambda row: row[1], tenths),
+            digits("Tickets", lambda row: row[2]),
+            digits("Said", lambda row: row[3], tenths),
             digits("Right", lambda row: row[4], tenths),
         ],
-        title="Calibration", name=name, alt=f"{group.cell.model}: share told right by how sure it says to be.",
+        title="Calibration",
+        name=name,
+        alt=f"{group.cell.model}: share told right by how sure it says to be.",
         legend=legend([(group.cell.model, style), ("as sure as right", _DIAGONAL)], symbol=False),
         notes=["Test tickets of all seeds. Below the diagonal it is surer than it is right."],
-    )  # fmt: skip
+    )
 
 
 def answer_chart(group: ClassifyGroup, name: str) -> Chart | None:
@@ -93,18 +91,29 @@ def answer_chart(group: ClassifyGroup, name: str) -> Chart | None:
         return None
     style = palette(2)[1]
     return drawn(
-        line_plot([Line(points=[(answered, right) for _, answered, right in rows], style=style,
-                        name=group.cell.model, about=group)],
-                  x_title="share of tickets answered", y_title="share of these told right"),
+        line_plot(
+            [
+                Line(
+                    points=[(answered, right) for _, answered, right in rows],
+                    style=style,
+                    name=group.cell.model,
+                    about=group,
+                )
+            ],
+            x_title="share of tickets answered",
+            y_title="share of these told right",
+        ),
         rows,
         [
             digits("Answers when surer than", lambda row: row[0], tenths),
-            digits("Answered", lambda row: row[1], tenths), digits("Right of these", lambda row: row[2], tenths),
+            digits("Answered", lambda row: row[1], tenths),
+            digits("Right of these", lambda row: row[2], tenths),
         ],
-        title="“I do not know”", name=name,
+        title="“I do not know”",
+        name=name,
         alt=f"{group.cell.model}: share told right of what it answers, by how much it answers.",
         notes=["Each symbol is a threshold below which it does not answer; means over seeds."],
-    )  # fmt: skip
+    )
 
 
 def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
@@ -119,23 +128,23 @@ def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
     styles = palette(len(rows))
     ks = sorted({k for _, at in rows for k in at})
     lines = [
-        Line(
-            points=sorted(at.items()),
-            style=style,
-            name=NOUNS.get(group.cell.kind, group.cell.kind),
-            about=group,
-        )
+        Line(points=sorted(at.items()), style=style, name=NOUNS.get(group.cell.kind, group.cell.kind), about=group)
         for (group, at), style in zip(rows, styles, strict=True)
     ]
     columns = [digits(f"k = {k}", lambda row, k=k: row[1].get(k), tenths) for k in ks]
-    names = [(NOUNS.get(group.cell.kind, group.cell.kind), style)
-             for (group, _), style in zip(rows, styles, strict=True)]  # fmt: skip
+    names = [
+        (NOUNS.get(group.cell.kind, group.cell.kind), style) for (group, _), style in zip(rows, styles, strict=True)
+    ]
     return drawn(
-        line_plot(lines, x_title="k", y_title="right class among the k likeliest", ticks=ks), rows,
+        line_plot(lines, x_title="k", y_title="right class among the k likeliest", ticks=ks),
+        rows,
         [words("Classifier", lambda row: NOUNS.get(row[0].cell.kind, row[0].cell.kind)), *columns],
-        title="Accuracy at k", name=name, alt=f"Right class among the k likeliest, {count(len(rows), 'classifier')}.",
-        legend=legend(names), notes=["Test tickets, means over seeds."],
-    )  # fmt: skip
+        title="Accuracy at k",
+        name=name,
+        alt=f"Right class among the k likeliest, {count(len(rows), 'classifier')}.",
+        legend=legend(names),
+        notes=["Test tickets, means over seeds."],
+    )
 
 
 def _short(name: str) -> str:
@@ -154,10 +163,11 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     if size <= _MOST_CLASSES:
         columns = [digits(f"→ {name}", lambda i, j=j: total[i][j]) for j, name in enumerate(names)]
         yield table(
-            range(size), [words("Class", lambda i: names[i]), *columns],
+            range(size),
+            [words("Class", lambda i: names[i]), *columns],
             caption=f"Confusions: test tickets of each class by what they are told to be, {count(len(found), 'seed')} "
             "together",
-        )  # fmt: skip
+        )
     pairs = sorted(
         ((total[i][j], i, j) for i in range(size) for j in range(size) if i != j and total[i][j]),
         key=lambda one: (-one[0], one[1], one[2]),
@@ -166,9 +176,10 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
         yield table(
             pairs[:_MOST_CONFUSIONS],
             [
-                words("Class", lambda one: names[one[1]]), words("taken for", lambda one: names[one[2]]),
+                words("Class", lambda one: names[one[1]]),
+                words("taken for", lambda one: names[one[2]]),
                 digits("Tickets", lambda one: number(one[0])),
                 digits("of its class", lambda one: one[0] / sum(total[one[1]]), tenths),
             ],
             folded="The most frequent confusions",
-        )  # fmt: skip
+        )

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.classifiers import (
-    ACCURACY,
-    ClassifyGroup,
-    Difference,
-    corpus_label,
-    difference,
-    texts,
-)
+from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference, corpus_label, difference, texts
 from transect.analysis.groups import grouped
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.columns import labelled, medians, metric_columns
 from transect.report.context import Context
@@ -26,9 +19,6 @@ from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.sections.classifier_best import best_parts
 from transect.report.text import Scale, clean, in_unit, number, tenths
 
-__all__ = ["classifiers_body"]
-
-# Texts that have a chart of their own; all are in a table.
 _MOST_TEXTS = 6
 
 
@@ -56,15 +46,13 @@ def classifiers_body(context: Context) -> Iterator[Part]:
         if ranked:
             yield from best_parts(ranked[0], ranked)
     without = [group for group in groups if not group.ok]
-    yield table(without, _failed(without), caption="Without a result", fold_title="Without a result") \
-        if without else None  # fmt: skip
+    yield (
+        table(without, _failed(without), caption="Without a result", fold_title="Without a result") if without else None
+    )
 
 
 def _failed(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
-    return [
-        labelled(groups, "Classifier"),
-        words("Why", lambda group: clean(group.records[0].message[:200])),
-    ]
+    return [labelled(groups, "Classifier"), words("Why", lambda group: clean(group.records[0].message[:200]))]
 
 
 def _kind(group: ClassifyGroup) -> str:
@@ -78,28 +66,38 @@ def kind_chart(own: Sequence[ClassifyGroup], name: str) -> Part:
         return None
     kinds = sorted({group.cell.kind for group in ranked})
     styles = dict(zip(kinds, palette(len(kinds)), strict=True))
-    largest = next(
-        (value for group in ranked if (value := group.detail("majority")) is not None), None
-    )
+    largest = next((value for group in ranked if (value := group.detail("majority")) is not None), None)
 
     def dot(group: ClassifyGroup) -> Dot:
         summary = group.summary(ACCURACY)
         assert summary is not None
         best = group.detail("bayes_accuracy")
         return Dot(
-            label=clean(f"{group.cell.model}: {_kind(group)}"), value=100 * summary.median,
-            low=100 * summary.low, high=100 * summary.high,
-            points=[100 * value for value in group.values(ACCURACY)], style=styles[group.cell.kind],
-            right=tenths(summary.median), bound=None if best is None else 100 * best,
-        )  # fmt: skip
+            label=clean(f"{group.cell.model}: {_kind(group)}"),
+            value=100 * summary.median,
+            low=100 * summary.low,
+            high=100 * summary.high,
+            points=[100 * value for value in group.values(ACCURACY)],
+            style=styles[group.cell.kind],
+            right=tenths(summary.median),
+            bound=None if best is None else 100 * best,
+        )
 
     return dot_chart(
-        ranked, dot, _columns(ranked), title="Accuracy of each kind of classifier", name=name,
-        axis="test tickets told right, per cent", first="Best", log=False,
+        ranked,
+        dot,
+        _columns(ranked),
+        title="Accuracy of each kind of classifier",
+        name=name,
+        axis="test tickets told right, per cent",
+        first="Best",
+        log=False,
         rule=None if largest is None else 100 * largest,
-        notes=["Line: the interval, or range, over seeds.",
-               "" if largest is None else "Dashed: the share of the largest class among the test tickets."],
-    )  # fmt: skip
+        notes=[
+            "Line: the interval, or range, over seeds.",
+            "" if largest is None else "Dashed: the share of the largest class among the test tickets.",
+        ],
+    )
 
 
 def kind_table(own: Sequence[ClassifyGroup]) -> Part:
@@ -146,13 +144,13 @@ def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
             medians("Macro F1", "macro_f1", number),
             medians("Calibration error", "calibration_error", tenths),
             medians("Log loss", "log_loss", number),
-            *([digits("Classes without training tickets", _untrained)]
-              if any(map(_untrained, groups)) else []),
+            *([digits("Classes without training tickets", _untrained)] if any(map(_untrained, groups)) else []),
             digits("Parameters", lambda group: group.detail("parameters"), number),
             medians("Training", "train_time", in_unit("s")),
             digits("Against the first, in points", lambda g: signed(e.summary.median) if (e := behind(g)) else None),
             digits("Its range or interval", lambda g: span(e) if (e := behind(g)) else None),
             words("", lambda group: Chip("synthetic", "warn") if "(synthetic)" in corpus_label(group) else None),
         ],
-        folded=folded, caption="" if folded else "The setting of each kind that validation chose",
-    )  # fmt: skip
+        folded=folded,
+        caption="" if folded else "The setting of each kind that validation chose",
+    )

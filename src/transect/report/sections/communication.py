@@ -8,13 +8,12 @@ from transect.analysis.groups import grouped
 from transect.analysis.network import BOUND_NAME, Communication, NetworkFit, communications
 from transect.report.blocks import Chip, Heading, Lead, Part, code, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn, line_chart
-from transect.report.charts.plots import Line, line_plot
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import legend, palette
 from transect.report.columns import NOT_TOLD, labelled, training_series
 from transect.report.context import Context
 from transect.report.text import clean, count, in_unit, number, percent, quantity, scale_for, spread
-
-__all__ = ["communication_body"]
 
 _TICKS = (4, 64, 1024, 16384, 262144, 4194304)
 # Lines of one chart: more cannot be told apart.
@@ -120,8 +119,15 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
 
     def line(row: Communication) -> tuple[object, ...]:
         cell = row.group.cell
-        return (cell.framework, cell.strategy, cell.ranks_per_node, cell.threads, row.group.kind,
-                cell.batch, cell.device)  # fmt: skip
+        return (
+            cell.framework,
+            cell.strategy,
+            cell.ranks_per_node,
+            cell.threads,
+            row.group.kind,
+            cell.batch,
+            cell.device,
+        )
 
     bounded = grouped([row for row in rows if row.bound], lambda row: row.group.cell.nodes)
     bounds = {
@@ -133,7 +139,9 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
     worst = max(rows, key=lambda row: (row.time.median, row.group.cell.id))
     return line_chart(
         training_series(
-            context, grouped(rows, line).values(), lambda group: group.cell.nodes,
+            context,
+            grouped(rows, line).values(),
+            lambda group: group.cell.nodes,
             lambda row: [value / scale.factor for value in row.values],
         ),
         rows,
@@ -142,13 +150,17 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
             digits(f"Median ({scale.unit})", lambda row: row.time.median, scale.text),
             digits(f"Lower bound ({scale.unit})", _least, scale.text),
         ],
-        title=f"Communication over {clean(where)}", x="nodes", most=_MOST_LINES,
-        y=f"communication per step ({scale.unit})", bound=bounds, bound_name=BOUND_NAME,
+        title=f"Communication over {clean(where)}",
+        x="nodes",
+        most=_MOST_LINES,
+        y=f"communication per step ({scale.unit})",
+        bound=bounds,
+        bound_name=BOUND_NAME,
         name=f"communication-{workload}-{network or 'default'}",
         alt=f"{workload}, {where}: communication time per step on {nodes} nodes beside the "
         f"{BOUND_NAME}. Longest: {label.entry(worst)}, {quantity(worst.time.median, 's')}.",
         notes=["" if bounds else f"No bound: {clean(rows[0].missing)}."],
-    )  # fmt: skip
+    )
 
 
 def _networks(fits: list[NetworkFit]) -> Part:
@@ -192,20 +204,9 @@ def _messages(fits: list[NetworkFit]) -> Part:
     lines = []
     for fit, name, style in zip(fits, names, styles, strict=True):
         points = [(float(size), time / scale.factor) for size, time in fit.medians if size > 0]
-        model = [
-            (size, fit.model.time(size) / scale.factor) for size in sorted({x for x, _ in points})
-        ]
+        model = [(size, fit.model.time(size) / scale.factor) for size in sorted({x for x, _ in points})]
         lines.append(Line(points=points, style=style, joined=False, name=name, about=fit))
-        lines.append(
-            Line(
-                points=model,
-                style=style,
-                symbols=False,
-                width=1.5,
-                name=f"{name}, fitted",
-                about=fit,
-            )
-        )
+        lines.append(Line(points=model, style=style, symbols=False, width=1.5, name=f"{name}, fitted", about=fit))
     rows = [
         (name, size, time, fit.model.time(size))
         for fit, name in zip(fits, names, strict=True)
@@ -213,8 +214,13 @@ def _messages(fits: list[NetworkFit]) -> Part:
     ]
     return drawn(
         line_plot(
-            lines, x_title="message (B)", y_title=f"half a round trip ({scale.unit})", x_log=True,
-            y_log=True, ticks=_TICKS, height=260,
+            lines,
+            x_title="message (B)",
+            y_title=f"half a round trip ({scale.unit})",
+            x_log=True,
+            y_log=True,
+            ticks=_TICKS,
+            height=260,
         ),
         rows,
         [
@@ -223,10 +229,13 @@ def _messages(fits: list[NetworkFit]) -> Part:
             digits(f"Half a round trip ({scale.unit})", lambda row: row[2], scale.text),
             digits(f"Fit ({scale.unit})", lambda row: row[3], scale.text),
         ],
-        title="Messages over their size", name="messages",
+        title="Messages over their size",
+        name="messages",
         legend=legend(zip(names, styles, strict=True)),
         alt="Half a round trip between two ranks over the size of the message, with the fitted "
         f"line, for {count(len(fits), 'network probe')}: {', '.join(names[:4])}.",
-        notes=("Symbols: medians of the probe. Lines: the fit. Empty messages are fitted, not "
-               "drawn.", f"{count(cut, 'probe')} more in the table." if cut > 0 else ""),
-    )  # fmt: skip
+        notes=(
+            "Symbols: medians of the probe. Lines: the fit. Empty messages are fitted, not drawn.",
+            f"{count(cut, 'probe')} more in the table." if cut > 0 else "",
+        ),
+    )

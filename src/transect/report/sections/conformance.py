@@ -11,8 +11,6 @@ from transect.report.context import Context
 from transect.report.findings.conformance import Tested, differing_tests, tested
 from transect.report.text import clean, clipped, count, tenths
 
-__all__ = ["conformance_body"]
-
 _TONES = {"pass": "good", "failed": "warn", "unsupported": "warn"}
 _ALL = "all"
 _NAMED = 3
@@ -52,10 +50,11 @@ def _rates(runtimes: list[Tested]) -> Part:
     rows = [_row(opset, runtimes) for opset in _opsets(runtimes)]
     rows.append(
         _Opset(
-            name=_ALL, passed={one.label: one.passed for one in runtimes},
+            name=_ALL,
+            passed={one.label: one.passed for one in runtimes},
             tests={one.label: one.tests for one in runtimes},
         )
-    )  # fmt: skip
+    )
 
     def rate(label: str) -> Callable[[_Opset], str | None]:
         def share(row: _Opset) -> str | None:
@@ -166,16 +165,21 @@ def _reasons(runtimes: list[Tested]) -> Part:
         return clean(", ".join(sorted(row.tests)[:_NAMED]))
 
     rows = sorted(reasons.values(), key=lambda row: (-len(row.tests), row.words))
-    return table(
-        rows,
-        [
-            words("", lambda row: _chip(row.outcome)),
-            digits("Tests", lambda row: len(row.tests)),
-            words("Reason", lambda row: clipped(row.words, _WIDTH)),
-            words("Such as", such_as), words("Under", who),
-        ],
-        folded="Why tests do not pass",
-    ) if rows else None  # fmt: skip
+    return (
+        table(
+            rows,
+            [
+                words("", lambda row: _chip(row.outcome)),
+                digits("Tests", lambda row: len(row.tests)),
+                words("Reason", lambda row: clipped(row.words, _WIDTH)),
+                words("Such as", such_as),
+                words("Under", who),
+            ],
+            folded="Why tests do not pass",
+        )
+        if rows
+        else None
+    )
 
 
 def _outside(context: Context) -> Iterator[Part]:
@@ -193,7 +197,6 @@ def _outside(context: Context) -> Iterator[Part]:
             )
             yield table(
                 sorted(outside.items(), key=lambda item: -len(item[1])),
-                [words("Left out", lambda item: clean(item[0])),
-                 digits("Tests", lambda item: len(item[1]))],
+                [words("Left out", lambda item: clean(item[0])), digits("Tests", lambda item: len(item[1]))],
                 folded="Tests that are left out",
-            )  # fmt: skip
+            )

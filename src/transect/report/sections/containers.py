@@ -10,27 +10,21 @@ from transect.analysis.groups import grouped
 from transect.analysis.verdicts import LEVEL
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.context import Context
-from transect.report.findings.containers import (
-    PUBLISHED,
-    all_costs,
-    claim_answer,
-    cost_words,
-    place_of,
-)
+from transect.report.findings.containers import PUBLISHED, all_costs, claim_answer, cost_words, place_of
 from transect.report.findings.deciding import same_within
 from transect.report.text import clean, percent, quantity, scale_for, with_ends
-
-__all__ = ["containers_body"]
 
 
 def containers_body(context: Context) -> Iterator[Part]:
     """List every pair, a table for each question; nothing where no cell ran in a container and without."""
     costs = all_costs(context)
-    absent = sorted({
-        f"{record.cell.container}: {clean(record.message)}"
-        for record in context.not_ok
-        if record.cell.container is not None
-    })  # fmt: skip
+    absent = sorted(
+        {
+            f"{record.cell.container}: {clean(record.message)}"
+            for record in context.not_ok
+            if record.cell.container is not None
+        }
+    )
     if not costs and not absent:
         return
     yield Lead(
@@ -52,11 +46,13 @@ def containers_body(context: Context) -> Iterator[Part]:
                 words("Study", lambda one: PUBLISHED),
                 words("What", lambda one: "training with and without Singularity"),
                 words("Published", lambda one: "no timings"),
-                words("Here, the step that changes most",
-                      lambda one: clean(f"{place_of(one.cost)} in {one.cost.container}: {cost_words(one.cost)}")),
+                words(
+                    "Here, the step that changes most",
+                    lambda one: clean(f"{place_of(one.cost)} in {one.cost.container}: {cost_words(one.cost)}"),
+                ),
                 words("", lambda one: Chip(one.verdict, _TONES[one.verdict], clean(one.cost.reason))),
             ],
-        )  # fmt: skip
+        )
         yield note(
             f"Little: the upper end of every step's interval is at most {percent(LITTLE)} above one; not little: the "
             "lower end of one is above that. Open otherwise, and with fewer than six pairs."

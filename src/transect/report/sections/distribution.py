@@ -5,76 +5,74 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.comparisons import Verdict
-from transect.analysis.distribution import (
-    STEP,
-    DistributionCost,
-    RelativeSpeed,
-    distribution_costs,
-    relative_speeds,
-)
+from transect.analysis.distribution import STEP, DistributionCost, RelativeSpeed, distribution_costs, relative_speeds
 from transect.analysis.groups import grouped
 from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn, left_out
-from transect.report.charts.plots import Bar, bar_plot
-from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.charts.inks import MUTED
+from transect.report.charts.marks import Bar
+from transect.report.charts.plots import bar_plot
+from transect.report.charts.theme import Style, legend
 from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import floor_text
 from transect.report.sections.throughput import MOST
 from transect.report.text import count, scale_for, tenths, with_ends
 
-__all__ = ["cost_blocks", "single_blocks"]
+_PARTS = {
+    "waited": "waited communication",
+    "computing": "slower computing",
+    "input": "input",
+    "other": "other or not told",
+}
 
-_PARTS = {"waited": "waited communication", "computing": "slower computing", "input": "input",
-          "other": "other or not told"}  # fmt: skip
 
-
-def cost_blocks(
-    context: Context, workload: str, groups: list[TrainGroup], *, folded: bool = False
-) -> Iterator[Part]:
+def cost_blocks(context: Context, workload: str, groups: list[TrainGroup], *, folded: bool = False) -> Iterator[Part]:
     """Draw and list the cost of every distributed group of one kind; nothing without a base."""
     kind = main_kind(groups)
     floor = context.floors.get("train", workload, STEP, kind)
     every = distribution_costs(groups, floor)
     if not every:
         if not folded and any(group.cell.strategy != "single" for group in groups):
-            yield note("No distributed cell has a base on one rank: what distribution costs is "
-                       "not known.")  # fmt: skip
+            yield note("No distributed cell has a base on one rank: what distribution costs is not known.")
         return
-    every.sort(key=lambda cost: (cost.group.cell.ranks == 1, cost.group.cell.ranks, cost.cost,
-                                 cost.group.cell.id))  # fmt: skip
+    every.sort(key=lambda cost: (cost.group.cell.ranks == 1, cost.group.cell.ranks, cost.cost, cost.group.cell.id))
     scale = scale_for([cost.step_s for cost in every], "s")
     columns: list[Column[DistributionCost]] = [
-        labelled(groups, "Framework and strategy", never=("ranks",)), RANKS, words("", _mark),
+        labelled(groups, "Framework and strategy", never=("ranks",)),
+        RANKS,
+        words("", _mark),
         words("Scaling", lambda cost: cost.scaling.value),
         digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale.text),
         digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale.text),
         digits("Cost", lambda cost: cost.cost, _signed),
-        *(digits(part.capitalize(), lambda cost, part=part: getattr(cost, part), _signed, NOT_TOLD)
-          for part in _PARTS),
+        *(digits(part.capitalize(), lambda cost, part=part: getattr(cost, part), _signed, NOT_TOLD) for part in _PARTS),
         words("Base", lambda cost: cost.base.cell.strategy),
-    ]  # fmt: skip
+    ]
     spread_out = [cost for cost in every if cost.group.cell.ranks > 1 and not folded]
     of_ranks = grouped(spread_out, lambda cost: cost.group.cell.ranks)
     for ranks, costs in list(of_ranks.items())[:MOST_PANELS]:
         yield _chart(context, workload, ranks, costs, columns)
     yield table(
-        every, columns, caption=f"{workload}: what distribution costs; {floor_text(floor)}",
+        every,
+        columns,
+        caption=f"{workload}: what distribution costs; {floor_text(floor)}",
         folded=f"What distribution costs with {kind.words}" if folded else "",
         fold_title=f"What distribution costs in {workload}, and on one rank",
-    )  # fmt: skip
+    )
 
 
 def _chart(
-    context: Context, workload: str, ranks: int, costs: list[DistributionCost],
-    columns: list[Column[DistributionCost]],
-) -> Part:  # fmt: skip
+    context: Context, workload: str, ranks: int, costs: list[DistributionCost], columns: list[Column[DistributionCost]]
+) -> Part:
     styles = {
-        "waited": context.styles.get("communication"), "computing": context.styles.get("compute"),
-        "input": context.styles.get("input"), "other": Style(MUTED),
-    }  # fmt: skip
+        "waited": context.styles.get("communication"),
+        "computing": context.styles.get("compute"),
+        "input": context.styles.get("input"),
+        "other": Style(MUTED),
+    }
     bars = [
         Bar(
             label=f"{columns[0].entry(cost)}{' ○' if cost.group.over_subscribed else ''}",
@@ -86,18 +84,20 @@ def _chart(
     ]
     hollow = any(cost.group.over_subscribed for cost in costs[:MOST])
     return drawn(
-        bar_plot(bars, title="cost in % of the ideal step"), costs, columns,
-        title=f"{count(ranks, 'rank')}: what distribution costs", name=f"cost-{workload}-{ranks}",
+        bar_plot(bars, title="cost in % of the ideal step"),
+        costs,
+        columns,
+        title=f"{count(ranks, 'rank')}: what distribution costs",
+        name=f"cost-{workload}-{ranks}",
         alt=f"{workload}, {ranks} ranks: cost of distribution in percent of the ideal step. "
         f"Least: {bars[0].label}, {bars[0].right}.",
         legend=legend(((title, styles[part]) for part, title in _PARTS.items()), line=False),
         notes=(
             left_out(len(costs), MOST, "costliest"),
-            "Bars show what is lost: where computing got faster, the parts exceed the total at "
-            "the right.",
+            "Bars show what is lost: where computing got faster, the parts exceed the total at the right.",
             "○ more ranks than cores, no claim." if hollow else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _signed(share: float) -> str:

@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from transect.analysis.docking import (
-    Contest,
-    Contestant,
-    Curve,
-    contests,
-    curves,
-    docking_rows,
-    without_result,
-)
+from transect.analysis.docking import Contest, Contestant, Curve, contests, curves, docking_rows, without_result
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
 from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, dot_chart, line_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.text import clean, count, in_unit, quantity, scale_for, with_ends
-
-__all__ = ["contest_title", "docking_body", "docking_contests"]
 
 _MOST_CURVES = 12
 
@@ -59,9 +49,7 @@ def docking_body(context: Context) -> Iterator[Part]:
 
 def contest_title(contest: Contest) -> str:
     """Name what the rows of a contest share."""
-    return clean(
-        f"{contest.deck}, {count(contest.poses, 'pose')}, {count(contest.threads, 'thread')}"
-    )
+    return clean(f"{contest.deck}, {count(contest.poses, 'pose')}, {count(contest.threads, 'thread')}")
 
 
 def _columns(contest: Contest) -> list[Column[Contestant]]:
@@ -101,15 +89,25 @@ def _contest(contest: Contest, number: int) -> Part:
     def dot(row: Contestant) -> Dot:
         times = [value / scale.factor for value in row.pose_time]
         return Dot(
-            label=clean(row.name), value=median(times), low=min(times), high=max(times),
-            points=times, style=styles[row.model], right=quantity(row.time, "s"),
-        )  # fmt: skip
+            label=clean(row.name),
+            value=median(times),
+            low=min(times),
+            high=max(times),
+            points=times,
+            style=styles[row.model],
+            right=quantity(row.time, "s"),
+        )
 
     return dot_chart(
-        list(contest.rows), dot, columns, title=f"Time per pose: {contest_title(contest)}",
-        axis=f"time per pose ({scale.unit}), lower is better", name=f"docking-{number}",
-        first="Fastest", unit=scale.unit,
-    )  # fmt: skip
+        list(contest.rows),
+        dot,
+        columns,
+        title=f"Time per pose: {contest_title(contest)}",
+        axis=f"time per pose ({scale.unit}), lower is better",
+        name=f"docking-{number}",
+        first="Fastest",
+        unit=scale.unit,
+    )
 
 
 def _scaling(found: Sequence[Curve]) -> Part:
@@ -128,16 +126,18 @@ def _scaling(found: Sequence[Curve]) -> Part:
 
     series = [
         Series(
-            name=_curve_name(curve), style=style,
+            name=_curve_name(curve),
+            style=style,
             points=[Point(x=row.threads, repeats=times(curve, row), about=row) for row in curve.rows],
         )
         for curve, style in zip(found, styles, strict=True)
-    ]  # fmt: skip
+    ]
     base = min(curve.base for curve in found)
     most = max(row.threads for _, row in rows)
     ideal = {float(n): n / base for n in sorted({row.threads for _, row in rows})}
     return line_chart(
-        series, rows,
+        series,
+        rows,
         [
             words("Model", lambda one: _curve_name(one[0])),
             digits("Threads", lambda one: one[1].threads),
@@ -145,12 +145,17 @@ def _scaling(found: Sequence[Curve]) -> Part:
             digits("Time per pose", lambda one: one[1].time, in_unit("s")),
             digits("Speed-up", speed_up, with_ends),
         ],
-        title="Scaling with threads, pinned and not", x="threads",
-        y=f"speed-up over {count(base, 'thread')}", name="docking-threads",
+        title="Scaling with threads, pinned and not",
+        x="threads",
+        y=f"speed-up over {count(base, 'thread')}",
+        name="docking-threads",
         alt=f"Speed-up of {len(found)} configurations from {base} to {most} threads.",
-        most=_MOST_CURVES, bound=ideal, bound_name="linear", y_log=False,
+        most=_MOST_CURVES,
+        bound=ideal,
+        bound_name="linear",
+        y_log=False,
         notes=["Each over its own fewest threads; small dots are repeats."],
-    )  # fmt: skip
+    )
 
 
 def _curve_name(curve: Curve) -> str:
@@ -173,4 +178,4 @@ def _missing(groups: Sequence[Group]) -> Part:
             words("Why", lambda group: clean(group.records[0].message)),
         ],
         caption="Without a result, in the words of who lacks it",
-    )  # fmt: skip
+    )

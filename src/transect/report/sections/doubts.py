@@ -8,14 +8,12 @@ from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference
 from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
 from transect.report.blocks import Chip, Lead, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.findings.doubts import case_words, effect_text, where
 from transect.report.findings.retrain_factors import signed
 from transect.report.text import tenths
-
-__all__ = ["doubts_body", "verdict"]
 
 
 def doubts_body(context: Context) -> Iterator[Part]:
@@ -53,14 +51,18 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
         words("Change", lambda case: case_words(doubt, case)),
         words("Classifier", lambda case: case.group.cell.kind),
         words("Tickets", lambda case: where(doubt, case)),
-        digits("Before", lambda case: _medians(case, 0)), digits("After", lambda case: _medians(case, 1)),
+        digits("Before", lambda case: _medians(case, 0)),
+        digits("After", lambda case: _medians(case, 1)),
         digits("Effect in points", lambda case: effect_text(case.effect) if case.effect else None),
-        digits("Test tickets alone", lambda case: f"± {signed(case.effect.alone)[1:]}"
-               if case.effect and case.effect.alone else None),
+        digits(
+            "Test tickets alone",
+            lambda case: f"± {signed(case.effect.alone)[1:]}" if case.effect and case.effect.alone else None,
+        ),
         digits("Settings", lambda case: len(case.pairs)),
-        words("", lambda case: verdict(case.effect, once=doubt.once) if case.effect
-              else Chip("no common seed", "warn")),
-    ]  # fmt: skip
+        words(
+            "", lambda case: verdict(case.effect, once=doubt.once) if case.effect else Chip("no common seed", "warn")
+        ),
+    ]
     if not told:
         return table(own, columns)
     kinds = list(dict.fromkeys(case.group.cell.kind for case in told))
@@ -74,15 +76,31 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
         parts = [case.group.cell.kind] if len(kinds) > 1 else []
         parts += [where(doubt, case)] if len(places) > 1 else []
         return Dot(
-            label=": ".join([*parts, case_words(doubt, case)]), value=100 * summary.median,
-            low=100 * summary.low, high=100 * summary.high, style=styles[case.group.cell.kind],
-            right=signed(summary.median), hollow=not case.effect.shown,
-            ends=summary.word, count=summary.count,
-        )  # fmt: skip
+            label=": ".join([*parts, case_words(doubt, case)]),
+            value=100 * summary.median,
+            low=100 * summary.low,
+            high=100 * summary.high,
+            style=styles[case.group.cell.kind],
+            right=signed(summary.median),
+            hollow=not case.effect.shown,
+            ends=summary.word,
+            count=summary.count,
+        )
 
     return dot_chart(
-        told, dot, columns, title=doubt.question, axis="points of accuracy on the test tickets",
-        name=f"doubt-{doubt.key}", rule=0.0, log=False, first="First", cut="last",
+        told,
+        dot,
+        columns,
+        title=doubt.question,
+        axis="points of accuracy on the test tickets",
+        name=f"doubt-{doubt.key}",
+        rule=0.0,
+        log=False,
+        first="First",
+        cut="last",
         others=[case for case in own if case.effect is None],
-        notes=[f"On {places[0]}." if len(places) == 1 else "", "Line: the interval, or range, over seeds. Hollow: it contains 0."],
-    )  # fmt: skip
+        notes=[
+            f"On {places[0]}." if len(places) == 1 else "",
+            "Line: the interval, or range, over seeds. Hollow: it contains 0.",
+        ],
+    )

@@ -8,13 +8,11 @@ from transect.analysis.groups import Group, leaves_reference
 from transect.analysis.kinds import compared, main_kind
 from transect.report.blocks import Chip, Column, Lead, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.columns import labelled
 from transect.report.context import Context
 from transect.report.sections.loss import loss_charts
 from transect.report.text import clean, count, number
-
-__all__ = ["equality_body"]
 
 LOSS, WEIGHTS, RESTART = "equality_ratio", "weights_equality_ratio", "restart_ratio"
 _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
@@ -22,10 +20,7 @@ _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
 
 def equality_body(context: Context) -> Iterator[Part]:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
-    checked = {
-        workload: _worst_first(context.of("train", workload), LOSS)
-        for workload in context.workloads("train")
-    }
+    checked = {workload: _worst_first(context.of("train", workload), LOSS) for workload in context.workloads("train")}
     every = [group for groups in checked.values() for group in groups]
     yield Lead(
         f"{_counted(every)}Every trainer starts from the same weights and sees the same batches in the same order. "
@@ -52,29 +47,25 @@ def equality_body(context: Context) -> Iterator[Part]:
         for name in _WHAT:
             yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
         # One kind of training has one path to follow.
-        right = compared(
-            [group for group in context.of("train", workload) if group.ok and not group.wrong]
-        )
+        right = compared([group for group in context.of("train", workload) if group.ok and not group.wrong])
         main = main_kind(right)
         yield from loss_charts(context, workload, [g for g in right if g.kind == main])
     apart = [group for group in context.of("train") if group.unchecked is not None]
     if apart:
         columns = [
-            labelled(apart, always=("ranks",)), digits("Runs", lambda group: len(group.ok)),
+            labelled(apart, always=("ranks",)),
+            digits("Runs", lambda group: len(group.ok)),
             words("Equality", lambda group: Chip("not checkable: asynchronous", "warn", group.unchecked or "")),
-        ]  # fmt: skip
-        yield table(
-            apart,
-            columns,
-            caption="Not held to the reference: judged by time to quality, never by a step",
-        )
+        ]
+        yield table(apart, columns, caption="Not held to the reference: judged by time to quality, never by a step")
     for workload, columns in of_workload.items():
         yield table(
-            checked[workload], columns,
+            checked[workload],
+            columns,
             caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
             "loss deviates absolutely, the weights by their distance over the reference's norm.",
             fold_title=f"Loss and weights of {workload}",
-        )  # fmt: skip
+        )
 
 
 def _counted(groups: list[Group]) -> str:
@@ -143,24 +134,33 @@ def _worst_first(groups: list[Group], name: str) -> list[Group]:
     )
 
 
-def _chart(
-    context: Context, workload: str, groups: list[Group], name: str, columns: list[Column[Group]]
-) -> Part:
+def _chart(context: Context, workload: str, groups: list[Group], name: str, columns: list[Column[Group]]) -> Part:
     def dot(group: Group) -> Dot:
         # An exact match has no place on a log axis; a millionth of the tolerance stands for it.
         ratios = [max(ratio, 1e-6) for ratio in _all(group, name)]
         return Dot(
-            label=str(columns[0].entry(group)), value=max(ratios), low=min(ratios),
-            high=max(ratios), points=ratios, style=context.style(group),
+            label=str(columns[0].entry(group)),
+            value=max(ratios),
+            low=min(ratios),
+            high=max(ratios),
+            points=ratios,
+            style=context.style(group),
             right="" if _passed(group) and group.blind is None else _verdict(group).text,
-        )  # fmt: skip
+        )
 
     return dot_chart(
-        groups, dot, columns, title=f"{workload}: {_WHAT[name]} over tolerance",
-        axis="largest deviation / tolerance (log scale)", name=f"{name}-{workload}",
-        first="Largest ratio, where 1 or less passes", cut="most equal", rule=1.0, log=True,
+        groups,
+        dot,
+        columns,
+        title=f"{workload}: {_WHAT[name]} over tolerance",
+        axis="largest deviation / tolerance (log scale)",
+        name=f"{name}-{workload}",
+        first="Largest ratio, where 1 or less passes",
+        cut="most equal",
+        rule=1.0,
+        log=True,
         notes=["Left of the dashed line passes. Symbol: the worst repeat."],
-    )  # fmt: skip
+    )
 
 
 def _columns(groups: list[Group]) -> list[Column[Group]]:
@@ -176,10 +176,14 @@ def _columns(groups: list[Group]) -> list[Column[Group]]:
         return min(_all(group, "sharp_steps"), default=None)
 
     return [
-        labelled(groups, always=("ranks",)), worst("Loss ratio", LOSS),
-        worst("Loss deviation", "loss_deviation"), worst("Weights ratio", WEIGHTS),
-        worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
+        labelled(groups, always=("ranks",)),
+        worst("Loss ratio", LOSS),
+        worst("Loss deviation", "loss_deviation"),
+        worst("Weights ratio", WEIGHTS),
+        worst("Weights deviation", "weights_deviation"),
+        digits("Steps checked", steps),
         digits("Runs", lambda group: len(_all(group, LOSS))),
-        digits("Checkable until step", until), words("Restarts: largest ratio", _restarts),
+        digits("Checkable until step", until),
+        words("Restarts: largest ratio", _restarts),
         words("", _verdict),
-    ]  # fmt: skip
+    ]

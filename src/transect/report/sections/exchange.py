@@ -8,14 +8,13 @@ from transect.analysis.overlapped import BLOCKING, Exchange, OverlapRow, exchang
 from transect.analysis.parallelism import median_of
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
-from transect.report.charts.plots import Bar, bar_plot
+from transect.report.charts.marks import Bar
+from transect.report.charts.plots import bar_plot
 from transect.report.charts.theme import legend
 from transect.report.columns import MARKS, NOT_TOLD, labelled, medians, metric_columns
 from transect.report.context import Context
 from transect.report.sections.pipelines import point_title
 from transect.report.text import factor, in_unit, percent, quantity, scale_for, with_ends
-
-__all__ = ["exchange_body"]
 
 _PARTS = {"compute_time": "compute", "communication_time": "communication"}
 
@@ -54,23 +53,23 @@ def _exchange(context: Context, one: Exchange, number: int) -> Iterator[Part]:
     if number < MOST_PANELS:
         yield _chart(context, one, label, number)
     columns: list[Column[OverlapRow]] = [
-        label, words("Variant", lambda row: row.variant or None),
+        label,
+        words("Variant", lambda row: row.variant or None),
         *metric_columns("step_time", scale, "Step"),
         medians(f"Compute ({scale.unit})", "compute_time", scale.text, NOT_TOLD),
         medians(f"Waited ({scale.unit})", "communication_time", scale.text, NOT_TOLD),
         medians(f"Under way ({scale.unit})", "communication_total_time", scale.text, NOT_TOLD),
         medians("Overlap", "overlap", percent, NOT_TOLD),
         digits("Gradient", lambda row: median_of(row.group, "gradient_bytes"), in_unit("B")),
-    ]  # fmt: skip
+    ]
     if one.base is not None:
         columns += [
             digits("Beside SC-B", lambda row: with_ends(row.result.ratio) if row.result else None),
             words("Verdict", _verdict),
             digits("Over the longer part", lambda row: row.over_least, factor),
-        ]  # fmt: skip
+        ]
     without = f"; {BLOCKING} did not run here, so nothing stands beside SC-B"
-    yield table(one.rows, [*columns, MARKS],
-                caption="Variants" + ("" if one.base is not None else without))  # fmt: skip
+    yield table(one.rows, [*columns, MARKS], caption="Variants" + ("" if one.base is not None else without))
     if one.least_s is not None:
         yield note(
             f"The longer part of SC-B is {quantity(one.least_s, 's')}: computing "
@@ -93,9 +92,10 @@ def _verdict(row: OverlapRow) -> Chip | None:
 def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: int) -> Part:
     """Stack computing and waiting of each variant that tells both."""
     told = [
-        row for row in one.rows
+        row
+        for row in one.rows
         if not row.group.wrong and all(median_of(row.group, name) is not None for name in _PARTS)
-    ]  # fmt: skip
+    ]
     if not told:
         return None
     scale = scale_for([median_of(row.group, "step_time") for row in told], "s")
@@ -104,10 +104,7 @@ def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: i
         Bar(
             label=" · ".join(filter(None, [row.variant, str(label.entry(row))]))
             + (" ○" if row.group.over_subscribed else ""),
-            parts=[
-                ((median_of(row.group, name) or 0.0) / scale.factor, styles[name])
-                for name in _PARTS
-            ],
+            parts=[((median_of(row.group, name) or 0.0) / scale.factor, styles[name]) for name in _PARTS],
             right=quantity(median_of(row.group, "step_time"), "s"),
             about=row.group,
         )
@@ -115,13 +112,19 @@ def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: i
     ]
     title = point_title([row.group for row in one.rows])
     return drawn(
-        bar_plot(bars, title=f"medians of a step's parts ({scale.unit})"), told,
-        [words("Variant", lambda row: row.variant or None), label,
-         medians("Compute", "compute_time", in_unit("s")),
-         medians("Waited", "communication_time", in_unit("s"))],
-        title="What a step is made of", name=f"exchange-{number}",
+        bar_plot(bars, title=f"medians of a step's parts ({scale.unit})"),
+        told,
+        [
+            words("Variant", lambda row: row.variant or None),
+            label,
+            medians("Compute", "compute_time", in_unit("s")),
+            medians("Waited", "communication_time", in_unit("s")),
+        ],
+        title="What a step is made of",
+        name=f"exchange-{number}",
         alt=f"{title}: computing and waiting of {len(bars)} ways. First: {bars[0].label}, {bars[0].right}.",
-        legend=legend([("computing", styles["compute_time"]),
-                       ("waiting for messages", styles["communication_time"])], line=False),
+        legend=legend(
+            [("computing", styles["compute_time"]), ("waiting for messages", styles["communication_time"])], line=False
+        ),
         notes=["○ ranks share cores, no claim." if any(r.group.over_subscribed for r in told) else ""],
-    )  # fmt: skip
+    )

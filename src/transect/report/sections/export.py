@@ -7,28 +7,19 @@ from collections.abc import Iterator
 from transect.analysis.entries import AnyRecord
 from transect.report.blocks import Chip, Column, Lead, Part, Table, digits, note, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.context import Context
 from transect.report.findings.models import judge_export
 from transect.report.text import clean, count, in_unit, number, tenths
 
-__all__ = ["export_body"]
-
-# Columns of one table: beyond them it is read from the records.
 _MOST_COLUMNS = 24
 
 
 def export_body(context: Context) -> Iterator[Part]:
     """Draw the output difference of each export as a share of its tolerance, and list the facts."""
-    exports = [
-        record for group in context.of("export") for record in group.records if record.metrics
-    ]
+    exports = [record for group in context.of("export") for record in group.records if record.metrics]
     faithful = sum(judge_export(record).faithful is True for record in exports)
-    said = (
-        f"{faithful} of {count(len(exports), 'export')} are faithful to the model. "
-        if exports
-        else ""
-    )
+    said = f"{faithful} of {count(len(exports), 'export')} are faithful to the model. " if exports else ""
     yield Lead(
         f"{said}The exported model and the framework get the same test inputs. An export is faithful if "
         "its outputs stay within the tolerance and every predicted class is the same.",
@@ -75,7 +66,8 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Part:
     known = [r for r in exports if r.value("max_abs_difference") is not None and _tolerance(r)]
     drawn = {id(record) for record in known}
     return dot_chart(
-        known, dot,
+        known,
+        dot,
         [
             words("Export", _name),
             digits("Largest difference", lambda record: record.value("max_abs_difference")),
@@ -84,11 +76,16 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Part:
             digits("Same class", lambda record: record.value("top1_agreement"), tenths),
             words("", _verdict),
         ],
-        title="Output difference over tolerance", axis="difference / tolerance (log scale)",
-        name="export", first="First", rule=1.0, log=True, cut="later",
+        title="Output difference over tolerance",
+        axis="difference / tolerance (log scale)",
+        name="export",
+        first="First",
+        rule=1.0,
+        log=True,
+        cut="later",
         others=[record for record in exports if id(record) not in drawn],
         notes=["Left of the dashed line passes. At the right: the largest absolute difference."],
-    )  # fmt: skip
+    )
 
 
 def _facts() -> list[Column[AnyRecord]]:

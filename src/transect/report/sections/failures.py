@@ -30,8 +30,6 @@ from transect.report.facets import facets_of
 from transect.report.findings.finding import names
 from transect.report.text import clean, clipped, count
 
-__all__ = ["failures_body"]
-
 _TONES = {Status.OK: "good", Status.FAILED: "bad", Status.SKIPPED: "warn"}
 
 # Logs that are shown: of one next step, each of another message, and in all.
@@ -61,10 +59,13 @@ def failures_body(context: Context) -> Iterator[Part]:
             "A record that cannot be read counts as missing: the next run makes it again and keeps what was there "
             "under damaged/. `transect verify` reads all files and names every one that is not as it was written."
         )
-        yield table(context.problems, [
-            code("Where", lambda problem: clean(problem.where)),
-            words("What is wrong", lambda problem: clean(problem.what)),
-        ])  # fmt: skip
+        yield table(
+            context.problems,
+            [
+                code("Where", lambda problem: clean(problem.where)),
+                words("What is wrong", lambda problem: clean(problem.what)),
+            ],
+        )
     if not bad and not context.problems:
         yield note("Nothing failed and nothing was skipped.")
 
@@ -82,10 +83,7 @@ def _stages(context: Context) -> Table:
     always = ("ok", "failed", "skipped")
     pending = dict.fromkeys(state for _, state in states if state not in always)
     columns: list[Column[str]] = [words("Stage", clean)]
-    columns += [
-        digits(state, lambda stage, state=state: counts[stage, state])
-        for state in (*always, *pending)
-    ]
+    columns += [digits(state, lambda stage, state=state: counts[stage, state]) for state in (*always, *pending)]
     return table(sorted({stage for stage, _ in states}), columns, caption="Cells by stage")
 
 
@@ -102,8 +100,7 @@ def _pending(context: Context) -> Iterator[Part]:
             f"{count(len(loaded.earlier), 'earlier cell')} that the study no longer has; "
             "`transect clean` removes them. They are in no count, chart, finding or table but this."
         )
-        columns = [words("Stage", lambda key: clean(key[0])),
-                   code("Cell", lambda key: clean(key[1]))]  # fmt: skip
+        columns = [words("Stage", lambda key: clean(key[0])), code("Cell", lambda key: clean(key[1]))]
         yield table(loaded.earlier, columns, folded="Cells that the study no longer has")
 
 
@@ -139,13 +136,17 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         if tail.strip():
             logs.append((clean(f"{record.stage}/{record.cell_id}"), tail))
     return Failure(
-        status=_chip(records[0]), cause=ending.cause.value,
+        status=_chip(records[0]),
+        cause=ending.cause.value,
         amount=clean(f"{count(len(records), 'cell')}: {amount}{held}"),
-        meaning=ending.step.meaning, action=ending.step.action,
+        meaning=ending.step.meaning,
+        action=ending.step.action,
         command=clean(command_of(ending.step, study=context.study, cell=first)),
-        said=_messages(ending.said), logs=logs, facets=facets_of(records),
+        said=_messages(ending.said),
+        logs=logs,
+        facets=facets_of(records),
         cells=_cells(records) if len(records) > len(ending.said) else None,
-    )  # fmt: skip
+    )
 
 
 def _messages(said: list[Said] | tuple[Said, ...]) -> Table:

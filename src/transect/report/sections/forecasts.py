@@ -6,28 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.extrapolation import Curve
 from transect.analysis.forecasts import Forecast, mean_error, order_of, unmatched
-from transect.analysis.groups import group_labels
-from transect.report.blocks import (
-    Chip,
-    Column,
-    Heading,
-    Lead,
-    Part,
-    Prose,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.analysis.labels import group_labels
+from transect.report.blocks import Chip, Column, Heading, Lead, Part, Prose, digits, note, table, words
 from transect.report.charts.chart import Point, Series, dot_chart, line_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.columns import labelled
 from transect.report.context import Context
 from transect.report.findings.forecasts import all_forecasts, error_words
 from transect.report.text import clean, clipped, count, factor, in_unit, scale_for, spread, tenths
-
-__all__ = ["forecast_body"]
 
 _REASON = 160
 _MOST_CURVES = 12
@@ -54,13 +41,20 @@ def forecast_body(context: Context) -> Iterator[Part]:
             left,
             [
                 words("Prediction", lambda record: record.cell_id.split("~")[0]),
-                words("Status", lambda record: Chip(record.status.value, "warn"
-                      if record.status.value != "ok" else "plain")),
-                words("Why nothing stands beside it", lambda record: clipped(record.message, _REASON)
-                      or "its training has no usable result, or is not there yet"),
+                words(
+                    "Status",
+                    lambda record: Chip(record.status.value, "warn" if record.status.value != "ok" else "plain"),
+                ),
+                words(
+                    "Why nothing stands beside it",
+                    lambda record: (
+                        clipped(record.message, _REASON) or "its training has no usable result, or is not there yet"
+                    ),
+                ),
             ],
-            caption="Not held against a measurement", fold_title="Not held against a measurement",
-        )  # fmt: skip
+            caption="Not held against a measurement",
+            fold_title="Not held against a measurement",
+        )
 
 
 def _summary(context: Context, found: Sequence[Forecast]) -> str:
@@ -68,11 +62,7 @@ def _summary(context: Context, found: Sequence[Forecast]) -> str:
     order = order_of(found, context.floors)
     said = [
         f"{count(len(counted), 'prediction')} made in time of ranks with cores of their own"
-        + (
-            ""
-            if (mean := mean_error(found)) is None
-            else f": {tenths(mean)} off in the mean, whichever way"
-        )
+        + ("" if (mean := mean_error(found)) is None else f": {tenths(mean)} off in the mean, whichever way")
     ]
     late, shared = (
         sum(not one.in_time for one in found),
@@ -94,44 +84,55 @@ def _chart(context: Context, found: Sequence[Forecast]) -> Part:
     ordered = sorted(found, key=lambda one: (not one.counts, abs(one.error), one.group.cell.id))
 
     def name(one: Forecast) -> str:
-        return (
-            f"{one.group.cell.workload} · {label.entry(one)}" if several else str(label.entry(one))
-        )
+        return f"{one.group.cell.workload} · {label.entry(one)}" if several else str(label.entry(one))
 
     def dot(one: Forecast) -> Dot:
-        low, high = (
-            100 * (one.predicted_s / end - 1) for end in (one.measured.high, one.measured.low)
-        )
+        low, high = (100 * (one.predicted_s / end - 1) for end in (one.measured.high, one.measured.low))
         return Dot(
-            label=name(one), value=100 * one.error, low=low, high=high, hollow=not one.counts,
-            ends=one.measured.word, count=one.measured.count, style=context.style(one.group), right=error_words(one.error),
-        )  # fmt: skip
+            label=name(one),
+            value=100 * one.error,
+            low=low,
+            high=high,
+            hollow=not one.counts,
+            ends=one.measured.word,
+            count=one.measured.count,
+            style=context.style(one.group),
+            right=error_words(one.error),
+        )
 
     return dot_chart(
-        ordered, dot,
+        ordered,
+        dot,
         [words("Training", name), digits("Error", lambda one: one.error, error_words)],
-        title="Predicted over measured", axis="error of the predicted step, %", name="forecast-error",
-        rule=0.0, log=False, first="Nearest", cut="farthest",
-        notes=["Line: against the ends of the measured range or interval. Hollow: made too late, or of ranks "
-               "that share cores: counts nowhere."],
-    )  # fmt: skip
+        title="Predicted over measured",
+        axis="error of the predicted step, %",
+        name="forecast-error",
+        rule=0.0,
+        log=False,
+        first="Nearest",
+        cut="farthest",
+        notes=[
+            "Line: against the ends of the measured range or interval. Hollow: made too late, or of ranks "
+            "that share cores: counts nowhere."
+        ],
+    )
 
 
 def _table(found: Sequence[Forecast]) -> Part:
     scale = scale_for([one.measured.median for one in found], "s")
     columns: list[Column[Forecast]] = [
-        words("Workload", lambda one: one.group.cell.workload), labelled(found, always=("ranks",)),
+        words("Workload", lambda one: one.group.cell.workload),
+        labelled(found, always=("ranks",)),
         digits(f"Predicted ({scale.unit})", lambda one: one.predicted_s, scale.text),
         digits(f"Measured ({scale.unit})", lambda one: one.measured.median, scale.text),
         digits("Range or interval", lambda one: spread(one.measured, scale)),
         digits("Runs", lambda one: one.measured.count),
         digits("Error", lambda one: one.error, error_words),
-        words("Predicted (UTC)", lambda one: _clock(one.made)), words("Trained from (UTC)", lambda one: _clock(one.trained)),
+        words("Predicted (UTC)", lambda one: _clock(one.made)),
+        words("Trained from (UTC)", lambda one: _clock(one.trained)),
         words("", _mark),
-    ]  # fmt: skip
-    return table(
-        found, columns, caption="Predicted and measured", fold_title="Predicted and measured"
-    )
+    ]
+    return table(found, columns, caption="Predicted and measured", fold_title="Predicted and measured")
 
 
 def _clock(text: str) -> str:
@@ -161,9 +162,7 @@ def _curves(context: Context, error: float | None) -> Iterator[Part]:
         f"was probed here; the error seen so far is {seen}, and nothing bounds it where more ranks meet other "
         "networks, switches and stragglers."
     )
-    names = group_labels(
-        [one.group for one in found], always=("framework",), never=("ranks", "nodes", "batch")
-    )
+    names = group_labels([one.group for one in found], always=("framework",), never=("ranks", "nodes", "batch"))
     workloads = {one.group.cell.workload for one in found}
 
     def name(one: Curve) -> str:
@@ -173,25 +172,38 @@ def _curves(context: Context, error: float | None) -> Iterator[Part]:
     rows = [(one, point) for one in found for point in one.points]
     yield line_chart(
         [
-            Series(name=name(one), style=style,
-                   points=[Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False,
-                                 about=one)
-                           for point in one.points])
+            Series(
+                name=name(one),
+                style=style,
+                points=[
+                    Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False, about=one)
+                    for point in one.points
+                ],
+            )
             for one, style in zip(found, palette(len(found)), strict=True)
         ],
         rows,
         [
-            words("Training", lambda row: name(row[0])), digits("Replicas", lambda row: row[1].replicas),
+            words("Training", lambda row: name(row[0])),
+            digits("Replicas", lambda row: row[1].replicas),
             digits("Ranks", lambda row: row[1].ranks),
             digits("Step", lambda row: row[1].step_s, in_unit("s")),
             digits("Speed-up", lambda row: row[1].speed_up, factor),
             digits("Efficiency", lambda row: row[1].efficiency, tenths),
             words("All-reduce", lambda row: row[1].algorithm or None),
-            words("", lambda row: Chip("poor network" if row[0].poor else "extrapolated", "warn",
-                                       row[0].network.get("remark", ""))),
+            words(
+                "",
+                lambda row: Chip(
+                    "poor network" if row[0].poor else "extrapolated", "warn", row[0].network.get("remark", "")
+                ),
+            ),
         ],
-        title="Weak scaling, extrapolated", x="ranks (extrapolated)", y="efficiency beside one replica, %",
-        name="forecast-curve", most=_MOST_CURVES, y_log=False,
+        title="Weak scaling, extrapolated",
+        x="ranks (extrapolated)",
+        y="efficiency beside one replica, %",
+        name="forecast-curve",
+        most=_MOST_CURVES,
+        y_log=False,
         alt=f"Extrapolated efficiency over ranks up to {max(p.ranks for _, p in rows)}, {len(found)} series.",
         notes=["Extrapolated: simulated from layers and messages measured here."],
-    )  # fmt: skip
+    )

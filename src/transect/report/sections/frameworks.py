@@ -8,18 +8,7 @@ from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.record import Status
-from transect.report.blocks import (
-    MOST_OPEN,
-    Chip,
-    Column,
-    Heading,
-    Lead,
-    Part,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.report.blocks import MOST_OPEN, Chip, Column, Heading, Lead, Part, digits, note, table, words
 from transect.report.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
 from transect.report.context import Context
 from transect.report.findings.finding import median
@@ -28,8 +17,6 @@ from transect.report.sections.distribution import cost_blocks, single_blocks
 from transect.report.sections.throughput import panels
 from transect.report.sections.twins import input_blocks, rule_blocks
 from transect.report.text import clean, clipped, count, in_unit, number, percent, scale_for
-
-__all__ = ["frameworks_body"]
 
 _REASON = 140
 _READING = (
@@ -47,11 +34,7 @@ def frameworks_body(context: Context) -> Iterator[Part]:
     own = [group.cell for name in context.workloads("train") for group in context.of("train", name)]
     ways = len({(cell.framework, cell.strategy) for cell in own})
     workloads = len({cell.workload for cell in own})
-    said = (
-        f"{count(ways, 'way')} to train {count(workloads, 'workload')}, side by side. "
-        if own
-        else ""
-    )
+    said = f"{count(ways, 'way')} to train {count(workloads, 'workload')}, side by side. " if own else ""
     yield Lead(
         f"{said}Which framework and which way of distributing trains this workload fastest to the same "
         "quality, and what does the distribution cost? Only cells of one kind of training stand in "
@@ -87,9 +70,7 @@ def _workload(context: Context, workload: str) -> Iterator[Part]:
     yield from rule_blocks(workload, groups)
 
 
-def _tables(
-    workload: str, groups: list[TrainGroup], kind: Kind, folded: str = ""
-) -> Iterator[Part]:
+def _tables(workload: str, groups: list[TrainGroup], kind: Kind, folded: str = "") -> Iterator[Part]:
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
     groups = sorted(groups, key=_place)
     columns = [_way(groups), *_columns(groups)]
@@ -98,9 +79,10 @@ def _tables(
     else:
         target = quality_target(groups)
         caption = f"{workload}: " + (
-            f"time to {target}, soonest first" if any(map(may_be_ranked, groups))
+            f"time to {target}, soonest first"
+            if any(map(may_be_ranked, groups))
             else f"no cell reached {target} in every run; fastest first"
-        )  # fmt: skip
+        )
         caption += f", with {kind.words}" if kind.words else ""
     first = len(groups) if folded else MOST_OPEN
     yield table(groups[:first], columns, caption=caption, folded=folded)
@@ -124,13 +106,17 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
         time = scale_for([median(group, TIME) for group in groups], "s")
         columns += time_columns(time, "Time to quality")
     columns += [
-        digits("Runs", _runs), medians("samples/s", METRIC, number, NOT_TOLD),
-        part("Step", "step_time"), part("Compute", "compute_time"),
-        part("Waited", "communication_time"), part("Input", "input_time"),
-        digits("Overlap", _overlap), medians("Start-up", "startup_time", in_unit("s")),
+        digits("Runs", _runs),
+        medians("samples/s", METRIC, number, NOT_TOLD),
+        part("Step", "step_time"),
+        part("Compute", "compute_time"),
+        part("Waited", "communication_time"),
+        part("Input", "input_time"),
+        digits("Overlap", _overlap),
+        medians("Start-up", "startup_time", in_unit("s")),
         medians("First step", "first_step_time", in_unit("s")),
         medians("Peak memory per rank", "peak_memory", in_unit("B")),
-    ]  # fmt: skip
+    ]
     optional = {
         "cpu_utilisation": medians("CPU use", "cpu_utilisation", percent),
         "gpu_utilisation": medians("GPU use", "gpu_utilisation", percent),
@@ -164,10 +150,9 @@ def _overlap(group: Group) -> str:
 
 def _energy(group: Group) -> str:
     """Write the energy of each kind of counter: they may count the same joules twice."""
-    kinds = sorted({
-        measured.label or "" for record in group.ok for measured in record.metrics
-        if measured.name == "energy"
-    })  # fmt: skip
+    kinds = sorted(
+        {measured.label or "" for record in group.ok for measured in record.metrics if measured.name == "energy"}
+    )
     summaries = [(kind, group.summary("energy", kind or None)) for kind in kinds]
     parts = [f"{number(s.median)} J {clean(kind)}".strip() for kind, s in summaries if s]
     return ", ".join(parts) or "–"
@@ -178,10 +163,7 @@ def _not_compared(groups: Sequence[Group]) -> Iterator[Part]:
     bad = [group for group in groups if group.wrong or not group.ok]
     way = _way(groups)
     bad.sort(key=lambda group: (_outcome(group)[1], way.entry(group), group.cell.ranks))
-    columns = [
-        way, RANKS,
-        words("Outcome", lambda group: _outcome(group)[0]), words("Reason", _reason),
-    ]  # fmt: skip
+    columns = [way, RANKS, words("Outcome", lambda group: _outcome(group)[0]), words("Reason", _reason)]
     if bad:
         yield table(bad, columns, caption="Not in the comparison: wrong, failed or skipped")
 

@@ -9,25 +9,12 @@ from transect.analysis.benchmark_table import best_values, refusals, series_of
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import (
-    Chart,
-    Charts,
-    Chip,
-    Lead,
-    Part,
-    Table,
-    code,
-    digits,
-    table,
-    words,
-)
+from transect.report.blocks import Chart, Charts, Chip, Lead, Part, Table, code, digits, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.context import Context
 from transect.report.sections.systems import CURVES, IO500, system_charts, systems_blocks
 from transect.report.text import clean, count, number, quantity, scale_for
-
-__all__ = ["hardware_body"]
 
 _MOST_DOTS = 16
 _MOST_BAD = 6
@@ -55,11 +42,16 @@ def hardware_body(context: Context) -> Iterator[Part]:
     # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
     # units of their own cannot stand on a common axis; points over sizes belong to curves.
     drawable = [
-        value for value in values
-        if value.valid and value.value and value.name in METRICS and value.name not in CURVES
-        and value.benchmark != IO500 and series_of(value) not in refused
+        value
+        for value in values
+        if value.valid
+        and value.value
+        and value.name in METRICS
+        and value.name not in CURVES
+        and value.benchmark != IO500
+        and series_of(value) not in refused
         and (value.size is None or value.stage != "ingest")
-    ]  # fmt: skip
+    ]
     by_name = grouped(drawable, lambda value: (value.stage, value.name))
     charts = [_chart(context, *key, drawn) for key, drawn in sorted(by_name.items(), key=_place)]
     # Curves over threads and nodes say more than the same numbers side by side.
@@ -83,14 +75,14 @@ def _counted(context: Context) -> str:
     best: dict[str, float] = {}
     for name, _, rate in context.rates.every():
         best[name] = max(best.get(name, 0.0), rate.value)
-    rates = [
-        f"{_RATES[name].lower()} {quantity(value, METRICS[name].unit)}"
-        for name, value in best.items()
+    rates = [f"{_RATES[name].lower()} {quantity(value, METRICS[name].unit)}" for name, value in best.items()]
+    here, read = (
+        len({value.run for value in context.benchmark_values if value.stage == stage}) for stage in ("bench", "ingest")
+    )
+    runs = [
+        count(here, "run") + " of benchmarks here" if here else "",
+        count(read, "run") + " read from logs" if read else "",
     ]
-    here, read = (len({value.run for value in context.benchmark_values if value.stage == stage})
-                  for stage in ("bench", "ingest"))  # fmt: skip
-    runs = [count(here, "run") + " of benchmarks here" if here else "",
-            count(read, "run") + " read from logs" if read else ""]  # fmt: skip
     said = ", ".join(filter(None, runs))
     if not said:
         return ""
@@ -105,29 +97,29 @@ def _place(item: tuple[tuple[str, str], list[BenchmarkValue]]) -> tuple[int, str
 def _bounds(context: Context) -> Table | None:
     """List what bounds in this report are made of: the best rate by threads, and the network's model."""
     rows = [
-        (_RATES[name] + (f", {precision}" if precision else ""), count(rate.threads, "thread"),
-         quantity(rate.value, METRICS[name].unit), rate.benchmark, rate.cell_id)
+        (
+            _RATES[name] + (f", {precision}" if precision else ""),
+            count(rate.threads, "thread"),
+            quantity(rate.value, METRICS[name].unit),
+            rate.benchmark,
+            rate.cell_id,
+        )
         for name, precision, rate in context.rates.every()
-    ]  # fmt: skip
+    ]
     for fit in context.network_fits:
         where = "within a node" if fit.cell.nodes == 1 else fit.cell.network or "default network"
         for what, value, unit in (
-            ("Latency of a message", fit.model.alpha_s, "s"), ("Bandwidth of a link", fit.model.beta, "B/s"),
-        ):  # fmt: skip
-            rows.append(
-                (
-                    what,
-                    where,
-                    quantity(value, unit),
-                    str(fit.cell.get("benchmark") or "–"),
-                    fit.cell.id,
-                )
-            )
+            ("Latency of a message", fit.model.alpha_s, "s"),
+            ("Bandwidth of a link", fit.model.beta, "B/s"),
+        ):
+            rows.append((what, where, quantity(value, unit), str(fit.cell.get("benchmark") or "–"), fit.cell.id))
     columns = [
-        words("Bound", lambda row: row[0]), words("With", lambda row: clean(row[1])),
-        digits("At best", lambda row: row[2]), words("By", lambda row: clean(row[3])),
+        words("Bound", lambda row: row[0]),
+        words("With", lambda row: clean(row[1])),
+        digits("At best", lambda row: row[2]),
+        words("By", lambda row: clean(row[3])),
         code("Cell", lambda row: clean(row[4])),
-    ]  # fmt: skip
+    ]
     if not rows:
         return None
     caption = "What the bounds in this report are made of"
@@ -169,9 +161,14 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
     def dot(runs: Sequence[BenchmarkValue]) -> Dot:
         given = numbers(runs)
         return Dot(
-            label=_name(runs[0]), value=median(given), low=min(given), high=max(given),
-            points=given, style=context.styles.get(runs[0].benchmark), right=number(median(given)),
-        )  # fmt: skip
+            label=_name(runs[0]),
+            value=median(given),
+            low=min(given),
+            high=max(given),
+            points=given,
+            style=context.styles.get(runs[0].benchmark),
+            right=number(median(given)),
+        )
 
     def ends(runs: Sequence[BenchmarkValue]) -> str:
         return f"{number(min(numbers(runs)))} – {number(max(numbers(runs)))}"
@@ -180,16 +177,24 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
     origin = "measured here" if stage == "bench" else "from logs"
     better = f", {known.direction} is better" if known.direction != "neutral" else ""
     return dot_chart(
-        list(grouped(values, _name).values()), dot,
+        list(grouped(values, _name).values()),
+        dot,
         [
             words("Run", lambda runs: _name(runs[0])),
             digits(f"Median ({scale.unit or 'value'})", lambda runs: median(numbers(runs))),
-            digits("Range", ends), digits("Runs", len), code("From", _where),
+            digits("Range", ends),
+            digits("Runs", len),
+            code("From", _where),
         ],
-        title=f"{said.capitalize()}, {origin}", axis=f"{said} ({scale.unit}){better}",
-        name=f"{stage}-{name}", first="First", unit=scale.unit, most=_MOST_DOTS, cut="later",
+        title=f"{said.capitalize()}, {origin}",
+        axis=f"{said} ({scale.unit}){better}",
+        name=f"{stage}-{name}",
+        first="First",
+        unit=scale.unit,
+        most=_MOST_DOTS,
+        cut="later",
         notes=[known.description.capitalize()],
-    )  # fmt: skip
+    )
 
 
 def _tone(value: BenchmarkValue) -> str:
@@ -203,11 +208,12 @@ def _runs(values: list[BenchmarkValue], **titles: str) -> Table:
         return clean("; ".join(part for part in (value.reason, *value.warnings) if part)) or "–"
 
     columns = [
-        words("Benchmark", _name), words("Version", lambda value: clean(value.version) or "–"),
+        words("Benchmark", _name),
+        words("Version", lambda value: clean(value.version) or "–"),
         words("Metric", lambda value: clean(value.name) or "–"),
         digits("Value", lambda value: quantity(value.value, value.unit)),
         code("Where", lambda value: clean(value.where) or value.cell_id),
         words("Status", lambda value: Chip(clean(value.status), _tone(value))),
         words("Reason and warnings", reason),
-    ]  # fmt: skip
+    ]
     return table(values, columns, **titles)

@@ -12,8 +12,6 @@ from transect.report.context import Context
 from transect.report.text import clean
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["hyperparameters_body"]
-
 
 def hyperparameters_body(context: Context) -> Iterator[Part]:
     """List what differs, by workload; nothing when a study changes nothing. Ids of cells do not tell."""
@@ -36,9 +34,7 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
         words("The workload's own", lambda row: clean(row[2])),
         words("In this study", lambda row: clean(" and ".join(row[3]))),
     ]
-    yield Lead(
-        "The study replaces these; numbers compare only with those of equal hyper-parameters."
-    )
+    yield Lead("The study replaces these; numbers compare only with those of equal hyper-parameters.")
     yield table(rows, columns, caption="Hyper-parameters that differ")
 
 

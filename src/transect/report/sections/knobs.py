@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transect.analysis.classifiers import (
-    ACCURACY,
-    VALID,
-    ClassifyGroup,
-    Difference,
-    Sweep,
-    corpus_label,
-    sweeps,
-)
-from transect.analysis.groups import group_labels, grouped
+from transect.analysis.classifiers import ACCURACY, VALID, ClassifyGroup, Difference, Sweep, corpus_label, sweeps
+from transect.analysis.groups import grouped
+from transect.analysis.labels import group_labels
 from transect.analysis.statistics import Summary
 from transect.report.blocks import Chart, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
@@ -26,8 +19,6 @@ from transect.report.findings.knobs import KNOB_NOUNS, knob_value
 from transect.report.sections.doubts import verdict
 from transect.report.sections.published import published_of
 from transect.report.text import Scale, clean, spread, tenths
-
-__all__ = ["knobs_body"]
 
 _PERCENT = Scale(factor=0.01, unit="%")
 _MOST_SERIES = 6
@@ -62,9 +53,7 @@ def _whose(sweep: Sweep) -> tuple[str, str]:
 
 def _labels(sweeps_: Sequence[Sweep], axis: str) -> dict[Any, str]:
     """Name what sweeps over one axis differ in otherwise."""
-    return group_labels(
-        [sweep.groups[0] for sweep in sweeps_], always=["view"], never=[axis, "model"]
-    )
+    return group_labels([sweep.groups[0] for sweep in sweeps_], always=["view"], never=[axis, "model"])
 
 
 def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
@@ -74,28 +63,38 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
     styles = palette(len(ordered))
     series = [
         Series(
-            name=labels[sweep.cell], style=style,
+            name=labels[sweep.cell],
+            style=style,
             points=[
-                Point(x=float(getattr(group.cell, axis)), repeats=[100 * v for v in group.values(sweep.metric)],
-                      about=group)
+                Point(
+                    x=float(getattr(group.cell, axis)),
+                    repeats=[100 * v for v in group.values(sweep.metric)],
+                    about=group,
+                )
                 for group in sweep.groups
             ],
         )
         for sweep, style in zip(ordered, styles, strict=True)
-    ]  # fmt: skip
+    ]
     rows = [(sweep, group) for sweep in ordered for group in sweep.groups]
     noun = KNOB_NOUNS[axis]
     return line_chart(
-        series, rows,
+        series,
+        rows,
         [
             words("Text", lambda row: labels[row[0].cell]),
             digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), knob_value),
             *_accuracy(),
         ],
-        title=f"Accuracy by {noun}", x=noun, y="tickets told right, per cent", name=name,
-        alt=f"Accuracy by {noun}, {len(series)} series.", most=_MOST_SERIES, y_log=False,
+        title=f"Accuracy by {noun}",
+        x=noun,
+        y="tickets told right, per cent",
+        name=name,
+        alt=f"Accuracy by {noun}, {len(series)} series.",
+        most=_MOST_SERIES,
+        y_log=False,
         notes=["Lines join medians over seeds; small dots are seeds."],
-    )  # fmt: skip
+    )
 
 
 def _accuracy() -> list[Any]:
@@ -139,5 +138,6 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
             words("", lambda row: verdict(e, once=row[0].axis in _ONCE) if (e := effect(row)) else None),
             digits("Published", published, tenths),
         ],
-        caption="Every value of every knob", fold_title="Every value of every knob",
-    )  # fmt: skip
+        caption="Every value of every knob",
+        fold_title="Every value of every knob",
+    )

@@ -8,13 +8,11 @@ from transect.analysis.languages import GOAL, Language, languages
 from transect.analysis.parallelism import median_of
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.columns import ACCURACY, MARKS, NOT_TOLD, labelled
 from transect.report.context import Context
 from transect.report.findings.languages import goal_words, installed_rows
 from transect.report.text import factor, in_unit, percent, quantity, scale_for, with_ends
-
-__all__ = ["languages_body"]
 
 _TONES = {"reached": "good", "missed": "warn"}
 
@@ -40,43 +38,56 @@ def languages_body(context: Context) -> Iterator[Part]:
             yield dot_chart(
                 rows,
                 lambda row, scale=scale: Dot(
-                    label=row.group.cell.framework, value=(row.bytes or 0.0) / scale.factor,
-                    low=(row.bytes or 0.0) / scale.factor, high=(row.bytes or 0.0) / scale.factor,
-                    points=[], style=context.style(row.group), right=quantity(row.bytes, "B"),
+                    label=row.group.cell.framework,
+                    value=(row.bytes or 0.0) / scale.factor,
+                    low=(row.bytes or 0.0) / scale.factor,
+                    high=(row.bytes or 0.0) / scale.factor,
+                    points=[],
+                    style=context.style(row.group),
+                    right=quantity(row.bytes, "B"),
                 ),
-                _size_columns()[:3], title="What has to be installed", axis=f"bytes of all files ({scale.unit})",
-                name=f"installed-{workload}", first="Least", log=True,
-                notes=["What this project pins for the framework, with the interpreter that it borrows; of a program of its "
-                       "own no more than it loads. Files of several names count once, what Python compiles on first use "
-                       "not at all."],
-            )  # fmt: skip
-            yield table(
-                rows,
-                _size_columns(),
-                caption=f"{workload}: deployment in numbers, on one rank and thread",
+                _size_columns()[:3],
+                title="What has to be installed",
+                axis=f"bytes of all files ({scale.unit})",
+                name=f"installed-{workload}",
+                first="Least",
+                log=True,
+                notes=[
+                    "What this project pins for the framework, with the interpreter that it borrows; of a program of its "
+                    "own no more than it loads. Files of several names count once, what Python compiles on first use "
+                    "not at all."
+                ],
             )
+            yield table(rows, _size_columns(), caption=f"{workload}: deployment in numbers, on one rank and thread")
 
 
 def _steps(workload: str, pairs: list[Language]) -> Part:
     scale = scale_for([median_of(one.group, "step_time") for one in pairs], "s")
     label = labelled(pairs, always=("ranks",), never=("framework", "workload"))
     columns: list[Column[Language]] = [
-        label, words("Go", lambda one: one.group.cell.framework), words("Beside", lambda one: one.other.cell.framework),
+        label,
+        words("Go", lambda one: one.group.cell.framework),
+        words("Beside", lambda one: one.other.cell.framework),
         digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale.text),
         digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale.text),
         digits("Ratio", lambda one: with_ends(one.result.ratio)),
         words(f"Goal {factor(GOAL)}", _goal),
         digits("CPU use", lambda one: median_of(one.group, "cpu_utilisation"), percent, NOT_TOLD),
         digits("Other's", lambda one: median_of(one.other, "cpu_utilisation"), percent, NOT_TOLD),
-        ACCURACY, MARKS,
-    ]  # fmt: skip
+        ACCURACY,
+        MARKS,
+    ]
     if any(median_of(one.group, "gpu_utilisation") is not None for one in pairs):
         columns[-2:-2] = [
             digits("GPU use", lambda one: median_of(one.group, "gpu_utilisation"), percent, NOT_TOLD),
             digits("Other's GPU use", lambda one: median_of(one.other, "gpu_utilisation"), percent, NOT_TOLD),
-        ]  # fmt: skip
-    return table(pairs, columns, fold_title=f"Pairs of {workload}",
-                 caption=f"{workload}: steps in Go over those in Python on equal cells")  # fmt: skip
+        ]
+    return table(
+        pairs,
+        columns,
+        fold_title=f"Pairs of {workload}",
+        caption=f"{workload}: steps in Go over those in Python on equal cells",
+    )
 
 
 def _goal(one: Language) -> Chip | None:

@@ -9,12 +9,12 @@ from transect.analysis.groups import Group
 from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Chart, Column, Part, digits
 from transect.report.charts.chart import drawn
-from transect.report.charts.plots import Line, line_plot, log_is_better
-from transect.report.charts.theme import INK, Style, legend
+from transect.report.charts.inks import INK
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot, log_is_better
+from transect.report.charts.theme import Style, legend
 from transect.report.columns import labelled
 from transect.report.context import Context
-
-__all__ = ["loss_charts"]
 
 _POINTS = 80
 _CURVES = 12
@@ -38,8 +38,7 @@ class _Curve:
             return []
         checked = self.loss[: len(self.reference)]
         return [
-            abs(a - b) / t if t > 0 else 0.0
-            for a, b, t in zip(checked, self.reference, self.tolerance, strict=True)
+            abs(a - b) / t if t > 0 else 0.0 for a, b, t in zip(checked, self.reference, self.tolerance, strict=True)
         ]
 
     @property
@@ -69,8 +68,7 @@ def loss_charts(context: Context, workload: str, groups: list[TrainGroup]) -> It
     # All should coincide: those that deviate most say whether they do.
     for group in sorted(groups, key=_worst, reverse=True):
         loss, reference, tolerance = (
-            context.originals.samples(group.ok[0], name)
-            for name in ("loss", "reference_loss", "loss_tolerance")
+            context.originals.samples(group.ok[0], name) for name in ("loss", "reference_loss", "loss_tolerance")
         )
         if loss:
             curves.append(_Curve(group=group, loss=loss, reference=reference, tolerance=tolerance))
@@ -88,8 +86,7 @@ def loss_charts(context: Context, workload: str, groups: list[TrainGroup]) -> It
 
 
 def _worst(group: Group) -> tuple[float, str]:
-    ratios = [value for name in ("equality_ratio", "weights_equality_ratio")
-              for value in group.values(name)]  # fmt: skip
+    ratios = [value for name in ("equality_ratio", "weights_equality_ratio") for value in group.values(name)]
     return max(ratios, default=0.0), group.cell.id
 
 
@@ -106,9 +103,8 @@ def _names(context: Context, curves: list[_Curve]) -> dict[str, Style]:
 
 
 def _loss(
-    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve],
-    names: dict[str, Style], note: str,
-) -> Chart:  # fmt: skip
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve], names: dict[str, Style], note: str
+) -> Chart:
     lines = [
         Line(
             points=_thin(curve.loss),
@@ -123,44 +119,44 @@ def _loss(
     # One per batch, rule and start: cells of another kind have another path to follow.
     for reference in dict.fromkeys(tuple(curve.reference) for curve in curves if curve.reference):
         names = names | {"reference": _REFERENCE}
-        lines.append(
-            Line(
-                points=_thin(reference),
-                style=_REFERENCE,
-                symbols=False,
-                width=2.2,
-                name="reference",
-            )
-        )
+        lines.append(Line(points=_thin(reference), style=_REFERENCE, symbols=False, width=2.2, name="reference"))
     values = [y for line in lines for _, y in line.points]
     return drawn(
         line_plot(lines, x_title="step", y_title="training loss", y_log=log_is_better(values, 50)),
         curves,
         [
-            label, digits("Steps", lambda curve: len(curve.loss)),
+            label,
+            digits("Steps", lambda curve: len(curve.loss)),
             digits("First loss", lambda curve: curve.loss[0]),
             digits("Middle", lambda curve: curve.loss[len(curve.loss) // 2]),
             digits("Last loss", lambda curve: curve.loss[-1]),
             digits("Reference, last", lambda curve: (curve.reference or [None])[-1]),
         ],
-        title=f"{workload}: loss beside the reference", name=f"loss-{workload}",
+        title=f"{workload}: loss beside the reference",
+        name=f"loss-{workload}",
         legend=legend(names.items(), symbol=False),
-        alt=f"{workload}: training loss over steps of {len(curves)} cells, with the reference as a "
-        "dashed line.",
-        notes=[f"First repeat of each cell, at most {_POINTS} points drawn per line. Lines that "
-               f"coincide with a reference are the aim.{note}"],
-    )  # fmt: skip
+        alt=f"{workload}: training loss over steps of {len(curves)} cells, with the reference as a dashed line.",
+        notes=[
+            f"First repeat of each cell, at most {_POINTS} points drawn per line. Lines that "
+            f"coincide with a reference are the aim.{note}"
+        ],
+    )
 
 
 def _deviation(
-    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve],
-    names: dict[str, Style], note: str,
-) -> Chart:  # fmt: skip
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve], names: dict[str, Style], note: str
+) -> Chart:
     lines = [
-        Line(points=_peaks(curve.ratios), style=context.style(curve.group), symbols=False,
-             width=1.4, name=str(label.entry(curve)), about=curve.group)
+        Line(
+            points=_peaks(curve.ratios),
+            style=context.style(curve.group),
+            symbols=False,
+            width=1.4,
+            name=str(label.entry(curve)),
+            about=curve.group,
+        )
         for curve in curves
-    ]  # fmt: skip
+    ]
 
     def deviation(curve: _Curve) -> float:
         return abs(curve.loss[curve.worst] - curve.reference[curve.worst])
@@ -169,14 +165,16 @@ def _deviation(
         line_plot(lines, x_title="step", y_title="deviation / tolerance", y_log=True, rule=1.0),
         curves,
         [
-            label, digits("Largest share", lambda curve: curve.ratios[curve.worst]),
-            digits("At step", lambda curve: curve.worst + 1), digits("Deviation", deviation),
+            label,
+            digits("Largest share", lambda curve: curve.ratios[curve.worst]),
+            digits("At step", lambda curve: curve.worst + 1),
+            digits("Deviation", deviation),
             digits("Tolerance", lambda curve: curve.tolerance[curve.worst]),
         ],
-        title=f"{workload}: deviation from the reference", name=f"deviation-{workload}",
+        title=f"{workload}: deviation from the reference",
+        name=f"deviation-{workload}",
         legend=legend(names.items(), symbol=False),
         alt=f"{workload}: deviation of the loss as a share of its tolerance over steps; below the "
         "dashed line at 1 is within tolerance.",
-        notes=[f"Below the dashed line is within tolerance. Each point is the largest of its "
-               f"steps.{note}"],
-    )  # fmt: skip
+        notes=[f"Below the dashed line is within tolerance. Each point is the largest of its steps.{note}"],
+    )

@@ -12,8 +12,6 @@ from transect.report.blocks import Chip, Heading, Lead, Part, digits, table, wor
 from transect.report.context import Context
 from transect.report.text import clean, quantity, scale_for, spread
 
-__all__ = ["others_body"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Number:
@@ -57,20 +55,23 @@ def _stage(groups: list[Group]) -> Part:
         ended, every = len(row.group.ok), len(row.group.records)
         return None if ended == every else Chip(f"{ended} of {every} ok", "warn")
 
-    return table([row for group in groups for row in _numbers(group)], [
-        words("Cell", lambda row: clean(labels[row.group.cell])),
-        words("Metric", lambda row: clean(" ".join(filter(None, (row.name, row.label)))) or "–"),
-        digits("Median", median), digits("Range or interval", ends),
-        digits("Runs", lambda row: row.summary.count if row.summary else 0), words("", outcome),
-    ])  # fmt: skip
+    return table(
+        [row for group in groups for row in _numbers(group)],
+        [
+            words("Cell", lambda row: clean(labels[row.group.cell])),
+            words("Metric", lambda row: clean(" ".join(filter(None, (row.name, row.label)))) or "–"),
+            digits("Median", median),
+            digits("Range or interval", ends),
+            digits("Runs", lambda row: row.summary.count if row.summary else 0),
+            words("", outcome),
+        ],
+    )
 
 
 def _numbers(group: Group) -> list[_Number]:
     measured = (number for record in group.ok for number in record.metrics)
     seen = {
-        (number.name, number.label): _Number(
-            group=group, name=number.name, unit=number.unit, label=number.label
-        )
+        (number.name, number.label): _Number(group=group, name=number.name, unit=number.unit, label=number.label)
         for number in measured
     }
     return list(seen.values()) or [_Number(group=group)]

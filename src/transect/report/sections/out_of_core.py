@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.groups import group_labels, grouped
+from transect.analysis.groups import grouped
+from transect.analysis.labels import group_labels
 from transect.analysis.out_of_core import PLAIN, MemoryRow, Sweep, per_sample, ran_out, sweeps
 from transect.analysis.parallelism import Beside
 from transect.analysis.scaling import TrainGroup
@@ -13,21 +14,8 @@ from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, no
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
 from transect.report.context import Context
-from transect.report.text import (
-    clean,
-    clipped,
-    count,
-    factor,
-    in_unit,
-    quantity,
-    scale_for,
-    spread,
-    with_ends,
-)
+from transect.report.text import clean, clipped, count, factor, in_unit, quantity, scale_for, spread, with_ends
 
-__all__ = ["budget_words", "out_of_core_body"]
-
-# What tells a run's numbers from another's, to the last digit.
 _DIGITS = ("final_loss", "loss_deviation", "weights_deviation")
 _REASON = 160
 
@@ -35,9 +23,7 @@ _REASON = 160
 def out_of_core_body(context: Context) -> Iterator[Part]:
     """Draw and list each sweep of batch, memory and budget; nothing without one."""
     found = [
-        one
-        for workload in context.workloads("train")
-        for one in sweeps(context.of("train", workload), context.floors)
+        one for workload in context.workloads("train") for one in sweeps(context.of("train", workload), context.floors)
     ]
     if not found:
         return
@@ -75,28 +61,38 @@ def _chart(sweep: Sweep, title: str, number: int) -> Part:
     styles = palette(len(series_of))
     series = [
         Series(
-            name=f"{memory}, {budget_words(budget)}", style=style,
+            name=f"{memory}, {budget_words(budget)}",
+            style=style,
             points=[
-                Point(x=group.cell.batch, hollow=group.over_subscribed,
-                      about=group,
-                      repeats=[value / scale.factor for value in per_sample(group)])
+                Point(
+                    x=group.cell.batch,
+                    hollow=group.over_subscribed,
+                    about=group,
+                    repeats=[value / scale.factor for value in per_sample(group)],
+                )
                 for group in members
             ],
         )
         for ((memory, budget), members), style in zip(series_of.items(), styles, strict=True)
-    ]  # fmt: skip
+    ]
     return line_chart(
-        series, able,
-        [words("Memory", lambda group: group.cell.memory),
-         words("Budget", lambda group: budget_words(group.cell.memory_budget)),
-         digits("Batch", lambda group: group.cell.batch),
-         digits("Per sample", _per_sample, in_unit("s")),
-         digits("Runs", lambda group: len(per_sample(group)))],
-        title="Time per sample over the batch", x="batch", y=f"{scale.unit} per sample",
-        name=f"memory-{number}", most=12,
+        series,
+        able,
+        [
+            words("Memory", lambda group: group.cell.memory),
+            words("Budget", lambda group: budget_words(group.cell.memory_budget)),
+            digits("Batch", lambda group: group.cell.batch),
+            digits("Per sample", _per_sample, in_unit("s")),
+            digits("Runs", lambda group: len(per_sample(group))),
+        ],
+        title="Time per sample over the batch",
+        x="batch",
+        y=f"{scale.unit} per sample",
+        name=f"memory-{number}",
+        most=12,
         alt=f"{clean(title)}: time per sample over the batch, {count(len(series), 'series', 'series')}.",
         notes=["A line ends where the next larger batch did not fit, or was not asked for."],
-    )  # fmt: skip
+    )
 
 
 def _per_sample(group: TrainGroup) -> float | None:
@@ -131,8 +127,12 @@ def _table(sweep: Sweep) -> Part:
         words("Verdict", _mark),
         words("Same digits", same_digits),
     ]
-    return table(sweep.rows, columns, caption="The tightest budget first, then by batch",
-                 fold_title="Every memory, budget and batch")  # fmt: skip
+    return table(
+        sweep.rows,
+        columns,
+        caption="The tightest budget first, then by batch",
+        fold_title="Every memory, budget and batch",
+    )
 
 
 def _told(group: TrainGroup, name: str) -> float | None:

@@ -6,41 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from transect.analysis.groups import Group
-from transect.analysis.parallelism import (
-    STEP,
-    Beside,
-    beside,
-    best_of,
-    divided,
-    division,
-    median_of,
-    points,
-)
+from transect.analysis.parallelism import STEP, Beside, beside, best_of, divided, division, median_of, points
 from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, dot_chart
-from transect.report.charts.plots import Dot
-from transect.report.columns import (
-    MARKS,
-    NOT_TOLD,
-    labelled,
-    medians,
-    metric_chart,
-    metric_columns,
-    ranked,
-)
+from transect.report.charts.marks import Dot
+from transect.report.columns import MARKS, NOT_TOLD, labelled, medians, metric_chart, metric_columns, ranked
 from transect.report.context import Context
-from transect.report.text import (
-    clean,
-    count,
-    in_unit,
-    percent,
-    quantity,
-    scale_for,
-    with_ends,
-)
-
-__all__ = ["beside_columns", "pipelines_body", "point_title"]
+from transect.report.text import clean, count, in_unit, percent, quantity, scale_for, with_ends
 
 
 def pipelines_body(context: Context) -> Iterator[Part]:
@@ -73,9 +46,7 @@ def pipelines_body(context: Context) -> Iterator[Part]:
 def point_title(members: Sequence[TrainGroup]) -> str:
     """Name what groups of a point have in common."""
     cell = members[0].cell
-    ranks = (
-        f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
-    )
+    ranks = f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
     parts = [cell.workload, cell.framework, f"batch {cell.batch}", ranks]
     parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
     parts += [cell.network] if cell.network else []
@@ -96,9 +67,7 @@ def _micro_batches(group: TrainGroup) -> int | None:
 def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iterator[Part]:
     able = [group for group in members if not group.wrong]
     measured = ranked(able, STEP)
-    label = labelled(
-        members, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch")
-    )
+    label = labelled(members, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch"))
     scale = scale_for([median_of(group, STEP) for group in measured], "s")
     columns: list[Column[Any]] = [
         words("Replicas x parts", _layout),
@@ -108,18 +77,24 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
     ]
     if number < MOST_PANELS:
         yield metric_chart(
-            context, measured, STEP, label, columns, scale=scale,
+            context,
+            measured,
+            STEP,
+            label,
+            columns,
+            scale=scale,
             right=lambda group: quantity(median_of(group, STEP), "s"),
-            title="Step time", axis=f"step ({scale.unit})", name=f"parts-{number}",
-            about=point_title(members), first="Shortest",
-            notes=["Hollow: ranks share cores, no claim."]
-            if any(group.over_subscribed for group in measured) else [],
-        )  # fmt: skip
+            title="Step time",
+            axis=f"step ({scale.unit})",
+            name=f"parts-{number}",
+            about=point_title(members),
+            first="Shortest",
+            notes=["Hollow: ranks share cores, no claim."] if any(group.over_subscribed for group in measured) else [],
+        )
         yield _bubble_chart(context, measured, label, number, point_title(members))
     rival = best_of(
-        group for group in able
-        if group.cell.ranks > 1 and (one := division(group)) is not None and one.parts == 1
-    )  # fmt: skip
+        group for group in able if group.cell.ranks > 1 and (one := division(group)) is not None and one.parts == 1
+    )
     against = {
         id(group): beside(group, rival, context.floors)
         for group in members
@@ -128,19 +103,25 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
     yield table(
         sorted(members, key=lambda group: (group.wrong, median_of(group, STEP) or float("inf"))),
         [
-            label, *columns,
+            label,
+            *columns,
             *(beside_columns(against, str(label.entry(rival))) if rival is not None else []),
             digits("Bubble", lambda group: median_of(group, "bubble"), percent),
             digits("of equal stages", _equal_stages, percent),
             medians("Waited", "communication_time", in_unit("s"), NOT_TOLD),
             medians("Overlap", "overlap", percent, NOT_TOLD),
             medians("Peak memory per rank", "peak_memory", in_unit("B")),
-            words("Layers of each part", _layers), words("Reference", _reference), MARKS,
+            words("Layers of each part", _layers),
+            words("Reference", _reference),
+            MARKS,
         ],
         caption="Shortest step first"
-        + ("" if rival is not None else "; nothing shares the data alone on as many ranks, so there is no "
-           "rival to stand beside"),
-    )  # fmt: skip
+        + (
+            ""
+            if rival is not None
+            else "; nothing shares the data alone on as many ranks, so there is no rival to stand beside"
+        ),
+    )
 
 
 def _equal_stages(group: Group[Any]) -> float | None:
@@ -152,15 +133,16 @@ def _layers(group: TrainGroup) -> str | None:
     one = division(group)
     if one is None or not one.stages:
         return None
-    return ", ".join(
-        " and ".join(f"{first}–{last - 1}" for first, last in held) for held in one.stages
-    )
+    return ", ".join(" and ".join(f"{first}–{last - 1}" for first, last in held) for held in one.stages)
 
 
 def _reference(group: TrainGroup) -> Chip:
-    ratios = [value for record in group.records
-              for name in ("equality_ratio", "weights_equality_ratio")
-              if (value := record.value(name)) is not None]  # fmt: skip
+    ratios = [
+        value
+        for record in group.records
+        for name in ("equality_ratio", "weights_equality_ratio")
+        if (value := record.value(name)) is not None
+    ]
     if group.wrong:
         return Chip("wrong result", "bad")
     if not group.ok:
@@ -183,38 +165,50 @@ def beside_columns(against: dict[int, Beside | None], rival: str) -> list[Column
             return Chip("open: shared cores", "warn", found.reason)
         if not found.shown:
             return Chip("open: within noise", "plain", found.reason)
-        return Chip("shorter" if found.ratio.value < 1 else "longer",
-                    "good" if found.ratio.value < 1 else "plain", found.reason)  # fmt: skip
+        return Chip(
+            "shorter" if found.ratio.value < 1 else "longer", "good" if found.ratio.value < 1 else "plain", found.reason
+        )
 
     return [
         digits(f"Beside {rival}", lambda group: with_ends(found.ratio) if (found := of(group)) else None),
         words("Verdict", verdict),
-    ]  # fmt: skip
-
-
-def _bubble_chart(
-    context: Context, groups: Sequence[Group[Any]], label: Column[Any], number: int, about: str
-) -> Part:  # fmt: skip
-    """Draw the bubble of each pipeline beside that of equal stages; None where no rank waits so."""
-    told = [
-        g for g in groups if median_of(g, "bubble") is not None and _equal_stages(g) is not None
     ]
+
+
+def _bubble_chart(context: Context, groups: Sequence[Group[Any]], label: Column[Any], number: int, about: str) -> Part:
+    """Draw the bubble of each pipeline beside that of equal stages; None where no rank waits so."""
+    told = [g for g in groups if median_of(g, "bubble") is not None and _equal_stages(g) is not None]
     told.sort(key=lambda group: (median_of(group, "bubble") or 0.0, group.cell.id))
 
     def dot(group: TrainGroup) -> Dot:
         values = [100 * value for value in group.values("bubble")]
         middle, ideal = median_of(group, "bubble") or 0.0, _equal_stages(group) or 0.0
         return Dot(
-            label=str(label.entry(group)), value=100 * middle, low=min(values), high=max(values),
-            points=values, bound=100 * ideal, style=context.style(group), right=percent(middle),
+            label=str(label.entry(group)),
+            value=100 * middle,
+            low=min(values),
+            high=max(values),
+            points=values,
+            bound=100 * ideal,
+            style=context.style(group),
+            right=percent(middle),
             hollow=group.over_subscribed,
-        )  # fmt: skip
+        )
 
     return dot_chart(
-        told, dot,
-        [label, digits("Bubble", lambda group: median_of(group, "bubble"), percent),
-         digits("of equal stages", _equal_stages, percent),
-         digits("Runs", lambda group: len(group.values("bubble")))],
-        title="Bubble", axis="% of all ranks' steps", name=f"bubble-{number}", about=about, first="Least",
-        notes=["Upright mark: the bubble of equal stages."], log=False,
-    )  # fmt: skip
+        told,
+        dot,
+        [
+            label,
+            digits("Bubble", lambda group: median_of(group, "bubble"), percent),
+            digits("of equal stages", _equal_stages, percent),
+            digits("Runs", lambda group: len(group.values("bubble"))),
+        ],
+        title="Bubble",
+        axis="% of all ranks' steps",
+        name=f"bubble-{number}",
+        about=about,
+        first="Least",
+        notes=["Upright mark: the bubble of equal stages."],
+        log=False,
+    )

@@ -9,8 +9,6 @@ from transect.domain.record import Cause, Status
 from transect.report.blocks import Chip, Column, Table, Value, code, table, words
 from transect.report.text import clean
 
-__all__ = ["matrix", "reasons", "verdict"]
-
 Name = Callable[[AnyRecord], str]
 
 
@@ -27,9 +25,7 @@ def verdict(record: AnyRecord) -> Chip:
     return Chip("wrong result" if record.cause is Cause.WRONG_RESULT else "fail", "bad")
 
 
-def matrix(
-    records: Sequence[AnyRecord], title: str, row: Name, column: Name, caption: str
-) -> Table:
+def matrix(records: Sequence[AnyRecord], title: str, row: Name, column: Name, caption: str) -> Table:
     """Return a verdict for each row and column; an empty place was not asked for.
 
     Rows that nobody offers are counted in the caption.
@@ -52,9 +48,5 @@ def matrix(
 def reasons(records: Sequence[AnyRecord], name: Name) -> Table | None:
     """Return why what failed did, in the words of whoever refused; None when nothing failed."""
     failed = [record for record in records if record.status is Status.FAILED]
-    columns = [
-        words("Failed", name),
-        words("", verdict),
-        code("Reason", lambda record: clean(record.message)),
-    ]
+    columns = [words("Failed", name), words("", verdict), code("Reason", lambda record: clean(record.message))]
     return table(failed, columns, caption="Why it failed") if failed else None

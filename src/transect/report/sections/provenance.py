@@ -7,24 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import (
-    Chip,
-    Difference,
-    Lead,
-    Part,
-    Table,
-    code,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.report.blocks import Chip, Difference, Lead, Part, Table, code, digits, note, table, words
 from transect.report.cell_facts import FACTS, packed, shown, title_of, told
 from transect.report.context import Context
 from transect.report.findings.finding import names
 from transect.report.text import clean, count
-
-__all__ = ["provenance_body"]
 
 _MOST_VALUES = 12
 
@@ -48,19 +35,13 @@ def provenance_body(context: Context) -> Iterator[Part]:
         differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
         agreed = [row for rows in every if rows not in differing for row in rows]
         heads = ", ".join(rows[0][0] for rows in differing)
-        said = (
-            f"Records differ in {heads}" if differing else "All records agree on machine and code"
-        )
-        yield Lead(
-            f"{said}. What the numbers were measured on, and with which versions and settings."
-        )
+        said = f"Records differ in {heads}" if differing else "All records agree on machine and code"
+        yield Lead(f"{said}. What the numbers were measured on, and with which versions and settings.")
         titles = ("Fact", "Value", "", "")
         columns = [words(title, lambda row, i=i: row[i]) for i, title in enumerate(titles)]
         if differing:
             rows = [row for rows in differing for row in rows]
-            yield table(
-                rows, columns, caption="Where records differ", fold_title="Where records differ"
-            )
+            yield table(rows, columns, caption="Where records differ", fold_title="Where records differ")
         yield Difference(title="Set two cells side by side", data=packed(context.records))
         yield table(agreed, columns, folded="Machine and code that all records share")
         yield _environments(shared)
@@ -120,18 +101,19 @@ def _environments(shared: _Shared) -> Table:
             libraries[name][str(library)].add(str(version))
 
     def versions(name: str) -> str:
-        return ", ".join(
-            f"{library} {' / '.join(sorted(seen))}"
-            for library, seen in sorted(libraries[name].items())
-        )
+        return ", ".join(f"{library} {' / '.join(sorted(seen))}" for library, seen in sorted(libraries[name].items()))
 
-    return table(sorted(amounts), [
-        words("Environment", clean),
-        code("Lock hash", lambda name: clean(", ".join(sorted(hashes[name]))) or "–"),
-        digits("Records", lambda name: amounts[name]),
-        words("Libraries", lambda name: clean(versions(name)) or "–"),
-        words("", lambda name: _DIFFERS if len(hashes[name]) > 1 else None),
-    ], caption="Software environments")  # fmt: skip
+    return table(
+        sorted(amounts),
+        [
+            words("Environment", clean),
+            code("Lock hash", lambda name: clean(", ".join(sorted(hashes[name]))) or "–"),
+            digits("Records", lambda name: amounts[name]),
+            words("Libraries", lambda name: clean(versions(name)) or "–"),
+            words("", lambda name: _DIFFERS if len(hashes[name]) > 1 else None),
+        ],
+        caption="Software environments",
+    )
 
 
 def _variables(shared: _Shared) -> Part:

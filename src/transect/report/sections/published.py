@@ -14,9 +14,6 @@ from transect.report.blocks import Chip, Lead, Part, Value, digits, note, table,
 from transect.report.context import Context
 from transect.report.text import clean, count, number, with_ends
 
-__all__ = ["Figure", "figures_of", "is_meant", "published_body", "published_of"]
-
-# Keys of `measured` that are no axes.
 _NO_AXES = ("stage", "metric", "over")
 
 
@@ -54,12 +51,14 @@ def published_body(context: Context) -> Iterator[Part]:
         "here is computed from the records of the cells that the study names beside each figure."
     )
     columns = [
-        words("Study", lambda figure: figure.study), words("What", lambda figure: figure.what),
+        words("Study", lambda figure: figure.study),
+        words("What", lambda figure: figure.what),
         digits("Published", lambda figure: figure.published),
-        digits("Measured here", _here), digits("Runs", lambda figure: figure.runs or None),
+        digits("Measured here", _here),
+        digits("Runs", lambda figure: figure.runs or None),
         digits("Measured / published", lambda figure: with_ends(figure.beside)),
         words("Note", lambda figure: "; ".join(filter(None, (figure.note, figure.why))) or "–"),
-    ]  # fmt: skip
+    ]
     yield table(figures, columns, caption=caption, fold_title=caption)
     yield note(
         "In brackets: the 95 % interval from six runs a side on, with fewer the range. A ratio has that of the measured "
@@ -104,14 +103,17 @@ def _figure(given: Mapping[str, Any], context: Context) -> Figure:
     beside = None
     if measured is not None and published:
         ends = sorted((measured.low / published, measured.high / published))
-        beside = Estimate(value=measured.value / published, low=ends[0], high=ends[1],
-                          spread=measured.spread)  # fmt: skip
+        beside = Estimate(value=measured.value / published, low=ends[0], high=ends[1], spread=measured.spread)
     return Figure(
-        study=_text(given, "study"), what=_text(given, "what"),
+        study=_text(given, "study"),
+        what=_text(given, "what"),
         published=_text(given, "published") if published is None else published,
-        measured=measured, beside=beside, runs=len(values) if measured else 0, why=clean(why),
+        measured=measured,
+        beside=beside,
+        runs=len(values) if measured else 0,
+        why=clean(why),
         note=clean(str(given.get("note") or "")),
-    )  # fmt: skip
+    )
 
 
 def _values(wanted: Any, context: Context) -> tuple[list[float], list[float], str]:
@@ -148,9 +150,11 @@ def _own(values: list[float]) -> Estimate | None:
     if summary is None:
         return None
     return Estimate(
-        value=summary.median, low=summary.low, high=summary.high,
+        value=summary.median,
+        low=summary.low,
+        high=summary.high,
         spread=Spread.SINGLE if summary.count == 1 else summary.spread,
-    )  # fmt: skip
+    )
 
 
 def _number(figure: Mapping[str, Any], key: str) -> float | None:

@@ -7,40 +7,19 @@ from collections.abc import Iterator
 from transect.analysis.parallelism import median_of
 from transect.analysis.rank_costs import PointToPoint, SumPath, point_to_point, sum_paths
 from transect.analysis.rank_series import Problem, RankPoint, RankSeries, problems
-from transect.report.blocks import (
-    Chip,
-    Column,
-    Facts,
-    Heading,
-    Lead,
-    Part,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.report.blocks import Chip, Column, Facts, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import Point, Series, line_chart
-from transect.report.charts.theme import MUTED, Style
+from transect.report.charts.inks import MUTED
+from transect.report.charts.theme import Style
 from transect.report.columns import NOT_TOLD
 from transect.report.context import Context
 from transect.report.findings.parallel import strategy_words
-from transect.report.findings.ranks import (
-    asks_for_ranks,
-    place_words,
-    serial_words,
-    series_name,
-)
+from transect.report.findings.ranks import asks_for_ranks, place_words, serial_words, series_name
 from transect.report.sections.batches import batch_blocks
 from transect.report.text import clean, factor, in_unit, number, percent, with_ends
 
-__all__ = ["ranks_body"]
-
-# Lines of one chart, the published ones among them: more cannot be told apart.
 _MOST_LINES = 12
-_PUBLISHED = {
-    "Allreduce": Style(MUTED, "square", (6, 3)),
-    "Send/Recv": Style(MUTED, "diamond", (2, 2)),
-}
+_PUBLISHED = {"Allreduce": Style(MUTED, "square", (6, 3)), "Send/Recv": Style(MUTED, "diamond", (2, 2))}
 
 
 def ranks_body(context: Context) -> Iterator[Part]:
@@ -53,11 +32,7 @@ def ranks_body(context: Context) -> Iterator[Part]:
         return
     if found:
         same = not any(problem.differs for problem in found)
-        beside = (
-            "what the same work gives here"
-            if same
-            else "what other work on the same networks gives here"
-        )
+        beside = "what the same work gives here" if same else "what other work on the same networks gives here"
         yield Lead(
             f"What was published of parallel training in Go with MPI (2022), and {beside}. Minutes of "
             "another machine are no measure of this one: each line is scaled to a point of its own, and only its shape "
@@ -100,7 +75,8 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
     yield table(
         every,
         [
-            words("Series", series_name), digits("Base (ranks)", lambda one: one.stop.base),
+            words("Series", series_name),
+            digits("Base (ranks)", lambda one: one.stop.base),
             digits("Fastest (ranks)", lambda one: one.stop.fastest),
             digits("Speed-up", lambda one: one.stop.speed_up, factor),
             digits("Linear would be", lambda one: one.stop.ideal, factor),
@@ -109,7 +85,7 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
             words("", _mark),
         ],
         caption=f"{problem.workload}: how much faster on how many ranks, with the base of each, and where it stops",
-    )  # fmt: skip
+    )
     yield Facts(items=[(series_name(one), _explained(one)) for one in every])
     yield note(
         "A sample's time, a step over its global batch, with an equal batch on each rank that trains. Serial part: what "
@@ -153,14 +129,18 @@ def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
         rows += [(one, base, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
     ranks = sorted({row[2].ranks for row in rows})
     return line_chart(
-        lines, rows, _chart_columns(), title="Time for the same samples over ranks", x="ranks",
-        y=f"times its own at {problem.first} ranks, or at its first", most=_MOST_LINES,
+        lines,
+        rows,
+        _chart_columns(),
+        title="Time for the same samples over ranks",
+        x="ranks",
+        y=f"times its own at {problem.first} ranks, or at its first",
+        most=_MOST_LINES,
         name=f"published-ranks-{problem.workload}",
         alt=f"{problem.name}: time for the same samples on {ranks[0]} to {ranks[-1]} ranks, "
         f"{len(problem.published)} published and {len(problem.measured)} measured lines, each scaled to itself.",
-        notes=["Hollow symbols: ranks share cores, no claim."
-               if any(row[2].hollow for row in rows) else ""],
-    )  # fmt: skip
+        notes=["Hollow symbols: ranks share cores, no claim." if any(row[2].hollow for row in rows) else ""],
+    )
 
 
 def _group(one: RankSeries):  # type: ignore[no-untyped-def]
@@ -174,20 +154,20 @@ _Row = tuple[RankSeries, int, RankPoint, float]
 
 def _chart_columns() -> list[Column[_Row]]:
     return [
-        words("Series", lambda row: series_name(row[0])), digits("Ranks", lambda row: row[2].ranks),
+        words("Series", lambda row: series_name(row[0])),
+        digits("Ranks", lambda row: row[2].ranks),
         digits("Scaled to (ranks)", lambda row: row[1]),
         digits("Times that", lambda row: row[3], factor),
-        digits("As it is", _as_it_is), digits("Runs", lambda row: len(row[2].times)),
+        digits("As it is", _as_it_is),
+        digits("Runs", lambda row: len(row[2].times)),
         words("", lambda row: Chip("over-subscribed", "warn") if row[2].hollow else None),
-    ]  # fmt: skip
+    ]
 
 
 def _as_it_is(row: _Row) -> str:
     """Write a published time in minutes of a training, a measured one in seconds of a sample."""
     series, _, point, _ = row
-    return (
-        f"{number(point.time)} min" if series.published else f"{in_unit('s')(point.time)} a sample"
-    )
+    return f"{number(point.time)} min" if series.published else f"{in_unit('s')(point.time)} a sample"
 
 
 def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
@@ -195,7 +175,8 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
     return table(
         pairs,
         [
-            words("Where", place_words), words("Point-to-point", lambda one: strategy_words(one.group)),
+            words("Where", place_words),
+            words("Point-to-point", lambda one: strategy_words(one.group)),
             words("Collective", lambda one: strategy_words(one.other)),
             digits("Waits (step)", lambda one: median_of(one.group, waited), in_unit("s"), NOT_TOLD),
             digits("Collective waits", lambda one: median_of(one.other, waited), in_unit("s"), NOT_TOLD),
@@ -205,7 +186,7 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
         ],
         caption="Point-to-point over collective: time of a sample on equal ranks"
         + (", and the published minutes' ratio, of equal work" if asked else ""),
-    )  # fmt: skip
+    )
 
 
 def _decided(one: PointToPoint) -> Chip:
@@ -234,7 +215,8 @@ def _sums(paths: list[SumPath]) -> Part:
             digits("Mean at the rate", lambda one: median_of(one.mean, "final_loss")),
             digits("From the scaled rate's", lambda one: max(one.to_scaled, default=None)),
             digits("From the mean's", lambda one: max(one.to_mean, default=None)),
-            digits("Seeds", lambda one: len(one.to_scaled)), words("", said),
+            digits("Seeds", lambda one: len(one.to_scaled)),
+            words("", said),
         ],
         caption="A sum beside the mean, and beside the mean at as many times the rate as replicas are added",
-    )  # fmt: skip
+    )

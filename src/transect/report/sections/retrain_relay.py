@@ -10,12 +10,12 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.retraining import RetrainGroup, is_relay, point
 from transect.report.blocks import Chart, Chip, Heading, Part, Value, digits, table, words
 from transect.report.charts.chart import drawn
-from transect.report.charts.plots import Line, line_plot, log_is_better
-from transect.report.charts.theme import INK, Style, legend, palette
+from transect.report.charts.inks import INK
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot, log_is_better
+from transect.report.charts.theme import Style, legend, palette
 from transect.report.context import Context
 from transect.report.text import number, percent
-
-__all__ = ["Leg", "Relay", "relay_of", "relay_parts"]
 
 _REFERENCE = Style(INK, "circle", (3, 4))
 # Of one line; a relay of a thousand steps is thinned.
@@ -66,8 +66,7 @@ def relay_of(context: Context, group: RetrainGroup) -> Relay | None:
         return None
     record = group.ok[0]
     loss, reference, tolerance = (
-        context.originals.samples(record, name)
-        for name in ("loss", "reference_loss", "loss_tolerance")
+        context.originals.samples(record, name) for name in ("loss", "reference_loss", "loss_tolerance")
     )
     if not loss or not len(loss) == len(reference) == len(tolerance):
         return None
@@ -83,14 +82,16 @@ def relay_of(context: Context, group: RetrainGroup) -> Relay | None:
         None,
     )
     whole = [] if unbroken is None else context.originals.samples(unbroken, "loss")
-    legs = tuple(
-        Leg(runtime=one["runtime"], begin=one["begin"], end=one["end"])
-        for one in record.details["turns"]
-    )
+    legs = tuple(Leg(runtime=one["runtime"], begin=one["begin"], end=one["end"]) for one in record.details["turns"])
     return Relay(
-        record=record, legs=legs, loss=loss, reference=reference, tolerance=tolerance,
-        unbroken=unbroken, unbroken_loss=whole,
-    )  # fmt: skip
+        record=record,
+        legs=legs,
+        loss=loss,
+        reference=reference,
+        tolerance=tolerance,
+        unbroken=unbroken,
+        unbroken_loss=whole,
+    )
 
 
 def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup]) -> Iterator[Part]:
@@ -117,13 +118,18 @@ def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup])
         groups,
         [
             words("In turn", lambda group: " → ".join(group.cell.runtimes)),
-            digits("Steps", lambda group: group.cell.steps), words("", _ended),
-            digits("Of the tolerance", lambda group: max(group.values("equality_ratio"), default=None),
-                   lambda share: percent(share, 1)),
-            digits("Largest difference", difference, number), words("to", beside),
+            digits("Steps", lambda group: group.cell.steps),
+            words("", _ended),
+            digits(
+                "Of the tolerance",
+                lambda group: max(group.values("equality_ratio"), default=None),
+                lambda share: percent(share, 1),
+            ),
+            digits("Largest difference", difference, number),
+            words("to", beside),
         ],
         caption="Relays beside PyTorch's float64 path, and beside one runtime without a change",
-    )  # fmt: skip
+    )
 
 
 def _ended(group: RetrainGroup) -> Value:
@@ -137,10 +143,7 @@ def _colours(context: Context, relay: Relay) -> dict[str, Style]:
     """Return a style for each runtime, with a shape of its own: colours alone do not tell."""
     names = list(dict.fromkeys(leg.runtime for leg in relay.legs))
     shapes = palette(len(names))
-    return {
-        name: Style(context.styles.get(name).color, shape.shape)
-        for name, shape in zip(names, shapes, strict=True)
-    }
+    return {name: Style(context.styles.get(name).color, shape.shape) for name, shape in zip(names, shapes, strict=True)}
 
 
 def _pieces(
@@ -155,9 +158,7 @@ def _pieces(
         places = range(leg.begin, min(last, len(values)))
         kept = [n for n in places if (n - leg.begin) % stride == 0 or n == places[-1]]
         points = [(float(n), values[n]) for n in kept if math.isfinite(values[n])]
-        lines.append(
-            Line(points=points, style=styles[leg.runtime], symbols=False, joined=True, width=2.4)
-        )
+        lines.append(Line(points=points, style=styles[leg.runtime], symbols=False, joined=True, width=2.4))
     return lines, styles
 
 
@@ -184,12 +185,13 @@ def loss_chart(context: Context, relay: Relay, name: str) -> Chart:
             digits("Last loss", lambda leg: relay.loss[leg.end - 1]),
             digits("PyTorch, float64", lambda leg: relay.reference[leg.end - 1]),
         ],
-        title=f"Loss of {turns}", name=name,
+        title=f"Loss of {turns}",
+        name=name,
         legend=legend([*styles.items(), ("PyTorch, float64", _REFERENCE)], symbol=False),
         alt=f"Training loss over {len(relay.loss)} steps, coloured by the runtime that computed it: "
         f"{turns}; PyTorch's float64 path is a dashed line on it.",
         notes=["Colour: who computed the step. Dashed: PyTorch in float64, without a change."],
-    )  # fmt: skip
+    )
 
 
 def deviation_chart(context: Context, relay: Relay, name: str) -> Chart:
@@ -207,9 +209,10 @@ def deviation_chart(context: Context, relay: Relay, name: str) -> Chart:
             digits("From step", lambda leg: leg.begin),
             digits("Largest share", relay.share),
         ],
-        title="Deviation from PyTorch's float64 path", name=name,
+        title="Deviation from PyTorch's float64 path",
+        name=name,
         legend=legend(styles.items(), symbol=False),
         alt="Deviation of the loss as a share of its tolerance over steps, coloured by runtime; "
         "below the dashed line at 1 is within tolerance.",
         notes=["Below the dashed line is within tolerance."],
-    )  # fmt: skip
+    )

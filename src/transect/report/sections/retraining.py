@@ -18,7 +18,7 @@ from transect.analysis.retraining import (
 from transect.analysis.statistics import Spread
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, Value, digits, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.columns import labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
@@ -26,8 +26,6 @@ from transect.report.findings.retraining import told_equal
 from transect.report.sections.retrain_factors import factor_parts
 from transect.report.sections.retrain_relay import relay_parts
 from transect.report.text import factor, in_unit, percent, tenths
-
-__all__ = ["retraining_body"]
 
 
 def retraining_body(context: Context) -> Iterator[Part]:
@@ -74,11 +72,16 @@ def ratio_chart(context: Context, workload: str, groups: Sequence[RetrainGroup])
 
     def dot(pair: StepRatio) -> Dot:
         return Dot(
-            label=pair.group.cell.runtime, value=pair.ratio.value, low=pair.ratio.low,
-            high=pair.ratio.high, style=context.style(pair.group), right=factor(pair.ratio.value),
-            hollow=pair.comparison.verdict is Verdict.SAME, ends=pair.ratio.word,
+            label=pair.group.cell.runtime,
+            value=pair.ratio.value,
+            low=pair.ratio.low,
+            high=pair.ratio.high,
+            style=context.style(pair.group),
+            right=factor(pair.ratio.value),
+            hollow=pair.comparison.verdict is Verdict.SAME,
+            ends=pair.ratio.word,
             count=min(pair.comparison.a.count, pair.comparison.b.count),
-        )  # fmt: skip
+        )
 
     def span(pair: StepRatio) -> str | None:
         if pair.ratio.spread is Spread.SINGLE:
@@ -86,22 +89,34 @@ def ratio_chart(context: Context, workload: str, groups: Sequence[RetrainGroup])
         return f"{factor(pair.ratio.low)} – {factor(pair.ratio.high)}"
 
     return dot_chart(
-        pairs, dot,
-        [labelled(pairs, "Runtime"), medians("Step", STEP_TIME, in_unit("s")),
-         digits("Ratio", lambda pair: pair.ratio.value, factor), digits("Range or interval", span),
-         words("", lambda pair: pair.comparison.reason)],
-        title=f"Step time over that of {name}", axis=f"times the step of {name} (log scale)",
-        name=f"retrain-{workload}", about=workload, first="Shortest", unit="times", rule=1.0,
-        log=True, notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
-    )  # fmt: skip
+        pairs,
+        dot,
+        [
+            labelled(pairs, "Runtime"),
+            medians("Step", STEP_TIME, in_unit("s")),
+            digits("Ratio", lambda pair: pair.ratio.value, factor),
+            digits("Range or interval", span),
+            words("", lambda pair: pair.comparison.reason),
+        ],
+        title=f"Step time over that of {name}",
+        axis=f"times the step of {name} (log scale)",
+        name=f"retrain-{workload}",
+        about=workload,
+        first="Shortest",
+        unit="times",
+        rule=1.0,
+        log=True,
+        notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
+    )
 
 
 def _path(group: RetrainGroup) -> Value:
     """Return whether the loss path is PyTorch's, and by what share of the tolerance it is off."""
     if group.wrong:
         return Chip("diverged" if group.diverged else "wrong result", "bad")
-    shares = [max(pair) for pair in zip(group.values("equality_ratio"),
-                                        group.values("weights_equality_ratio"), strict=False)]  # fmt: skip
+    shares = [
+        max(pair) for pair in zip(group.values("equality_ratio"), group.values("weights_equality_ratio"), strict=False)
+    ]
     if not shares:
         return None
     blind = "" if group.blind is None else f", cannot tell from step {group.blind}"
@@ -140,10 +155,7 @@ def runtime_table(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     cell = groups[0].cell
     before = median(next((group for group in groups if group.ok), groups[0]), "accuracy_before")
     score = "" if before is None else f", from an accuracy of {tenths(before)}"
-    caption = (
-        f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} "
-        f"steps{score}"
-    )
+    caption = f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} steps{score}"
     return table([*timed, *rest], _columns(groups), caption=caption)
 
 

@@ -11,14 +11,14 @@ from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
 from transect.report.blocks import Chip, Column, Lead, Mark, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
-from transect.report.charts.plots import Line, line_plot
-from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.charts.inks import MUTED
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot
+from transect.report.charts.theme import Style, legend
 from transect.report.columns import labelled
 from transect.report.context import Context
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import clipped, count, in_unit, number, percent, quantity, scale_for
-
-__all__ = ["roofline_body"]
 
 _ROOF = Style(MUTED, "square", (5, 3))
 # Points and series of one chart.
@@ -42,14 +42,14 @@ _COUNTS = (
 
 def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
-    found = {
-        stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES
-    }
+    found = {stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES}
     shares = [point.share for points, _ in found.values() for point in points]
     said = (
         f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
-        "allow here. " if shares else ""
-    )  # fmt: skip
+        "allow here. "
+        if shares
+        else ""
+    )
     said = said or (
         "No cell has both a count of operations and benchmarks of arithmetic and memory with as many threads: there "
         "is no roof. "
@@ -97,9 +97,13 @@ def _limit(point: RooflinePoint) -> str:
 
 
 def _chart(
-    context: Context, stage: str, title: str, key: tuple[int, str],
-    points: list[RooflinePoint], columns: list[Column[RooflinePoint]],
-) -> Part:  # fmt: skip
+    context: Context,
+    stage: str,
+    title: str,
+    key: tuple[int, str],
+    points: list[RooflinePoint],
+    columns: list[Column[RooflinePoint]],
+) -> Part:
     threads, precision = key
     bound = points[0].bound
     peak, bandwidth = bound.flops.value, bound.bandwidth.value
@@ -114,11 +118,17 @@ def _chart(
     lines = [Line(points=roof, style=_ROOF, symbols=False, name="roof")] + [
         Line(
             points=[(point.intensity, point.achieved / scale.factor) for point in members],
-            style=styles[name], joined=False, name=name,
+            style=styles[name],
+            joined=False,
+            name=name,
             marks=[
                 Mark(
-                    label=str(columns[0].entry(point)), about=point, at=point.intensity,
-                    what="median", value=point.achieved / scale.factor, ends=point.time.word,
+                    label=str(columns[0].entry(point)),
+                    about=point,
+                    at=point.intensity,
+                    what="median",
+                    value=point.achieved / scale.factor,
+                    ends=point.time.word,
                     low=point.flops / point.time.high / scale.factor,
                     high=point.flops / point.time.low / scale.factor if point.time.low else None,
                     count=point.time.count,
@@ -127,19 +137,18 @@ def _chart(
             ],
         )
         for name, members in shown
-    ]  # fmt: skip
+    ]
     best = points[0]
     said = f"{columns[0].entry(best)} reaches {percent(best.share)} of what {_limit(best)} allows"
     over = ", more than it should: the benchmarks or the counts are off" if best.share > 1 else ""
     where = f"{count(threads, 'thread')}, {precision}"
     cut = len(points) - sum(len(members) for _, members in shown)
     return drawn(
-        line_plot(
-            lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True,
-            height=260,
-        ),
-        points, columns,
-        title=f"{title} on {where}", name=f"roofline-{stage}-{threads}-{precision}",
+        line_plot(lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True, height=260),
+        points,
+        columns,
+        title=f"{title} on {where}",
+        name=f"roofline-{stage}-{threads}-{precision}",
         alt=f"Roofline of {title.lower()} on {where}: a slope of {quantity(bandwidth, 'B/s')} up to "
         f"{quantity(peak, 'FLOP/s')} at {number(ridge)} FLOP/B, and {count(len(points), 'cell')} "
         f"below it. Nearest to it: {said}.",
@@ -150,7 +159,7 @@ def _chart(
             *_warnings(context, bound),
             f"{count(cut, 'cell')} far from the roof are not drawn." if cut else "",
         ],
-    )  # fmt: skip
+    )
 
 
 def _source(rate: Rate) -> str:
@@ -167,9 +176,7 @@ def _warnings(context: Context, bound: Bound) -> list[str]:
     return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(said)[:2]]
 
 
-def _columns(
-    context: Context, unit: str, points: list[RooflinePoint]
-) -> list[Column[RooflinePoint]]:
+def _columns(context: Context, unit: str, points: list[RooflinePoint]) -> list[Column[RooflinePoint]]:
     work = scale_for([point.flops for point in points], "FLOP")
     rate = scale_for([point.achieved for point in points], "FLOP/s")
     groups = [point.group for point in points]
@@ -189,9 +196,10 @@ def _columns(
         digits("Intensity (FLOP/B)", lambda point: point.intensity),
         digits(f"Time per {unit}", lambda point: point.time.median, in_unit("s")),
         digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate.text),
-        digits("Of the roof", lambda point: point.share, percent), words("Roof set by", _limit),
+        digits("Of the roof", lambda point: point.share, percent),
+        words("Roof set by", _limit),
         digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate.text),
-    ]  # fmt: skip
+    ]
     if ratios:
         columns.append(digits("Communication, of its bound", of_network, percent))
     return [*columns, words("", _mark)]

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from transect.analysis.serving import InferGroup, base_point, run_includes
 from transect.report.blocks import Chip, Part, digits, table, words
 from transect.report.charts.chart import MOST_DRAWN, drawn, left_out
-from transect.report.charts.plots import Bar, bar_plot
+from transect.report.charts.marks import Bar
+from transect.report.charts.plots import bar_plot
 from transect.report.charts.theme import legend
 from transect.report.columns import labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.text import count, in_unit, scale_for
-
-__all__ = ["breakdown_chart", "breakdown_table"]
 
 _PARTS = {"bind": "bind_time", "Run": "latency", "copy": "copy_time"}
 _COLORS = {"bind": "input", "Run": "compute", "copy": "communication"}
@@ -33,31 +32,31 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
             label=str(label.entry(group)),
             right=f"{scale.text(_whole(group))} {scale.unit}",
             about=group,
-            parts=[((median(group, name) or 0.0) / scale.factor, styles[part])
-                   for part, name in _PARTS.items()],
+            parts=[((median(group, name) or 0.0) / scale.factor, styles[part]) for part, name in _PARTS.items()],
         )
         for group in rows[:MOST_DRAWN]
-    ]  # fmt: skip
+    ]
     inside = any(map(run_includes, rows))
     return drawn(
-        bar_plot(bars, title=f"time of one inference ({scale.unit})"), rows,
+        bar_plot(bars, title=f"time of one inference ({scale.unit})"),
+        rows,
         [
             label,
             *(medians(f"{part} ({scale.unit})", name, scale.text) for part, name in _PARTS.items()),
             digits("End to end", _whole, in_unit("s")),
             words("Run includes", _inside),
         ],
-        title=f"Parts of one inference at {_point(rows)}", name=f"parts-{name}",
+        title=f"Parts of one inference at {_point(rows)}",
+        name=f"parts-{name}",
         alt=f"Time of bind, Run and copy at {_point(rows)}, a bar per runtime. Least: "
         f"{bars[0].label}, {bars[0].right}.",
         legend=legend(((part, styles[part]) for part in _PARTS), line=False),
         notes=(
             left_out(len(rows), MOST_DRAWN, "slowest"),
             "Medians of each part; at the right that of their sums.",
-            "Where a language binds or copies inside of Run, its Run holds that time." if inside
-            else "",
+            "Where a language binds or copies inside of Run, its Run holds that time." if inside else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def breakdown_table(groups: Sequence[InferGroup]) -> Iterator[Part]:
@@ -68,15 +67,17 @@ def breakdown_table(groups: Sequence[InferGroup]) -> Iterator[Part]:
     time, size = in_unit("s"), in_unit("B")
     columns = [
         medians("Start to first result", "first_result_time", time),
-        medians("Session", "session_time", time), medians("Bind", "bind_time", time),
-        medians("Run", "latency", time), medians("Copy", "copy_time", time),
-        digits("End to end", _whole, time), medians("Peak memory", "peak_memory", size),
+        medians("Session", "session_time", time),
+        medians("Bind", "bind_time", time),
+        medians("Run", "latency", time),
+        medians("Copy", "copy_time", time),
+        digits("End to end", _whole, time),
+        medians("Peak memory", "peak_memory", size),
         medians("Program and libraries", "program_bytes", size),
-    ]  # fmt: skip
+    ]
     told = [column for column in columns if any(column.value(group) is not None for group in rows)]
     inside = [words("Run includes", _inside)] if any(map(run_includes, rows)) else []
-    yield table(rows, [labelled(rows, "Runtime"), *told, *inside],
-                caption=f"What serving takes, at {_point(rows)}")  # fmt: skip
+    yield table(rows, [labelled(rows, "Runtime"), *told, *inside], caption=f"What serving takes, at {_point(rows)}")
 
 
 def _ordered(groups: Sequence[InferGroup]) -> list[InferGroup]:

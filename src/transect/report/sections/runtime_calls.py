@@ -27,8 +27,6 @@ from transect.report.sections.runtime_measure import measure_for
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import in_unit, quantity, scale_for
 
-__all__ = ["call_blocks"]
-
 
 def call_blocks(context: Context) -> Iterator[Part]:
     """Draw latency over the size of an identity model, and list each call beyond that of C."""
@@ -63,29 +61,38 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
     lines = RuntimeSeries(context, able)
     series = [
         Series(
-            name=lines.name(own[0]), style=lines.style(own[0]),
+            name=lines.name(own[0]),
+            style=lines.style(own[0]),
             points=[
-                Point(x=_size(group.cell.workload), about=group,
-                      repeats=[value / scale.factor for value in group.values(measure.name)])
+                Point(
+                    x=_size(group.cell.workload),
+                    about=group,
+                    repeats=[value / scale.factor for value in group.values(measure.name)],
+                )
                 for group in own
             ],
         )
         for own in grouped(able, lines.name).values()
-    ]  # fmt: skip
+    ]
     return line_chart(
-        series, able,
+        series,
+        able,
         [
             labelled(able, "Runtime", always=("workload",)),
             digits("Numbers", lambda group: _size(group.cell.workload)),
             medians(f"Latency ({scale.unit})", "latency", scale.text),
-            medians("End to end", "end_to_end_time", in_unit("s")), *measure.columns,
+            medians("End to end", "end_to_end_time", in_unit("s")),
+            *measure.columns,
         ],
-        title=f"A call over the numbers that it hands on, on {where}", x="numbers (float32)",
-        y=f"{measure.short} ({scale.unit}, log scale)", name=f"calls-{where}", most=len(series),
-        y_log=True, notes=[measure.note],
-        alt=f"Latency of a model that computes nothing over its size, on {where}, a line per "
-        "runtime.",
-    )  # fmt: skip
+        title=f"A call over the numbers that it hands on, on {where}",
+        x="numbers (float32)",
+        y=f"{measure.short} ({scale.unit}, log scale)",
+        name=f"calls-{where}",
+        most=len(series),
+        y_log=True,
+        notes=[measure.note],
+        alt=f"Latency of a model that computes nothing over its size, on {where}, a line per runtime.",
+    )
 
 
 def _table(context: Context, where: str, groups: Sequence[InferGroup]) -> Iterator[Part]:
@@ -97,14 +104,16 @@ def _table(context: Context, where: str, groups: Sequence[InferGroup]) -> Iterat
     ]
     write = in_unit("s")
     columns = [
-        labelled(rows, "Runtime", always=("workload",)), medians("Latency", "latency", write),
+        labelled(rows, "Runtime", always=("workload",)),
+        medians("Latency", "latency", write),
         words("Compared by", lambda row: "end to end" if row.measure == WHOLE else "Run"),
         digits("Beyond C", lambda row: row.excess and row.excess.value, write),
-        digits("From – to", _ends), medians("End to end", "end_to_end_time", write),
+        digits("From – to", _ends),
+        medians("End to end", "end_to_end_time", write),
         digits("Runs", lambda row: len(row.group.values("latency"))),
         words("Run includes", lambda row: ", ".join(run_includes(row.group))),
         words("", _mark),
-    ]  # fmt: skip
+    ]
     if rows:
         yield table(rows, columns, caption=f"Calls beside those of C, on {where}")
     elif groups:

@@ -16,9 +16,6 @@ from transect.report.findings.conditions import gives_wrong_output, worst
 from transect.report.findings.finding import names
 from transect.report.text import clean, factor, quantity, tenths
 
-__all__ = ["condition_blocks"]
-
-# Models named in one place of a table.
 _MODELS = 3
 
 
@@ -56,15 +53,16 @@ def condition_blocks(context: Context) -> Iterator[Part]:
     found = conditions(groups)
     rows = [
         _Runtime(
-            name=name, groups=own, silent=name in found.silent,
+            name=name,
+            groups=own,
+            silent=name in found.silent,
             differing=[one.what for one in found.differences if one.runtime == name],
         )
         for name, own in sorted(grouped(groups, lambda group: group.cell.runtime).items())
-    ]  # fmt: skip
+    ]
     ran = [row for row in rows if any(group.ok for group in row.groups)]
     if ran:
-        yield table(ran, _conditions(ran, found.seen),
-                    caption="What the runtimes ran with, threads aside")  # fmt: skip
+        yield table(ran, _conditions(ran, found.seen), caption="What the runtimes ran with, threads aside")
         yield from _common(ran)
         if any(row.told("run_over_profiler") for row in ran):
             yield note(
@@ -136,9 +134,8 @@ def _common(rows: Sequence[_Runtime]) -> Iterator[Part]:
 def _options(row: _Runtime) -> set[str]:
     """Write what cells with the equal set have set: other sets are told of apart."""
     given = [
-        options for group in _equal(row) for options in told(group, "session_options")
-        if isinstance(options, dict)
-    ]  # fmt: skip
+        options for group in _equal(row) for options in told(group, "session_options") if isinstance(options, dict)
+    ]
     return set().union(*map(_said, given))
 
 
@@ -152,16 +149,18 @@ def _equal(row: _Runtime) -> list[InferGroup]:
 
 
 def _not_set(row: _Runtime) -> str:
-    given = {str(option) for options in row.told("options_not_set") if isinstance(options, list)
-             for option in options}  # fmt: skip
+    given = {str(option) for options in row.told("options_not_set") if isinstance(options, list) for option in options}
     return clean(", ".join(sorted(given))) or "–"
 
 
 def _kernels(row: _Runtime) -> str:
-    counts = sorted({
-        ran["count"] for group in _equal(row) if (ran := kernels_of(group)) is not None
-        and isinstance(ran.get("count"), int)
-    })  # fmt: skip
+    counts = sorted(
+        {
+            ran["count"]
+            for group in _equal(row)
+            if (ran := kernels_of(group)) is not None and isinstance(ran.get("count"), int)
+        }
+    )
     if not counts:
         return "–"
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -196,9 +195,13 @@ def _stopped(row: _Runtime) -> str:
 
 
 def _outputs_table(rows: Sequence[_Runtime], caption: str) -> Iterator[Part]:
-    compared = [row for row in rows if row.value("max_abs_difference") is not None
-                or any(map(gives_wrong_output, row.groups))
-                or any(group.ok for group in row.groups)]  # fmt: skip
+    compared = [
+        row
+        for row in rows
+        if row.value("max_abs_difference") is not None
+        or any(map(gives_wrong_output, row.groups))
+        or any(group.ok for group in row.groups)
+    ]
     if compared:
         yield table(compared, _outputs(), caption=caption)
 
@@ -220,11 +223,7 @@ def _outputs() -> list[Column[_Runtime]]:
             return Chip(f"wrong in {amount}", "bad")
         if partly := _partly(row):
             return Chip(partly, "warn", title="what is no tensor is compared by nobody")
-        return (
-            Chip("right", "good")
-            if compared(row) or agreement(row)
-            else Chip("not compared", "warn")
-        )
+        return Chip("right", "good") if compared(row) or agreement(row) else Chip("not compared", "warn")
 
     return [
         words("Runtime", lambda row: row.name),
@@ -239,6 +238,5 @@ def _outputs() -> list[Column[_Runtime]]:
 
 def _partly(row: _Runtime) -> str:
     """Name the models of which not all outputs were compared."""
-    told = {f"{said} of {group.cell.workload}" for group in row.groups
-            if (said := partly_compared(group))}  # fmt: skip
+    told = {f"{said} of {group.cell.workload}" for group in row.groups if (said := partly_compared(group))}
     return names(sorted(told), _MODELS)

@@ -13,16 +13,9 @@ from transect.analysis.groups import grouped
 from transect.analysis.serving import RUN, WHOLE, InferGroup, base_point, rates
 from transect.analysis.statistics import Summary, quantile, summarise
 from transect.report.blocks import Column, Part, digits, note
-from transect.report.charts.chart import (
-    MOST_DRAWN,
-    MOST_PANELS,
-    Point,
-    Series,
-    dot_chart,
-    drawn,
-    line_chart,
-)
-from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
+from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, Point, Series, dot_chart, drawn, line_chart
+from transect.report.charts.marks import Dot, Line
+from transect.report.charts.plots import line_plot, log_is_better
 from transect.report.charts.theme import legend
 from transect.report.charts.ticks import log_ticks
 from transect.report.columns import labelled, medians, metric_columns, ranked
@@ -32,9 +25,6 @@ from transect.report.sections.runtime_measure import Measure, measure_for
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import Scale, count, scale_for, spread
 
-__all__ = ["latency_charts"]
-
-# A tail percentile needs samples in the tail: twenty beyond it.
 _BEYOND = 20
 _TAIL_SAMPLES = 400
 _DECADE = 10.0
@@ -82,8 +72,7 @@ class _Latency:
         summary = self.group.summary(self.measure)
         if summary is None:
             raise ValueError(f"{self.group.cell.id}: ranked by {self.measure}, which it lacks")
-        far = [end for end in (self.tail, self.middle and self.middle[1], summary.high)
-               if end is not None]  # fmt: skip
+        far = [end for end in (self.tail, self.middle and self.middle[1], summary.high) if end is not None]
         return summary.median, min(self.samples, default=summary.low), far[0]
 
 
@@ -91,19 +80,20 @@ def _with_samples(context: Context, groups: list[InferGroup], measure: str) -> l
     """Read the samples of what is drawn again from the records, and of nothing else."""
     return [
         _Latency(
-            group=group, measure=measure,
+            group=group,
+            measure=measure,
             samples=[
-                value for record in group.ok if place < MOST_DRAWN
+                value
+                for record in group.ok
+                if place < MOST_DRAWN
                 for value in context.originals.samples(record, measure)
             ],
         )
         for place, group in enumerate(groups)
-    ]  # fmt: skip
+    ]
 
 
-def _latency(
-    context: Context, name: str, batch: int, groups: list[InferGroup], measure: Measure
-) -> Part:
+def _latency(context: Context, name: str, batch: int, groups: list[InferGroup], measure: Measure) -> Part:
     first = ranked(groups, measure.name)
     label = labelled(first, "Point", always=("threads",))
     scale = scale_for([median(group, measure.name) for group in first], "s")
@@ -112,13 +102,16 @@ def _latency(
     def dot(row: _Latency) -> Dot:
         value, low, high = row.ends
         return Dot(
-            label=str(label.entry(row)), value=value / scale.factor,
-            low=low / scale.factor, high=high / scale.factor,
-            inner=(row.middle[0] / scale.factor, row.middle[1] / scale.factor)
-            if row.middle else None,
-            style=context.style(row.group), right=f"{scale.text(value)} {scale.unit}",
-            count=len(row.group.values(row.measure)), ends="of all calls",
-        )  # fmt: skip
+            label=str(label.entry(row)),
+            value=value / scale.factor,
+            low=low / scale.factor,
+            high=high / scale.factor,
+            inner=(row.middle[0] / scale.factor, row.middle[1] / scale.factor) if row.middle else None,
+            style=context.style(row.group),
+            right=f"{scale.text(value)} {scale.unit}",
+            count=len(row.group.values(row.measure)),
+            ends="of all calls",
+        )
 
     def bound(row: _Latency) -> float | None:
         limit = run_bound(row.group, context.rates)
@@ -127,19 +120,25 @@ def _latency(
     every = [end for row in rows[:MOST_DRAWN] for end in row.ends]
     log = log_is_better(every, _DECADE)
     return dot_chart(
-        rows, dot,
+        rows,
+        dot,
         [
-            label, *metric_columns(measure.name, scale),
+            label,
+            *metric_columns(measure.name, scale),
             digits("Samples", lambda row: len(row.samples) or None),
             digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale.text),
             digits(f"Bound ({scale.unit})", bound, scale.text),
-            *_run_alone(measure, scale), *measure.columns,
+            *_run_alone(measure, scale),
+            *measure.columns,
         ],
-        title=f"Latency at batch {batch}", name=f"latency-{name}", first="Lowest",
-        unit=scale.unit, log=log,
+        title=f"Latency at batch {batch}",
+        name=f"latency-{name}",
+        first="Lowest",
+        unit=scale.unit,
+        log=log,
         axis=f"{measure.call} ({scale.unit}{', log scale' if log else ''}), less is better",
         notes=[measure.note],
-    )  # fmt: skip
+    )
 
 
 def _run_alone(measure: Measure, scale: Scale) -> list[Column[Any]]:
@@ -157,42 +156,43 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
         return note("No tail is drawn: these runs kept no times of whole calls.") if older else None
     shown = able[:_MOST_LINES]
     scale = scale_for([row.ends[0] for row in shown], "s")
-    curves = [
-        [(value / scale.factor, share) for value, share in _beyond(row.samples)] for row in shown
-    ]
+    curves = [[(value / scale.factor, share) for value, share in _beyond(row.samples)] for row in shown]
     ends = [value for curve in curves for value, _ in (curve[0], curve[-1])]
     drawing = line_plot(
         [
-            Line(points=curve, style=lines.style(row.group), symbols=False, about=row,
-                 name=lines.name(row.group))
+            Line(points=curve, style=lines.style(row.group), symbols=False, about=row, name=lines.name(row.group))
             for row, curve in zip(shown, curves, strict=True)
         ],
-        x_title=f"{measure.call} ({scale.unit}, log scale)", y_title="share of calls above it",
-        x_log=True, y_log=True, ticks=log_ticks(min(ends) / 1.5, max(ends) * 1.5),
-    )  # fmt: skip
+        x_title=f"{measure.call} ({scale.unit}, log scale)",
+        y_title="share of calls above it",
+        x_log=True,
+        y_log=True,
+        ticks=log_ticks(min(ends) / 1.5, max(ends) * 1.5),
+    )
     cell = shown[0].group.cell
     point = f"batch {cell.batch}, {count(cell.threads, 'thread')}"
     return drawn(
-        drawing, able,
+        drawing,
+        able,
         [
             labelled([row.group for row in able], "Point"),
             digits("Samples", lambda row: len(row.samples)),
-            *(digits(f"{title} ({scale.unit})", lambda row, share=share: _quantile(row, share),
-                     scale.text)
-              for title, share in (("Median", 0.5), ("90th", 0.9), ("95th", 0.95), ("99th", 0.99))),
+            *(
+                digits(f"{title} ({scale.unit})", lambda row, share=share: _quantile(row, share), scale.text)
+                for title, share in (("Median", 0.5), ("90th", 0.9), ("95th", 0.95), ("99th", 0.99))
+            ),
             *measure.columns,
         ],
-        title=f"Tail of the latency at {point}", name=f"tail-{name}",
+        title=f"Tail of the latency at {point}",
+        name=f"tail-{name}",
         alt=f"Share of calls that take longer than a latency, at {point}, a line per runtime.",
-        legend=legend(
-            ((lines.name(row.group), lines.style(row.group)) for row in shown), symbol=False
-        ),
+        legend=legend(((lines.name(row.group), lines.style(row.group)) for row in shown), symbol=False),
         notes=(
             f"A line ends, and a percentile is given, where {_BEYOND} samples lie beyond it.",
             f"{len(able) - len(shown)} slower in the numbers." if len(able) > len(shown) else "",
             measure.note,
         ),
-    )  # fmt: skip
+    )
 
 
 def _quantile(row: _Latency, share: float) -> float | None:
@@ -210,9 +210,7 @@ def _beyond(samples: list[float]) -> list[tuple[float, float]]:
     return [(ordered[place], 1 - place / amount) for place in sorted(places) if place <= last]
 
 
-def _throughput(
-    context: Context, name: str, groups: list[InferGroup], axis: str, measure: Measure
-) -> Part:
+def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str, measure: Measure) -> Part:
     """One chart over batch or threads, the other held at the value most points have."""
 
     def at(group: InferGroup, along: str) -> int:
@@ -230,26 +228,32 @@ def _throughput(
     alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
     series = [
         Series(
-            name=lines.name(members[0]), style=lines.style(members[0]),
-            points=[Point(x=at(group, axis), repeats=rates(group, measure.name), about=group)
-                    for group in members],
+            name=lines.name(members[0]),
+            style=lines.style(members[0]),
+            points=[Point(x=at(group, axis), repeats=rates(group, measure.name), about=group) for group in members],
         )
         for _, members in sorted(alike.items())
-    ]  # fmt: skip
+    ]
     rows = [group for _, members in sorted(alike.items()) for group in members]
     fixed = count(held, "thread") if other == "threads" else f"batch {held}"
     return line_chart(
-        series, rows,
+        series,
+        rows,
         [
             labelled(rows, "Point", always=(axis,)),
             digits(axis.capitalize(), lambda group: at(group, axis)),
-            *_rate_columns(measure), *measure.columns,
+            *_rate_columns(measure),
+            *measure.columns,
         ],
-        title=f"Throughput over {axis}, {fixed}", x=axis,
-        y=f"samples/s{' end to end' if measure.name == WHOLE else ''}", notes=[measure.note],
-        name=f"throughput-{axis}-{name}", most=len(series), height=230,
+        title=f"Throughput over {axis}, {fixed}",
+        x=axis,
+        y=f"samples/s{' end to end' if measure.name == WHOLE else ''}",
+        notes=[measure.note],
+        name=f"throughput-{axis}-{name}",
+        most=len(series),
+        height=230,
         alt=f"Samples per second over {axis} at {fixed}, a line per runtime.",
-    )  # fmt: skip
+    )
 
 
 def _rate_columns(measure: Measure) -> list[Column[InferGroup]]:

@@ -17,21 +17,21 @@ from transect.report.findings.serving import faithful_groups
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import Scale, clean, count, in_unit, percent, scale_for
 
-__all__ = ["load_blocks"]
-
 _MOST_LINES = 9
 _MEASURES = {
-    "median": ("load_latency", ()), "95th percentile": ("load_latency_p95", (6, 3)),
+    "median": ("load_latency", ()),
+    "95th percentile": ("load_latency_p95", (6, 3)),
     "99th percentile": ("load_latency_p99", (2, 2)),
-}  # fmt: skip
+}
 
 
 def load_blocks(context: Context) -> Iterator[Part]:
     """Draw latency over offered load, a chart per runtime; nothing without cells under load."""
     every = {
-        name: groups for name in context.workloads("infer")
+        name: groups
+        for name in context.workloads("infer")
         if (groups := [g for g in faithful_groups(context, name) if g.cell.load is not None])
-    }  # fmt: skip
+    }
     if every:
         yield Heading("Under load")
         yield note(
@@ -65,8 +65,9 @@ def load_blocks(context: Context) -> Iterator[Part]:
                 digits("Runs", lambda group: len(group.values("load_latency"))),
                 words("", lambda group: Chip("saturated", "warn") if is_saturated(group) else None),
             ],
-            caption=f"{workload} under load", fold_title=f"{workload} under load",
-        )  # fmt: skip
+            caption=f"{workload} under load",
+            fold_title=f"{workload} under load",
+        )
 
 
 def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> Part:
@@ -79,18 +80,25 @@ def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> 
     scale = scale_for([median(group, "load_latency") for group in shown], "s")
     lines = RuntimeSeries(context, shown)
     series = [
-        Series(name=lines.name(own[0]), style=lines.style(own[0]),
-               points=[_place(group, "load_latency", scale) for group in own])
+        Series(
+            name=lines.name(own[0]),
+            style=lines.style(own[0]),
+            points=[_place(group, "load_latency", scale) for group in own],
+        )
         for own in alike.values()
-    ]  # fmt: skip
+    ]
     return line_chart(
-        series, shown, _columns(shown, scale),
+        series,
+        shown,
+        _columns(shown, scale),
         title=f"All runtimes with {count(least, 'session')}, median",
-        x="offered requests per second", y=f"{scale.unit}, log scale", y_log=True,
-        name=f"load-{workload}", most=_MOST_LINES,
-        alt=f"Median latency from arrival to result over the offered load, {workload}, a line per "
-        "runtime.",
-    )  # fmt: skip
+        x="offered requests per second",
+        y=f"{scale.unit}, log scale",
+        y_log=True,
+        name=f"load-{workload}",
+        most=_MOST_LINES,
+        alt=f"Median latency from arrival to result over the offered load, {workload}, a line per runtime.",
+    )
 
 
 def _place(group: InferGroup, metric: str, scale: Scale) -> Point:
@@ -101,19 +109,26 @@ def _place(group: InferGroup, metric: str, scale: Scale) -> Point:
 def _columns(groups: Sequence[InferGroup], scale: Scale) -> list[Column[InferGroup]]:
     return [
         labelled(groups, "Runtime", always=("sessions", "load")),
-        *(medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
-          for measure, (metric, _) in _MEASURES.items()),
+        *(
+            medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
+            for measure, (metric, _) in _MEASURES.items()
+        ),
         medians("Share served", "served_share", lambda share: percent(share, 1)),
-    ]  # fmt: skip
+    ]
 
 
 def _panel(group: InferGroup) -> tuple[str, ...]:
     """Name what a chart has in common: all but the load and the sessions."""
     cell = group.cell
     options = f"options {cell.options}" if cell.options != "equal" else ""
-    parts = (cell.runtime, cell.exporter or "", cell.provider, options,
-             cell.precision if cell.precision != "fp32" else "",
-             f"batch {cell.batch}, {count(cell.threads, 'thread')}")  # fmt: skip
+    parts = (
+        cell.runtime,
+        cell.exporter or "",
+        cell.provider,
+        options,
+        cell.precision if cell.precision != "fp32" else "",
+        f"batch {cell.batch}, {count(cell.threads, 'thread')}",
+    )
     return tuple(clean(part) for part in parts if part)
 
 
@@ -127,15 +142,19 @@ def _chart(name: str, title: str, groups: Sequence[InferGroup]) -> Part:
             points = [_place(group, metric, scale) for group in own if group.values(metric)]
             if points:
                 style = Style(colors[place].color, colors[place].shape, dash)
-                series.append(Series(
-                    name=f"{count(sessions, 'session')}, {measure}", points=points, style=style
-                ))  # fmt: skip
+                series.append(Series(name=f"{count(sessions, 'session')}, {measure}", points=points, style=style))
     if not series:
         return None
     return line_chart(
-        series, groups, _columns(groups, scale),
-        title=title, x="offered requests per second", y=f"{scale.unit}, log scale",
-        name=f"load-{name}", most=_MOST_LINES, y_log=True,
+        series,
+        groups,
+        _columns(groups, scale),
+        title=title,
+        x="offered requests per second",
+        y=f"{scale.unit}, log scale",
+        name=f"load-{name}",
+        most=_MOST_LINES,
+        y_log=True,
         alt=f"Latency from arrival to result over the offered load of {title}, a line per number "
         "of sessions and percentile.",
-    )  # fmt: skip
+    )

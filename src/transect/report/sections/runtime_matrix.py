@@ -30,8 +30,6 @@ from transect.report.findings.serving import faithful_groups
 from transect.report.text import clean, clipped, count, factor, quantity
 from transect.runtimes.options import EQUAL
 
-__all__ = ["matrix_blocks"]
-
 _REASON = 140
 # Stands after a number that a clock's steps make coarse.
 _COARSE = "†"
@@ -51,21 +49,19 @@ class _Row:
 def matrix_blocks(context: Context) -> Iterator[Part]:
     """A table per provider, models by runtimes; then every model and runtime that has no time."""
     asked = [
-        group for group in context.of("infer")
+        group
+        for group in context.of("infer")
         if group.cell.options == EQUAL and group.cell.load is None and group.cell.sessions == 1
-    ]  # fmt: skip
-    right = {
-        id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)
-    }
+    ]
+    right = {id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)}
     several, coarse = len({group.cell.runtime for group in asked}) > 1, False
     for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
         rows = [row for own in _points(groups) for row in _rows(own, right)]
-        names = sorted(
-            {name for row in rows for name in row.runs}, key=lambda n: (n != REFERENCE, n)
-        )
+        names = sorted({name for row in rows for name in row.runs}, key=lambda n: (n != REFERENCE, n))
         if several:
-            yield table(rows, _columns(context, rows, names, right),
-                        caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
+            yield table(
+                rows, _columns(context, rows, names, right), caption=f"Models by runtimes, on {provider}{_shared(rows)}"
+            )
             shown = list(dict.fromkeys(group for row in rows for group in row.runs.values()))
             coarse = coarse or any(is_coarse(group) for group in shown if id(group) in right)
             yield _without_time(shown, right)
@@ -124,15 +120,15 @@ def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
         runs = {group.cell.runtime: group for group in members} | own
         reference = runs.get(REFERENCE)
         yield _Row(
-            workload=groups[0].cell.workload, exporter=exporter, runs=runs,
+            workload=groups[0].cell.workload,
+            exporter=exporter,
+            runs=runs,
             precision=groups[0].cell.precision,
             reference=reference if reference is not None and id(reference) in right else None,
-        )  # fmt: skip
+        )
 
 
-def _columns(
-    context: Context, rows: Sequence[_Row], names: Sequence[str], right: set[int]
-) -> list[Column[_Row]]:
+def _columns(context: Context, rows: Sequence[_Row], names: Sequence[str], right: set[int]) -> list[Column[_Row]]:
     columns: list[Column[_Row]] = [
         words("Model", lambda row: row.workload),
         words("From", lambda row: row.exporter or "–"),
@@ -141,10 +137,7 @@ def _columns(
         columns.append(words("Precision", lambda row: row.precision))
     if len(set(map(_point, rows))) > 1:
         columns.append(words("At", _point))
-    columns += [
-        words(name, lambda row, name=name: _verdict(context, row, name, right), missing="–")
-        for name in names
-    ]
+    columns += [words(name, lambda row, name=name: _verdict(context, row, name, right), missing="–") for name in names]
     return columns
 
 
@@ -214,7 +207,15 @@ def _without_time(groups: Sequence[InferGroup], right: set[int]) -> Part:
     bad = [group for group in groups if id(group) not in right]
     columns: list[Column[InferGroup]] = [
         labelled(bad, "Model and runtime", always=("workload",)),
-        words("Outcome", _outcome), words("Reason", lambda group: clean(_reason(group))),
-    ]  # fmt: skip
-    return table(bad, columns, folded=f"Why {count(len(bad), 'run')} of the matrix "
-                 f"{'has' if len(bad) == 1 else 'have'} no time") if bad else None  # fmt: skip
+        words("Outcome", _outcome),
+        words("Reason", lambda group: clean(_reason(group))),
+    ]
+    return (
+        table(
+            bad,
+            columns,
+            folded=f"Why {count(len(bad), 'run')} of the matrix {'has' if len(bad) == 1 else 'have'} no time",
+        )
+        if bad
+        else None
+    )

@@ -10,8 +10,6 @@ from transect.analysis.serving import WHOLE, InferGroup, measure_of, run_include
 from transect.report.blocks import Chip, Column, words
 from transect.report.findings.finding import inside_run
 
-__all__ = ["Measure", "measure_for"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:

@@ -6,28 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.serving import (
-    REFERENCE,
-    WHOLE,
-    InferGroup,
-    Versus,
-    base_point,
-    changed_settings,
-    point,
-    versus,
-)
+from transect.analysis.serving import REFERENCE, WHOLE, InferGroup, Versus, base_point, changed_settings, point, versus
 from transect.analysis.statistics import Spread
+from transect.domain.axes.infer import InferCell
 from transect.report.blocks import Chip, Column, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.columns import labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.overhead import setting_words
 from transect.report.text import clean, count, factor, in_unit
 from transect.runtimes.options import EQUAL
-from transect.stages.infer.cell import InferCell
-
-__all__ = ["option_table", "ratio_chart"]
 
 _NAME = "C++"
 
@@ -38,37 +27,55 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
         return None
     references = _References(groups)
     pairs = [
-        pair for group in groups if (other := references.of(group)) is not None
-        and (pair := versus(group, other, context.floors)) is not None
-    ]  # fmt: skip
+        pair
+        for group in groups
+        if (other := references.of(group)) is not None and (pair := versus(group, other, context.floors)) is not None
+    ]
     if not pairs:
         return None
     least = set(base_point(pair.group for pair in pairs))
-    pairs.sort(key=lambda pair: (pair.group not in least, pair.group.cell.batch,
-                                 pair.group.cell.threads, pair.ratio.value,
-                                 pair.group.cell.id))  # fmt: skip
+    pairs.sort(
+        key=lambda pair: (
+            pair.group not in least,
+            pair.group.cell.batch,
+            pair.group.cell.threads,
+            pair.ratio.value,
+            pair.group.cell.id,
+        )
+    )
     first = [pair for pair in pairs if pair.group in least]
     label = labelled(pairs, "Point", always=("threads", "batch"))
     short = labelled(first, "Point")
 
     def dot(pair: Versus) -> Dot:
         return Dot(
-            label=str(short.entry(pair)), value=pair.ratio.value, low=pair.ratio.low,
-            high=pair.ratio.high, style=context.style(pair.group), right=factor(pair.ratio.value),
-            hollow=pair.comparison.verdict is Verdict.SAME, ends=pair.ratio.word,
+            label=str(short.entry(pair)),
+            value=pair.ratio.value,
+            low=pair.ratio.low,
+            high=pair.ratio.high,
+            style=context.style(pair.group),
+            right=factor(pair.ratio.value),
+            hollow=pair.comparison.verdict is Verdict.SAME,
+            ends=pair.ratio.word,
             count=min(pair.comparison.a.count, pair.comparison.b.count),
-        )  # fmt: skip
+        )
 
     base: Column[Versus] = words("C++ from", lambda pair: pair.other.cell.exporter)
     cell = first[0].group.cell
     return dot_chart(
-        first, dot, [label, *_columns("Ratio", base)], others=pairs[len(first) :],
-        title=f"Latency over that of {_NAME} at batch {cell.batch}, "
-        f"{count(cell.threads, 'thread')}",
+        first,
+        dot,
+        [label, *_columns("Ratio", base)],
+        others=pairs[len(first) :],
+        title=f"Latency over that of {_NAME} at batch {cell.batch}, {count(cell.threads, 'thread')}",
         axis=f"times the latency of {_NAME} (log scale)",
-        name=f"ratio-{name}", first="Lowest", unit="times", rule=1.0, log=True,
+        name=f"ratio-{name}",
+        first="Lowest",
+        unit="times",
+        rule=1.0,
+        log=True,
         notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
-    )  # fmt: skip
+    )
 
 
 class _References:
@@ -101,11 +108,14 @@ def _columns(title: str = "Ratio", *more: Column[Versus]) -> list[Column[Versus]
         return f"{pair.comparison.a.count}, {pair.comparison.b.count}"
 
     return [
-        medians("Latency", "latency", in_unit("s")), digits(title, lambda pair: pair.ratio.value, factor),
-        digits("Range or interval", span), digits("Runs", runs), words("Compared", _compared),
+        medians("Latency", "latency", in_unit("s")),
+        digits(title, lambda pair: pair.ratio.value, factor),
+        digits("Range or interval", span),
+        digits("Runs", runs),
+        words("Compared", _compared),
         *more,
         words("", mark),
-    ]  # fmt: skip
+    ]
 
 
 def _compared(pair: Versus) -> str:
@@ -115,9 +125,7 @@ def _compared(pair: Versus) -> str:
 def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Part]:
     """List runs with other session options than the equal ones, beside the same runtime with those."""
     closed = [g for g in groups if g.cell.load is None and g.cell.sessions == 1]
-    equal = {
-        group.cell.changed(options=""): group for group in closed if group.cell.options == EQUAL
-    }
+    equal = {group.cell.changed(options=""): group for group in closed if group.cell.options == EQUAL}
     pairs = []
     for group in closed:
         base = equal.get(group.cell.changed(options=""))
@@ -134,12 +142,21 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
 
     of_workload = grouped(pairs, lambda pair: pair.group.cell.workload)
     for workload, own in sorted(of_workload.items()):
-        own.sort(key=lambda pair: (pair.group.cell.runtime, pair.group.cell.batch,
-                                   pair.group.cell.threads, -pair.ratio.value))  # fmt: skip
+        own.sort(
+            key=lambda pair: (
+                pair.group.cell.runtime,
+                pair.group.cell.batch,
+                pair.group.cell.threads,
+                -pair.ratio.value,
+            )
+        )
         yield table(
             own,
-            [labelled(own, "Runtime and options", always=("threads",)), words("Changed", changed),
-             *_columns("Times equal")],
+            [
+                labelled(own, "Runtime and options", always=("threads",)),
+                words("Changed", changed),
+                *_columns("Times equal"),
+            ],
             caption=f"{workload}: other session options, beside the same runtime with equal ones",
             fold_title=f"Other session options in {workload}",
-        )  # fmt: skip
+        )

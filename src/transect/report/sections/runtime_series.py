@@ -9,8 +9,6 @@ from transect.analysis.serving import InferGroup
 from transect.report.charts.theme import Style
 from transect.report.context import Context
 
-__all__ = ["RuntimeSeries"]
-
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3))
 

@@ -21,8 +21,6 @@ from transect.report.sections.runtime_matrix import matrix_blocks
 from transect.report.sections.runtime_ratio import option_table, ratio_chart
 from transect.report.text import count
 
-__all__ = ["runtimes_body"]
-
 _READING = (
     "In the latency charts the symbol is the median of the runs' medians, the thick line the "
     "middle half of all samples, the thin one the least sample to the 95th percentile, where 400 "
@@ -36,10 +34,7 @@ def runtimes_body(context: Context) -> Iterator[Part]:
     of_workload = {name: faithful_groups(context, name) for name in context.workloads("infer")}
     right = [group.cell for groups in of_workload.values() for group in groups]
     runtimes, models = len({cell.runtime for cell in right}), len({cell.workload for cell in right})
-    said = (
-        f"{count(runtimes, 'runtime')} executed {count(models, 'model')} with right results. "
-        if right else ""
-    )  # fmt: skip
+    said = f"{count(runtimes, 'runtime')} executed {count(models, 'model')} with right results. " if right else ""
     yield Lead(
         f"{said}Binding of inputs, the Run call, copying of outputs and session creation are timed apart. "
         "Runtimes are compared by Run alone where all of them do the same in it, and by whole calls "
@@ -57,8 +52,7 @@ def runtimes_body(context: Context) -> Iterator[Part]:
         yield _left_out(context, workload, groups)
     rest = real[MOST_PANELS:]
     if rest:
-        yield note(f"Not drawn: {names(rest, 20)}. The matrix has their ratios, and "
-                   "records.parquet all numbers.")  # fmt: skip
+        yield note(f"Not drawn: {names(rest, 20)}. The matrix has their ratios, and records.parquet all numbers.")
     yield from call_blocks(context)
     every = [group for groups in of_workload.values() for group in groups]
     options = list(option_table(context, every))

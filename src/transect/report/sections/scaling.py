@@ -18,9 +18,6 @@ from transect.report.context import Context
 from transect.report.sections.throughput import split_chart
 from transect.report.text import count, number, percent
 
-__all__ = ["scaling_body", "scaling_charts"]
-
-# Lines from which on each framework has a panel, and that one panel holds.
 _MOST_LINES, _MOST_DRAWN = 8, 24
 
 
@@ -49,9 +46,8 @@ def _panels(groups: list[TrainGroup]) -> dict[str, list[TrainGroup]]:
         grown = [group for group in own if group.cell.ranks > 1 and _weak(group)]
         ways = {(group.cell.framework, group.cell.strategy) for group in grown}
         bases = [
-            group for group in own
-            if group.cell.ranks == 1 and (group.cell.framework, group.cell.strategy) in ways
-        ]  # fmt: skip
+            group for group in own if group.cell.ranks == 1 and (group.cell.framework, group.cell.strategy) in ways
+        ]
         strong = [group for group in own if group not in grown]
         for members, how in ((strong, ""), (bases + grown, "weak scaling")):
             if _several_ranks(members):
@@ -74,8 +70,7 @@ def _series(groups: list[TrainGroup]) -> list[list[TrainGroup]]:
         cell = group.cell
         batch = "weak" if weak or _weak(group) else cell.batch
         per_node = cell.ranks_per_node if several_nodes else None
-        return (cell.framework, cell.strategy, cell.threads, group.kind, batch, cell.device,
-                cell.network, per_node)  # fmt: skip
+        return (cell.framework, cell.strategy, cell.threads, group.kind, batch, cell.device, cell.network, per_node)
 
     lines = grouped(groups, line).values()
     return [sorted(members, key=lambda group: group.cell.ranks) for members in lines]
@@ -85,23 +80,26 @@ def _chart(context: Context, workload: str, name: str, groups: list[TrainGroup])
     every = _series(groups)
     ranks = ", ".join(str(ranks) for ranks in sorted({group.cell.ranks for group in groups}))
     return line_chart(
-        training_series(context, every, lambda group: group.cell.ranks,
-                        lambda group: group.values(METRIC)),
+        training_series(context, every, lambda group: group.cell.ranks, lambda group: group.values(METRIC)),
         [group for members in every for group in members],
         [
-            labelled(groups, always=("ranks",)), RANKS,
+            labelled(groups, always=("ranks",)),
+            RANKS,
             medians("Median (samples/s)", METRIC),
-            digits("Runs", lambda group: len(group.values(METRIC))), ACCURACY,
-            words("", lambda group: Chip("over-subscribed", "warn")
-                  if group.over_subscribed else None),
+            digits("Runs", lambda group: len(group.values(METRIC))),
+            ACCURACY,
+            words("", lambda group: Chip("over-subscribed", "warn") if group.over_subscribed else None),
         ],
-        title="Throughput over ranks" + (f": {name}" if name else ""), x="ranks", y="samples/s",
+        title="Throughput over ranks" + (f": {name}" if name else ""),
+        x="ranks",
+        y="samples/s",
         name=f"ranks-{workload}" + re.sub(r"[^a-z0-9]+", "-", f"-{name}" if name else ""),
-        alt=f"{workload}: samples per second over {ranks} ranks, a line per framework and "
-        "strategy.",
-        notes=["Lines join only points within the machine's cores."], most=_MOST_DRAWN,
-        bound=_bounds(context, groups), bound_name="roofline bound",
-    )  # fmt: skip
+        alt=f"{workload}: samples per second over {ranks} ranks, a line per framework and strategy.",
+        notes=["Lines join only points within the machine's cores."],
+        most=_MOST_DRAWN,
+        bound=_bounds(context, groups),
+        bound_name="roofline bound",
+    )
 
 
 def _bounds(context: Context, groups: list[TrainGroup]) -> dict[float, float]:
@@ -127,22 +125,34 @@ def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) ->
     apart = len(gains) - len(own)
     label = labelled(own, always=("ranks",))
     return line_chart(
-        lines, own,
+        lines,
+        own,
         [
-            label, RANKS, words("Base", _base_words),
+            label,
+            RANKS,
+            words("Base", _base_words),
             digits("Speed-up", lambda gain: gain.gain),
             digits("Ideal", lambda gain: gain.group.cell.ranks / gain.base.cell.ranks),
-            digits("Efficiency", lambda gain: gain.value, percent), words("", _superlinear),
+            digits("Efficiency", lambda gain: gain.value, percent),
+            words("", _superlinear),
         ],
-        title=f"Speed-up over {count(least, 'rank')}", x="ranks", y="times the base's samples/s",
-        name=f"speed-up-{_slug(workload)}", most=_MOST_LINES,
+        title=f"Speed-up over {count(least, 'rank')}",
+        x="ranks",
+        y="times the base's samples/s",
+        name=f"speed-up-{_slug(workload)}",
+        most=_MOST_LINES,
         alt=f"{workload}: speed-up over ranks beside the ideal, from bases on {count(least, 'rank')}. "
         f"Highest: {label.entry(best := max(own, key=lambda gain: gain.rate / gain.base_rate))}, "
         f"{number(best.rate / best.base_rate)} times.",
-        bound={x: x / least for x in ranks}, bound_name="ideal: as many times as ranks", y_log=False,
-        notes=[f"{count(apart, 'efficiency', 'efficiencies')} of bases with more ranks stand in the table only."
-               if apart else ""],
-    )  # fmt: skip
+        bound={x: x / least for x in ranks},
+        bound_name="ideal: as many times as ranks",
+        y_log=False,
+        notes=[
+            f"{count(apart, 'efficiency', 'efficiencies')} of bases with more ranks stand in the table only."
+            if apart
+            else ""
+        ],
+    )
 
 
 def _speed_up_lines(context: Context, gains: list[Efficiency]) -> list[Series]:
@@ -150,22 +160,31 @@ def _speed_up_lines(context: Context, gains: list[Efficiency]) -> list[Series]:
 
     def line(gain: Efficiency) -> tuple[object, ...]:
         cell = gain.group.cell
-        return (cell.framework, cell.strategy, gain.kind, cell.network, cell.threads, gain.group.kind,
-                cell.ranks_per_node if cell.nodes > 1 else None)  # fmt: skip
+        return (
+            cell.framework,
+            cell.strategy,
+            gain.kind,
+            cell.network,
+            cell.threads,
+            gain.group.kind,
+            cell.ranks_per_node if cell.nodes > 1 else None,
+        )
 
     lines = grouped(gains, line)
     kinds = {gain.kind for gain in gains}
     made = []
     for members in lines.values():
         cell = members[0].group.cell
-        named = [cell.framework, cell.strategy, cell.network,
-                 members[0].kind.value if len(kinds) > 1 else None]  # fmt: skip
+        named = [cell.framework, cell.strategy, cell.network, members[0].kind.value if len(kinds) > 1 else None]
         points = [Point(x=members[0].base.cell.ranks, repeats=[1.0], about=members[0].base)]
         points += [
-            Point(x=gain.group.cell.ranks, about=gain.group,
-                  repeats=[value / gain.base_rate for value in gain.group.values(METRIC)])
+            Point(
+                x=gain.group.cell.ranks,
+                about=gain.group,
+                repeats=[value / gain.base_rate for value in gain.group.values(METRIC)],
+            )
             for gain in members
-        ]  # fmt: skip
+        ]
         style = context.style(members[0].group)
         made.append(Series(name=" · ".join(filter(None, named)), style=style, points=points))
     # The lines that go furthest are drawn where there are too many.
@@ -217,14 +236,10 @@ def _counted(gains: list[Efficiency]) -> str:
     return f"Efficiency on more ranks: {span}, of {count(len(gains), 'cell')}{beyond}. "
 
 
-def _workload(
-    context: Context, workload: str, groups: list[TrainGroup], gains: list[Efficiency]
-) -> Iterator[Part]:
+def _workload(context: Context, workload: str, groups: list[TrainGroup], gains: list[Efficiency]) -> Iterator[Part]:
     over = sum(group.over_subscribed for group in groups)
     if over:
-        yield note(
-            f"Hollow symbols: {over} of {len(groups)} points ran more ranks than the machine has cores."
-        )
+        yield note(f"Hollow symbols: {over} of {len(groups)} points ran more ranks than the machine has cores.")
     if gains:
         yield _speed_up_chart(context, workload, gains)
     yield from scaling_charts(context, workload, groups)
@@ -232,9 +247,7 @@ def _workload(
     if gains:
         yield _efficiency_table(context, workload, gains)
     else:
-        yield note(
-            f"{workload}: no cell on more ranks has a base within the cores: no efficiency is known."
-        )
+        yield note(f"{workload}: no cell on more ranks has a base within the cores: no efficiency is known.")
 
 
 def _over_ranks(groups: list[TrainGroup], gains: list[Efficiency]) -> list[TrainGroup]:
@@ -251,17 +264,17 @@ def _over_ranks(groups: list[TrainGroup], gains: list[Efficiency]) -> list[Train
 
 def _efficiency_table(context: Context, workload: str, gains: list[Efficiency]) -> Part:
     """List all efficiencies with their bases, and what may be behind those above 100 %."""
-    label = labelled(
-        [*(gain.group for gain in gains), *(gain.base for gain in gains)], always=("ranks",)
-    )
+    label = labelled([*(gain.group for gain in gains), *(gain.base for gain in gains)], always=("ranks",))
     columns: list[Column[Efficiency]] = [
-        words("Cell", lambda gain: label.entry(gain.group)), digits("samples/s", lambda gain: gain.rate),
+        words("Cell", lambda gain: label.entry(gain.group)),
+        digits("samples/s", lambda gain: gain.rate),
         words("Base", lambda gain: label.entry(gain.base)),
         digits("Base samples/s", lambda gain: gain.base_rate),
         words("Scaling", lambda gain: gain.kind.value),
         digits("Speed-up", lambda gain: gain.rate / gain.base_rate),
-        digits("Efficiency", lambda gain: gain.value, percent), words("", _superlinear),
-    ]  # fmt: skip
+        digits("Efficiency", lambda gain: gain.value, percent),
+        words("", _superlinear),
+    ]
     if any(gain.superlinear for gain in gains):
         columns.append(words("May be behind it", lambda gain: _behind(context, gain)))
     caption = f"{workload}: efficiency against a declared base. Over-subscribed cells have none."

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import Group, grouped
+from transect.domain.axes.text import SearchCell
 from transect.report.blocks import Chip, Heading, Lead, Part, Value, digits, table, words
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.ticket_inputs import corpus_name
 from transect.report.text import clean, number, tenths
-from transect.stages.search.cell import SearchCell
-
-__all__ = ["searches_body"]
 
 
 def searches_body(context: Context) -> Iterator[Part]:
@@ -70,10 +68,13 @@ def place_table(groups: Sequence[Group[SearchCell]]) -> Part:
         ordered,
         [
             digits("Rung", lambda group: group.cell.rung),
-            digits("Place", lambda group: group.cell.place), words("from", _from),
-            words("Point", _point), digits("Epochs", epochs),
+            digits("Place", lambda group: group.cell.place),
+            words("from", _from),
+            words("Point", _point),
+            digits("Epochs", epochs),
             digits("Validation", lambda group: median(group, "valid_accuracy"), tenths),
-            digits("Test", lambda group: median(group, "accuracy"), tenths), words("", _state),
+            digits("Test", lambda group: median(group, "accuracy"), tenths),
+            words("", _state),
         ],
         fold_title="Places of all rungs",
-    )  # fmt: skip
+    )

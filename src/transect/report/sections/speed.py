@@ -8,15 +8,8 @@ from transect.analysis.kinds import compared, kinds_of, main_kind
 from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Heading, Lead, Part, note
 from transect.report.context import Context
-from transect.report.sections.throughput import (
-    both_table,
-    quality_chart,
-    split_chart,
-    throughput_chart,
-)
+from transect.report.sections.throughput import both_table, quality_chart, split_chart, throughput_chart
 from transect.report.text import count
-
-__all__ = ["speed_body"]
 
 
 def speed_body(context: Context) -> Iterator[Part]:

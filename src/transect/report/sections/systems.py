@@ -8,24 +8,12 @@ from transect.analysis.benchmark_table import Best, Series, refusals, scaling_se
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import (
-    MOST_OPEN,
-    Chip,
-    Part,
-    Table,
-    code,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.report.blocks import MOST_OPEN, Chip, Part, Table, code, digits, note, table, words
 from transect.report.charts import chart
-from transect.report.charts.plots import Dot
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import legend, palette
 from transect.report.findings.finding import names
 from transect.report.text import clean, clipped, count, number, quantity, scale_for
-
-__all__ = ["CURVES", "IO500", "system_charts", "systems_blocks"]
 
 IO500 = "io500"
 
@@ -34,13 +22,7 @@ _SCORE = "score"
 # With more rows than these, one of each benchmark and system stands open.
 _MOST_ROWS = 12
 # What a benchmark is known by, where it has one of these.
-_FIRST_METRICS = (
-    "flops",
-    "memory_bandwidth",
-    "io500_score",
-    "network_bandwidth",
-    "network_latency",
-)
+_FIRST_METRICS = ("flops", "memory_bandwidth", "io500_score", "network_bandwidth", "network_latency")
 _MOST_LINES = 8
 _MOST_REFUSALS = 6
 _MOST_DOTS = 24
@@ -67,30 +49,22 @@ def _with(value: BenchmarkValue) -> str:
     own |= {key: given for key, given in value.parameters.items() if key not in own}
     keys = [*(key for key in _FIRST if key in own), *(key for key in own if key not in _FIRST)]
     parts = [
-        f"{key}={own[key]}" for key in keys
-        if isinstance(own[key], (int, float, str)) and len(str(own[key])) <= 16
-    ]  # fmt: skip
+        f"{key}={own[key]}" for key in keys if isinstance(own[key], (int, float, str)) and len(str(own[key])) <= 16
+    ]
     return clipped(", ".join(parts[:6]), _CLIP) or "–"
 
 
 def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
     """Give the table over systems and what may not be compared in it."""
     # A system's phases stand in charts of their own: here its score is enough.
-    listed = [
-        row for row in rows
-        if row.benchmark != IO500 or row.value is None or row.series.startswith(_SCORE)
-    ]  # fmt: skip
+    listed = [row for row in rows if row.benchmark != IO500 or row.value is None or row.series.startswith(_SCORE)]
     shown = _headlines(listed)
     if shown:
-        whole = {(row.benchmark, row.system) for row in shown} == {
-            (row.benchmark, row.system) for row in listed
-        }
+        whole = {(row.benchmark, row.system) for row in shown} == {(row.benchmark, row.system) for row in listed}
         each = "each benchmark on each system" if whole else "each benchmark"
         yield _table(shown, caption=f"Best valid value of {each}")
         if below := sorted({row.benchmark for row in listed} - {row.benchmark for row in shown}):
-            yield note(
-                f"In their own tables below alone: {names([clean(one) for one in below], len(below))}."
-            )
+            yield note(f"In their own tables below alone: {names([clean(one) for one in below], len(below))}.")
     left = {id(row) for row in listed} - {id(row) for row in shown}
     for name, members in sorted(grouped(listed, lambda row: row.benchmark).items()):
         if any(id(row) in left for row in members):
@@ -121,17 +95,14 @@ def _headlines(rows: Sequence[Best]) -> list[Best]:
     order = {id(row): place for place, row in enumerate(rows)}
 
     def weight(row: Best) -> tuple[bool, int, int]:
-        known = (
-            _FIRST_METRICS.index(row.name) if row.name in _FIRST_METRICS else len(_FIRST_METRICS)
-        )
+        known = _FIRST_METRICS.index(row.name) if row.name in _FIRST_METRICS else len(_FIRST_METRICS)
         return row.value is None, known, order[id(row)]
 
     of_system = grouped(rows, lambda row: (row.benchmark, row.variant, row.system))
     chosen = [min(members, key=weight) for members in of_system.values()]
     if len(chosen) > MOST_OPEN:
         of_benchmark = grouped(chosen, lambda row: row.benchmark)
-        chosen = [min(members, key=lambda row: (not row.wins, *weight(row)))
-                  for members in of_benchmark.values()]  # fmt: skip
+        chosen = [min(members, key=lambda row: (not row.wins, *weight(row))) for members in of_benchmark.values()]
     return sorted(chosen, key=lambda row: row.benchmark)[:MOST_OPEN]
 
 
@@ -174,9 +145,10 @@ def system_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
     """Draw each metric over threads and over nodes where a system has several points, and IO500."""
     for axis in ("threads", "nodes"):
         every = [
-            series for series in scaling_series(values, axis)
+            series
+            for series in scaling_series(values, axis)
             if series.first.name not in CURVES and series.first.benchmark != IO500
-        ]  # fmt: skip
+        ]
         for name, members in sorted(grouped(every, lambda series: series.first.name).items()):
             yield _scaling(axis, name, members)
     yield from _io500_charts(values)
@@ -189,8 +161,10 @@ def _label(series: Series, axis: str, *, several: bool) -> str:
     place = first.placement if axis == "threads" else first.placement.partition(" · ")[2]
     parts = [
         _title(first.benchmark, first.variant, first.series),
-        clipped(first.system, 40) if several else "", clean(first.options), clean(place),
-    ]  # fmt: skip
+        clipped(first.system, 40) if several else "",
+        clean(first.options),
+        clean(place),
+    ]
     return " · ".join(part for part in parts if part)
 
 
@@ -198,42 +172,47 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Part:
     firsts = {(s.first.benchmark, s.first.system, s.first.series) for s in every}
     # Where a benchmark gives its best and its median, the median is drawn: it is what repeats.
     shown = [
-        series for series in every
-        if (series.first.benchmark, series.first.system,
-            series.first.series.removesuffix("_best") + "_median") not in firsts
-    ]  # fmt: skip
+        series
+        for series in every
+        if (series.first.benchmark, series.first.system, series.first.series.removesuffix("_best") + "_median")
+        not in firsts
+    ]
     several = len({series.first.system for series in shown}) > 1
-    scale = scale_for(
-        [v for series in shown for _, values in series.points for v in values], shown[0].first.unit
-    )
+    scale = scale_for([v for series in shown for _, values in series.points for v in values], shown[0].first.unit)
     drawn = [
         chart.Series(
-            name=_label(series, axis, several=several), style=style,
+            name=_label(series, axis, several=several),
+            style=style,
             points=[
                 chart.Point(x=float(at), repeats=[value / scale.factor for value in values])
                 for at, values in series.points
             ],
         )
         for series, style in zip(shown, palette(len(shown)), strict=True)
-    ]  # fmt: skip
+    ]
     title = f"{name.replace('_', ' ').capitalize()} over {axis}"
     first, last = drawn[0].points[0], drawn[0].points[-1]
     return chart.line_chart(
-        drawn, [(line, point) for line in drawn for point in line.points],
+        drawn,
+        [(line, point) for line in drawn for point in line.points],
         [
-            words("Run", lambda row: row[0].name), digits(axis.capitalize(), lambda row: row[1].x),
+            words("Run", lambda row: row[0].name),
+            digits(axis.capitalize(), lambda row: row[1].x),
             digits(f"Median ({scale.unit or 'value'})", lambda row: row[1].y),
-            digits("Times the first", lambda row: row[1].y / row[0].points[0].y
-                   if row[0].points[0].y else None),
+            digits("Times the first", lambda row: row[1].y / row[0].points[0].y if row[0].points[0].y else None),
             digits("Runs", lambda row: len(row[1].repeats)),
         ],
-        title=title, x=axis, y=scale.unit or name, name=f"scaling-{axis}-{name}",
+        title=title,
+        x=axis,
+        y=scale.unit or name,
+        name=f"scaling-{axis}-{name}",
         alt=f"{title}, {count(min(len(drawn), _MOST_LINES), 'line')}. {drawn[0].name}: from "
         f"{number(first.y)} to {number(last.y)} {scale.unit} between {number(first.x)} and "
         f"{number(last.x)} {axis}.",
         notes=[f"{METRICS[name].description.capitalize()}; small dots are runs."],
-        most=_MOST_LINES, height=230,
-    )  # fmt: skip
+        most=_MOST_LINES,
+        height=230,
+    )
 
 
 def _io500_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
@@ -267,19 +246,31 @@ def _phases(title: str, name: str, every: list[BenchmarkValue], factor: float, u
 
     def dot(value: BenchmarkValue) -> Dot:
         system = f" · {clipped(value.system, 40)}" if several else ""
-        return Dot(label=clean(value.phase) + system, value=amount(value),
-                   style=styles[value.system], right=number(amount(value)))  # fmt: skip
+        return Dot(
+            label=clean(value.phase) + system,
+            value=amount(value),
+            style=styles[value.system],
+            right=number(amount(value)),
+        )
 
     names = [(clean(system), style) for system, style in styles.items()] if several else []
     return chart.dot_chart(
-        values, dot,
+        values,
+        dot,
         [
             words("Phase", lambda value: clean(value.phase)),
-            words("System", lambda value: clipped(value.system, 60)), digits(unit, amount),
+            words("System", lambda value: clipped(value.system, 60)),
+            digits(unit, amount),
             digits("As printed", lambda value: clipped(value.printed, 40) or None),
             code("From", lambda value: clean(value.where) or value.cell_id),
         ],
-        title=title, axis=f"{unit}, higher is better", name=f"io500-{name}", first="First",
-        unit=unit, most=_MOST_DOTS, cut="later", legend=legend(names, line=False),
+        title=title,
+        axis=f"{unit}, higher is better",
+        name=f"io500-{name}",
+        first="First",
+        unit=unit,
+        most=_MOST_DOTS,
+        cut="later",
+        legend=legend(names, line=False),
         notes=["One run of each system: the one with the highest score."],
-    )  # fmt: skip
+    )

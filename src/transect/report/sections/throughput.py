@@ -10,8 +10,10 @@ from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC
 from transect.report.blocks import Chip, Part, digits, table, words
 from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, drawn, left_out
-from transect.report.charts.plots import Bar, bar_plot, log_is_better
-from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.charts.inks import MUTED
+from transect.report.charts.marks import Bar
+from transect.report.charts.plots import bar_plot, log_is_better
+from transect.report.charts.theme import Style, legend
 from transect.report.columns import (
     ACCURACY,
     MARKS,
@@ -29,9 +31,6 @@ from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, quality_target, reaches_target
 from transect.report.text import count, percent, scale_for, tenths
 
-__all__ = ["MOST", "both_table", "panels", "quality_chart", "split_chart", "throughput_chart"]
-
-# Rows of one panel: with more, names and marks are no longer found again.
 MOST = 12
 _PARTS = {"compute": "compute", "communication": "waited communication", "input": "input"}
 
@@ -44,9 +43,7 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
     if reached:
         title, axis = f"time to {quality_target(groups)}", "time to quality ({}), less is better"
     else:
-        title = (
-            "throughput on synthetic input" if synthetic else "throughput, as no target was reached"
-        )
+        title = "throughput on synthetic input" if synthetic else "throughput, as no target was reached"
         axis = "samples/s, more is better"
     shown = ranked(reached or groups, name)
     scale = scale_for([median(group, name) for group in shown], "s" if reached else "1")
@@ -58,19 +55,28 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
         missed = len(every) - len(own) if reached else 0
         hollow = any(group.over_subscribed for group in own[:MOST])
         yield metric_chart(
-            context, own, name,
+            context,
+            own,
+            name,
             labelled(every, "Framework and strategy", never=("ranks",)),
-            metric_columns(name, scale), scale=scale,
+            metric_columns(name, scale),
+            scale=scale,
             right=lambda group: f"{scale.text(median(group, name))} {scale.unit}".strip(),
-            title=f"{count(ranks, 'rank')}: {title}", axis=axis.format(scale.unit),
-            name=f"frameworks-{workload}-{ranks}", about=workload, unit=scale.unit, most=MOST,
-            among=among, log=log_is_better(among),
+            title=f"{count(ranks, 'rank')}: {title}",
+            axis=axis.format(scale.unit),
+            name=f"frameworks-{workload}-{ranks}",
+            about=workload,
+            unit=scale.unit,
+            most=MOST,
+            among=among,
+            log=log_is_better(among),
             notes=[
-                f"{count(missed, 'cell')} missed the target in at least one run, or could not be "
-                "checked until it." if missed else "",
+                f"{count(missed, 'cell')} missed the target in at least one run, or could not be checked until it."
+                if missed
+                else "",
                 "Hollow: more ranks than cores, no claim." if hollow else "",
             ],
-        )  # fmt: skip
+        )
 
 
 def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
@@ -83,20 +89,29 @@ def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     scale = scale_for([median(group, TIME) for group in reached], "s")
     steps = medians("Steps", "steps_to_quality")
     return metric_chart(
-        context, reached, TIME, labelled(groups, always=("ranks",)),
+        context,
+        reached,
+        TIME,
+        labelled(groups, always=("ranks",)),
         [
-            *time_columns(scale), digits("Runs", lambda group: len(group.ok)),
+            *time_columns(scale),
+            digits("Runs", lambda group: len(group.ok)),
             digits("Steps", lambda group: steps.entry(group) if may_be_ranked(group) else None),
         ],
-        scale=scale, right=accuracy_text, title=f"Time to {target}",
+        scale=scale,
+        right=accuracy_text,
+        title=f"Time to {target}",
         axis=f"time to {target} ({scale.unit}), less is better",
-        name=f"ttq-{_slug(workload, groups)}", about=workload, first="Soonest", unit=scale.unit,
+        name=f"ttq-{_slug(workload, groups)}",
+        about=workload,
+        first="Soonest",
+        unit=scale.unit,
         others=others,
-        notes=[f"{missed} of {len(groups)} points missed the target in at least one run."
-               if missed else "",
-               f"{unseen} of {len(groups)} points could not be checked until the target."
-               if unseen else ""],
-    )  # fmt: skip
+        notes=[
+            f"{missed} of {len(groups)} points missed the target in at least one run." if missed else "",
+            f"{unseen} of {len(groups)} points could not be checked until the target." if unseen else "",
+        ],
+    )
 
 
 def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Part:
@@ -114,29 +129,36 @@ def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Pa
         most, rate = limit(group), median(group, METRIC)
         if not most or rate is None:
             return None
-        return (
-            rate / most
-            if rate <= most
-            else Chip(f"{tenths(rate / most)}: the bound is wrong", "warn")
-        )
+        return rate / most if rate <= most else Chip(f"{tenths(rate / most)}: the bound is wrong", "warn")
 
     scale = scale_for([], "1")
     synthetic = all(group.kind.synthetic for group in groups)
     return metric_chart(
-        context, fastest, METRIC, labelled(groups, always=("ranks",)),
+        context,
+        fastest,
+        METRIC,
+        labelled(groups, always=("ranks",)),
         [
-            *metric_columns(METRIC, scale, unit="samples/s"), digits("Bound (samples/s)", limit),
+            *metric_columns(METRIC, scale, unit="samples/s"),
+            digits("Bound (samples/s)", limit),
             words("Set by", lambda group: known.kind if (known := bound(group)) else "–"),
             digits("Of the bound", share, tenths),
         ],
-        scale=scale, right=accuracy_text, bound=limit,
+        scale=scale,
+        right=accuracy_text,
+        bound=limit,
         title="Throughput on synthetic input" if synthetic else "Throughput",
-        axis="samples/s, more is better", name=f"rate-{_slug(workload, groups)}",
-        about=workload, first="Fastest", unit="samples per second",
-        notes=["Upright grey mark: the roofline bound with as many threads as the ranks use."
-               if any(map(limit, fastest)) else
-               "No bound: no benchmark ran with as many threads as these cells use."],
-    )  # fmt: skip
+        axis="samples/s, more is better",
+        name=f"rate-{_slug(workload, groups)}",
+        about=workload,
+        first="Fastest",
+        unit="samples per second",
+        notes=[
+            "Upright grey mark: the roofline bound with as many threads as the ranks use."
+            if any(map(limit, fastest))
+            else "No bound: no benchmark ran with as many threads as these cells use."
+        ],
+    )
 
 
 def both_table(workload: str, groups: Sequence[Group]) -> Part:
@@ -157,11 +179,7 @@ def both_table(workload: str, groups: Sequence[Group]) -> Part:
             return Chip("fast, and not there", "warn") if speed[id(group)] <= len(late) else None
         ahead = sum(id(other) in place for other in fastest[: speed[id(group)] - 1]) + 1
         lost = place[id(group)] - ahead
-        return (
-            Chip(f"{'loses' if lost > 0 else 'gains'} {count(abs(lost), 'place')}")
-            if lost
-            else None
-        )
+        return Chip(f"{'loses' if lost > 0 else 'gains'} {count(abs(lost), 'place')}") if lost else None
 
     return table(
         [*soonest, *late],
@@ -171,11 +189,13 @@ def both_table(workload: str, groups: Sequence[Group]) -> Part:
             *time_columns(scale, "Time to quality"),
             medians("Steps", "steps_to_quality"),
             digits("By samples/s", lambda group: speed.get(id(group))),
-            medians("samples/s", METRIC), ACCURACY, words("", moved),
+            medians("samples/s", METRIC),
+            ACCURACY,
+            words("", moved),
         ],
         folded=f"{workload}: time to quality beside throughput, place by place",
         caption=f"{workload}: who is there first, and who is fastest; medians, so that neighbours may be the same",
-    )  # fmt: skip
+    )
 
 
 def _slug(workload: str, groups: Sequence[Group]) -> str:
@@ -183,16 +203,12 @@ def _slug(workload: str, groups: Sequence[Group]) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", f"{workload} {groups[0].kind.words}".strip())
 
 
-def split_chart(
-    context: Context, workload: str, groups: Sequence[Group], *, over_ranks: bool = False
-) -> Part:
+def split_chart(context: Context, workload: str, groups: Sequence[Group], *, over_ranks: bool = False) -> Part:
     """Draw how a step's time divides into compute, waited communication and input; shortest first.
 
     `over_ranks`: in the order of the groups, which are lines over ranks.
     """
-    shortest = (
-        [g for g in groups if g.values("step_time")] if over_ranks else ranked(groups, "step_time")
-    )
+    shortest = [g for g in groups if g.values("step_time")] if over_ranks else ranked(groups, "step_time")
     if not shortest:
         return None
     label = labelled(groups, always=("ranks",))
@@ -219,19 +235,25 @@ def split_chart(
     if any(len(row.parts) > len(_PARTS) for row in bars):
         names.append((NOT_TOLD, Style(MUTED)))
     return drawn(
-        bar_plot(bars, title=f"median time per step ({scale.unit})"), shortest,
+        bar_plot(bars, title=f"median time per step ({scale.unit})"),
+        shortest,
         [
-            label, medians(f"Step ({scale.unit})", "step_time", scale.text),
-            *(medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text,
-                            NOT_TOLD)
-              for part, word in _PARTS.items()),
-            digits("Waited share", waited, percent, NOT_TOLD), MARKS,
+            label,
+            medians(f"Step ({scale.unit})", "step_time", scale.text),
+            *(
+                medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text, NOT_TOLD)
+                for part, word in _PARTS.items()
+            ),
+            digits("Waited share", waited, percent, NOT_TOLD),
+            MARKS,
         ],
         title="What a step consists of, over ranks" if over_ranks else "Where a step's time goes",
         name=f"split-{'ranks-' if over_ranks else ''}{_slug(workload, groups)}",
         alt=f"{workload}: compute, waited communication and input time of a step per cell. "
         f"{'First' if over_ranks else 'Shortest step'}: {bars[0].label}.",
         legend=legend(names, line=False),
-        notes=(left_out(len(shortest), MOST_DRAWN, "other" if over_ranks else "longest"),
-               "Medians of the parts need not add up to the median step."),
-    )  # fmt: skip
+        notes=(
+            left_out(len(shortest), MOST_DRAWN, "other" if over_ranks else "longest"),
+            "Medians of the parts need not add up to the median step.",
+        ),
+    )

@@ -9,14 +9,13 @@ from typing import Any
 from transect.analysis.groups import Group
 from transect.report.blocks import Chart, Heading, Part, digits
 from transect.report.charts.chart import MOST_PANELS, drawn
-from transect.report.charts.plots import Line, line_plot
+from transect.report.charts.marks import Line
+from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import legend, palette
 from transect.report.context import Context
 from transect.report.findings.ticket_inputs import VIEWS, corpus_name
 from transect.report.findings.tickets import lengths_of
 from transect.report.text import clean, number, percent
-
-__all__ = ["length_parts"]
 
 _NAMES = ("lengths", "Gaussian with their mean and deviation", "its 95 % bound", "95 % quantile")
 _POINTS = 60
@@ -50,9 +49,7 @@ def length_chart(context: Context, group: Group[Any]) -> Chart:
     top = max(height for _, height in outline)
     styles = palette(4)
     curves = [outline, _gaussian(mean, deviation, end)]
-    curves += [
-        [(lengths[bound], 0.0), (lengths[bound], top)] for bound in ("gaussian_95", "quantile_95")
-    ]
+    curves += [[(lengths[bound], 0.0), (lengths[bound], top)] for bound in ("gaussian_95", "quantile_95")]
     lines = [
         Line(points=points, style=style, symbols=False, name=name, about=group)
         for points, style, name in zip(curves, styles, _NAMES, strict=True)
@@ -63,12 +60,15 @@ def length_chart(context: Context, group: Group[Any]) -> Chart:
     title = clean(f"{corpus_name(context, cell.corpus)}, {VIEWS[cell.view]}{stop_words}")
     above = total - sum(bar["tickets"] for bar in even)
     return drawn(
-        line_plot(lines, x_title="words of a ticket", y_title="share of tickets per word"), bars,
+        line_plot(lines, x_title="words of a ticket", y_title="share of tickets per word"),
+        bars,
         [
-            digits("From", lambda bar: bar["low"]), digits("below", lambda bar: bar["high"]),
+            digits("From", lambda bar: bar["low"]),
+            digits("below", lambda bar: bar["high"]),
             digits("Tickets", lambda bar: bar["tickets"]),
         ],
-        title=title, name=f"lengths-{cell.id.split('~')[1]}",
+        title=title,
+        name=f"lengths-{cell.id.split('~')[1]}",
         alt=f"{title}: lengths beside a Gaussian. Its 95 % bound is {number(lengths['gaussian_95'])} words, "
         f"the quantile {number(lengths['quantile_95'])}.",
         legend=legend(list(zip(_NAMES, styles, strict=True)), symbol=False),
@@ -78,7 +78,7 @@ def length_chart(context: Context, group: Group[Any]) -> Chart:
             f"{number(lengths['quantile_95'])}.",
             f"{above} longer ones are not drawn." if above else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _gaussian(mean: float, deviation: float, end: float) -> list[tuple[float, float]]:

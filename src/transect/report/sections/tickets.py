@@ -12,8 +12,6 @@ from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.sections.ticket_lengths import length_parts
 from transect.report.text import clean, clipped, count, number, percent, quantity, tenths
 
-__all__ = ["tickets_body"]
-
 _PARTS = ("train", "valid", "test", "infer", "device")
 _MOST_CLASSES = 12
 
@@ -79,7 +77,8 @@ def source_table(corpora: Sequence[Group[Any]]) -> Part:
     return table(
         corpora,
         [
-            words("Source", lambda group: clean(group.cell.corpus)), words("", _state),
+            words("Source", lambda group: clean(group.cell.corpus)),
+            words("", _state),
             digits("Tickets", lambda group: _detail(group, "tickets")),
             digits("Rejected", lambda group: sum(_rejected(group).values()) if group.ok else None),
             digits("Classes", lambda group: len(_detail(group, "classes") or ()) or None),
@@ -87,37 +86,31 @@ def source_table(corpora: Sequence[Group[Any]]) -> Part:
             words("Redacted", lambda group: _listed(_detail(group, "redacted"))),
         ],
         caption="Sources",
-    )  # fmt: skip
+    )
 
 
 def rejected_table(corpora: Sequence[Group[Any]]) -> Part:
     """List what could not be read, by cause; nothing where all was."""
-    rows = [
-        (group, cause, amount)
-        for group in corpora
-        for cause, amount in sorted(_rejected(group).items())
-        if amount
-    ]
+    rows = [(group, cause, amount) for group in corpora for cause, amount in sorted(_rejected(group).items()) if amount]
     if not rows:
         return None
     return table(
         rows,
         [
             words("Source", lambda row: clean(row[0].cell.corpus)),
-            words("Cause", lambda row: clean(row[1])), digits("Tickets", lambda row: row[2]),
+            words("Cause", lambda row: clean(row[1])),
+            digits("Tickets", lambda row: row[2]),
         ],
         caption="Rejected, each listed in rejected.jsonl of its source's cell",
         fold_title="Rejected",
-    )  # fmt: skip
+    )
 
 
 def class_table(corpora: Sequence[Group[Any]]) -> Part:
     """List the largest classes of each source."""
     rows = []
     for group in corpora:
-        named = zip(
-            _detail(group, "classes") or (), _detail(group, "class_counts") or (), strict=False
-        )
+        named = zip(_detail(group, "classes") or (), _detail(group, "class_counts") or (), strict=False)
         ordered = sorted(named, key=lambda pair: (-pair[1], str(pair[0])))
         total = sum(amount for _, amount in ordered)
         rows += [(group, str(name), amount, total) for name, amount in ordered[:_MOST_CLASSES]]
@@ -127,11 +120,12 @@ def class_table(corpora: Sequence[Group[Any]]) -> Part:
         rows,
         [
             words("Source", lambda row: clean(row[0].cell.corpus)),
-            words("Class", lambda row: clipped(row[1], 40)), digits("Tickets", lambda row: row[2]),
+            words("Class", lambda row: clipped(row[1], 40)),
+            digits("Tickets", lambda row: row[2]),
             digits("Share", lambda row: row[2] / row[3], tenths),
         ],
         folded=f"Classes of each source, the {_MOST_CLASSES} largest",
-    )  # fmt: skip
+    )
 
 
 def partition_table(groups: Sequence[Group[Any]]) -> Part:
@@ -143,18 +137,19 @@ def partition_table(groups: Sequence[Group[Any]]) -> Part:
         value = _share(group, "balance", "test")
         return None if value is None else tenths(value)
 
-    sizes = [digits(part.capitalize(), lambda group, part=part: _detail(group, "sizes", part))
-             for part in _PARTS]  # fmt: skip
+    sizes = [digits(part.capitalize(), lambda group, part=part: _detail(group, "sizes", part)) for part in _PARTS]
     return table(
         groups,
         [
             words("Source", lambda group: clean(group.cell.corpus)),
-            words("Partition", lambda group: clean(group.cell.partition)), *sizes,
-            words("Classes of test off by", far), words("", _failed),
+            words("Partition", lambda group: clean(group.cell.partition)),
+            *sizes,
+            words("Classes of test off by", far),
+            words("", _failed),
         ],
         caption="Partitions, in tickets; the classes' total variation distance to those of all",
         fold_title="Partitions",
-    )  # fmt: skip
+    )
 
 
 def _failed(group: Group[Any]) -> Value:
@@ -180,14 +175,16 @@ def vector_table(groups: Sequence[Group[Any]]) -> Part:
     return table(
         groups,
         [
-            *_text_columns(), digits("Words", lambda group: _detail(group, "words")),
+            *_text_columns(),
+            digits("Words", lambda group: _detail(group, "words")),
             digits("Known in train", lambda group: _share(group, "covered", "train"), tenths),
             digits("Known in test", lambda group: _share(group, "covered", "test"), tenths),
             digits("Time", lambda group: _share(group, "seconds"), lambda s: quantity(s, "s")),
             words("", _failed),
         ],
-        caption="Vocabularies and vectors", fold_title="Vocabularies and vectors",
-    )  # fmt: skip
+        caption="Vocabularies and vectors",
+        fold_title="Vocabularies and vectors",
+    )
 
 
 def encode_table(groups: Sequence[Group[Any]]) -> Part:
@@ -197,7 +194,9 @@ def encode_table(groups: Sequence[Group[Any]]) -> Part:
     return table(
         groups,
         [
-            *_text_columns(), words("Length", lambda group: clean(group.cell.words)), digits("Words read", lambda group: _detail(group, "length")),
+            *_text_columns(),
+            words("Length", lambda group: clean(group.cell.words)),
+            digits("Words read", lambda group: _detail(group, "length")),
             digits("Gaussian bound", lambda group: _share(group, "gaussian"), number),
             digits("Quantile", lambda group: _share(group, "quantile"), number),
             digits("Tickets cut", lambda group: _share(group, "parts", "train", "cut"), lambda s: percent(s, 1)),
@@ -205,4 +204,4 @@ def encode_table(groups: Sequence[Group[Any]]) -> Part:
             words("", _failed),
         ],
         folded="How many words are read",
-    )  # fmt: skip
+    )

@@ -14,8 +14,6 @@ from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, reaches_target
 from transect.report.text import scale_for, tenths
 
-__all__ = ["input_blocks", "rule_blocks"]
-
 
 def input_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List what each group loses to its input against its synthetic twin; nothing without twins."""
@@ -60,18 +58,24 @@ def rule_blocks(workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     never = ("ranks", "batch", "reduce", "learning_rate_rule")
     time = scale_for([median(group, TIME) for group in every], "s")
     columns = [
-        labelled(every, "Framework and strategy", never=never), RANKS,
+        labelled(every, "Framework and strategy", never=never),
+        RANKS,
         digits("Global batch", lambda group: group.global_batch),
         words("Gradients", lambda group: group.cell.reduce),
         words("Rate's rule", lambda group: group.cell.learning_rate_rule),
-        digits("Rate's factor", rate_factor), medians("Final loss", "final_loss"), ACCURACY,
-        digits(f"Time to quality ({time.unit})", lambda group: median(group, TIME)
-               if reaches_target(group) else None, time.text, "not reached"),
+        digits("Rate's factor", rate_factor),
+        medians("Final loss", "final_loss"),
+        ACCURACY,
+        digits(
+            f"Time to quality ({time.unit})",
+            lambda group: median(group, TIME) if reaches_target(group) else None,
+            time.text,
+            "not reached",
+        ),
         MARKS,
-    ]  # fmt: skip
+    ]
     caption = f"{workload}: what the batch's rules do to the training"
-    yield table(every, columns, caption=caption,
-                fold_title="What the batch's rules do")  # fmt: skip
+    yield table(every, columns, caption=caption, fold_title="What the batch's rules do")
     yield note(
         "Rate's factor: how many times the workload's own learning rate the mean gradient of a "
         "step counts. A sum over p ranks counts p times, so what it speeds up is partly the rate."

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.cell import Cell
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
@@ -19,9 +20,6 @@ from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.bench.cell import BenchCell
-
-__all__ = ["Bench", "BenchGrid", "BenchSection"]
 
 
 class BenchGrid(Section):
@@ -31,9 +29,7 @@ class BenchGrid(Section):
     threads: Counts = Field(default=[1], description="threads")
     ranks: Counts = Field(default=[1], description="ranks on each node")
     nodes: Counts = Field(default=[1], description="nodes; ranks are on each")
-    networks: list[str | None] = Field(
-        default=[None], min_length=1, description="as in training grids"
-    )
+    networks: list[str | None] = Field(default=[None], min_length=1, description="as in training grids")
     containers: list[str | None] = Field(
         default=[None],
         min_length=1,
@@ -41,9 +37,7 @@ class BenchGrid(Section):
         "environment; null: as the system says, which is none unless it names one",
     )
     options: list[dict[str, int | float | str]] = Field(
-        default=[{}],
-        min_length=1,
-        description="one cell for each: problem sizes and the like, see docs/benchmarks.md",
+        default=[{}], min_length=1, description="one cell for each: problem sizes and the like, see docs/benchmarks.md"
     )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
 
@@ -82,20 +76,20 @@ class Bench(Stage):
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
             for name, threads, ranks, nodes, network, container, options in product(
-                grid.benchmarks,
-                grid.threads,
-                grid.ranks,
-                grid.nodes,
-                grid.networks,
-                grid.containers,
-                grid.options,
+                grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks, grid.containers, grid.options
             ):
                 for repeat in range(section.repeats):
                     yield BenchCell(
-                        benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
-                        network=network, device=grid.device, container=container,
-                        options=tuple(sorted(options.items())), repeat=repeat,
-                    )  # fmt: skip
+                        benchmark=name,
+                        threads=threads,
+                        nodes=nodes,
+                        ranks_per_node=ranks,
+                        network=network,
+                        device=grid.device,
+                        container=container,
+                        options=tuple(sorted(options.items())),
+                        repeat=repeat,
+                    )
 
     def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
         """The benchmark, the one parser that reads its log, and how its ranks meet."""

@@ -7,8 +7,6 @@ from transect.report.parts import DecisionColumn, FindingMaker, Section
 from transect.report.sections.docking import docking_body
 from transect.report.sections.hardware import hardware_body
 
-__all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
-
 SECTIONS = (
     Section(key="docking", title="Docking", order=650, make=docking_body),
     Section(key="hardware", title="Hardware", order=800, make=hardware_body),
@@ -16,9 +14,7 @@ SECTIONS = (
 
 FINDINGS = (
     FindingMaker(order=650, make=docking_findings, section="docking"),
-    FindingMaker(
-        order=800, make=hardware_findings, section="hardware", sections={"limit": "roofline"}
-    ),
+    FindingMaker(order=800, make=hardware_findings, section="hardware", sections={"limit": "roofline"}),
     FindingMaker(order=810, make=system_findings, section="hardware"),
 )
 

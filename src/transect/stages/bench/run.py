@@ -16,8 +16,6 @@ from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix, on_t
 from transect.launch.processes import Outcome
 from transect.stages.ingest.result import result_of
 
-__all__ = ["Bench"]
-
 
 def _program(job: Job, benchmark: Benchmark) -> str:
     """Return what the benchmark runs: its program, or the Python of its environment.
@@ -58,21 +56,12 @@ class Bench:
         if job.cell.nodes == 1:
             variables = on_this_node() | variables
         command = benchmark.command(job.cell, job.folder, program, prefix)
-        return "plain", Request(
-            command=command,
-            threads=job.cell.threads,
-            bin=job.bin,
-            wrap=wrap,
-            variables=variables,
-        )
+        return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin, wrap=wrap, variables=variables)
 
     def inputs(self, job: Job) -> list[str]:
         """Files from outside; else a benchmark makes its own input."""
         paths = [Path(given) for given in job.spec.get("files", ())]
-        return [
-            f"{path.name} {facts_of(path, job.paths) if path.exists() else 'absent'}"
-            for path in paths
-        ]
+        return [f"{path.name} {facts_of(path, job.paths) if path.exists() else 'absent'}" for path in paths]
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Ingest the benchmark's logs."""

@@ -6,28 +6,28 @@ from collections.abc import Hashable, Iterable
 from itertools import product
 from typing import Any
 
+from transect.domain.axes.text import KNOBS, ClassifyCell, VectorsCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.classify.cell import KNOBS, ClassifyCell
 from transect.stages.classify.plan_section import ClassifyGrid, ClassifySection, TextGrid
 from transect.stages.corpus.plan import check_names
 from transect.stages.encode.plan import encoded
-from transect.stages.vectors.cell import VectorsCell
 from transect.text.classifiers import CLASSIFIERS, Classifier
 from transect.text.formats import FORMATS
 from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["Classify", "check_text", "classifier_of", "rules_of", "texts_of"]
-
-# The key of a grid for each knob.
 LISTS = {
-    "epochs": "epochs", "updates": "updates", "batch": "batches",
-    "learning_rate": "learning_rates", "optimiser": "optimisers", "heads": "heads",
+    "epochs": "epochs",
+    "updates": "updates",
+    "batch": "batches",
+    "learning_rate": "learning_rates",
+    "optimiser": "optimisers",
+    "heads": "heads",
     "layers": "layers",
-}  # fmt: skip
+}
 
 _TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors")
 
@@ -37,9 +37,7 @@ def classifier_of(context: Context, model: str) -> Classifier:
     return CLASSIFIERS.get(context.section("classify").models[model].kind)
 
 
-def rules_of(
-    cell: Any, context: Context, model: str, knobs: dict[str, Any]
-) -> dict[str, Any]:  # fmt: skip
+def rules_of(cell: Any, context: Context, model: str, knobs: dict[str, Any]) -> dict[str, Any]:
     """Return what names in a cell stand for, by axis: the report tells by it what a change was."""
     tickets = context.section("tickets")
     rule = context.section("classify").models[model]
@@ -65,9 +63,11 @@ def check_text(grid: TextGrid, where: str, context: Context) -> None:
     """Raise BadInput for names that the study's `tickets` does not have."""
     tickets = context.section("tickets")
     for key, names in (
-        ("corpora", grid.corpora), ("partitions", grid.partitions), ("vectors", grid.vectors),
+        ("corpora", grid.corpora),
+        ("partitions", grid.partitions),
+        ("vectors", grid.vectors),
         ("lengths", grid.words),
-    ):  # fmt: skip
+    ):
         check_names(tickets, key, names, f"{where}.{'words' if key == 'lengths' else key}")
 
 
@@ -75,9 +75,8 @@ def texts_of(grid: TextGrid) -> Iterable[dict[str, Any]]:
     """Yield the axes of the encoded tickets that a grid asks for."""
     axes = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
     for point in product(
-        grid.corpora, grid.views, grid.names, grid.stop_words, grid.partitions, grid.vectors,
-        grid.words,
-    ):  # fmt: skip
+        grid.corpora, grid.views, grid.names, grid.stop_words, grid.partitions, grid.vectors, grid.words
+    ):
         yield dict(zip(axes, point, strict=True))
 
 
@@ -94,15 +93,12 @@ def check_valid(partitions: Iterable[str], who: str, context: Context) -> None:
     """Raise BadInput for a partition whose part `valid` is empty."""
     for name in partitions:
         if not context.section("tickets").partitions[name].valid:
-            raise BadInput(
-                f"{who} by the part `valid`, and tickets.partitions.{name} has no share `valid`"
-            )
+            raise BadInput(f"{who} by the part `valid`, and tickets.partitions.{name} has no share `valid`")
 
 
 def check_points(
-    model: str, points: Iterable[dict[str, Any]], vectors: Iterable[str], where: str,
-    context: Context,
-) -> None:  # fmt: skip
+    model: str, points: Iterable[dict[str, Any]], vectors: Iterable[str], where: str, context: Context
+) -> None:
     """Raise BadInput for knobs that do not go together, or not with the width of the vectors."""
     options = context.section("classify").models[model].options
     widths = {context.section("tickets").vectors[name].width: name for name in vectors}
@@ -137,9 +133,7 @@ class Classify(Stage):
             with context.complaints.noted():
                 self._check_grid(grid, section, context.where(f"classify.grids.{number}"), context)
 
-    def _check_grid(
-        self, grid: ClassifyGrid, section: ClassifySection, where: str, context: Context
-    ) -> None:
+    def _check_grid(self, grid: ClassifyGrid, section: ClassifySection, where: str, context: Context) -> None:
         check_text(grid, where, context)
         for name in grid.models:
             check_model(name, grid.partitions, f"{where}.models", context)
@@ -166,13 +160,13 @@ class Classify(Stage):
                 rule = section.models[model]
                 for knobs, device, threads in product(
                     _points(grid, rule.options, classifier_of(context, model)),
-                    dict.fromkeys(grid.devices), dict.fromkeys(grid.threads),
-                ):  # fmt: skip
+                    dict.fromkeys(grid.devices),
+                    dict.fromkeys(grid.threads),
+                ):
                     for repeat in range(grid.repeats or section.repeats):
                         yield ClassifyCell(
-                            **text, model=model, kind=rule.kind, **knobs, device=device,
-                            threads=threads, repeat=repeat,
-                        )  # fmt: skip
+                            **text, model=model, kind=rule.kind, **knobs, device=device, threads=threads, repeat=repeat
+                        )
 
     def inputs(self, cell: ClassifyCell, context: Context) -> dict[str, Cell]:
         """The rows, the vectors, and a shorter run with which this one goes on."""
@@ -189,19 +183,19 @@ class Classify(Stage):
         """The classifier with its options, and as parameters what the names in the cell stand for."""
         rule = context.section("classify").models[cell.model]
         return {
-            "classifier": rule.model_dump(), "knobs": cell.knobs(), "seed": context.study.seed,
+            "classifier": rule.model_dump(),
+            "knobs": cell.knobs(),
+            "seed": context.study.seed,
             "text": reading_of(cell, context),
             "parameters": rules_of(cell, context, cell.model, cell.knobs()),
-        }  # fmt: skip
+        }
 
     def environment(self, cell: ClassifyCell) -> str:
         """The classifier's."""
         return CLASSIFIERS.get(cell.kind).environment
 
 
-def _points(
-    grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier
-) -> Iterable[dict[str, Any]]:
+def _points(grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier) -> Iterable[dict[str, Any]]:
     """Yield the knobs of each point; those that the grid leaves open are the classifier's own."""
     own = classifier.usual(options)
     lists = {}
@@ -227,9 +221,7 @@ def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:
     if cell.epochs is None:
         return None
     same = context.all_of("classify", _all_but_epochs, _all_but_epochs(cell))
-    shorter = [
-        one for one in same if isinstance(one, ClassifyCell) and 0 < _epochs(one) < cell.epochs
-    ]
+    shorter = [one for one in same if isinstance(one, ClassifyCell) and 0 < _epochs(one) < cell.epochs]
     return max(shorter, key=_epochs, default=None)
 
 

@@ -8,8 +8,6 @@ from transect.report.sections.classifiers import classifiers_body
 from transect.report.sections.doubts import doubts_body
 from transect.report.sections.knobs import knobs_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
-
 SECTIONS = (
     Section(key="classifiers", title="Classifiers", order=70, make=classifiers_body),
     Section(key="doubts", title="Doubts", order=75, make=doubts_body),

@@ -33,8 +33,6 @@ from transect.onnx_models.results import result, write_fault, write_result
 from transect.stages.classify.worker_result import conclude
 from transect.text.classifiers import CLASSIFIERS, MODEL, STATE, Diverged, Task
 
-__all__ = ["classify", "main", "parser", "read_rows"]
-
 _PARTS = ("train", "valid", "test", "infer")
 _SCORED = ("test", "valid")
 
@@ -60,9 +58,8 @@ def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray
 
 
 def classify(
-    spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], out: Path,
-    keep_every_s: float,
-) -> dict[str, Any]:  # fmt: skip
+    spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], out: Path, keep_every_s: float
+) -> dict[str, Any]:
     """Train and score into `out`; return the result. `folders` by role, `shorter` if there is one."""
     x, y = read_rows(folders["encode"])
     facts = read_record(folders["encode"] / "record.json").details
@@ -70,21 +67,31 @@ def classify(
     # What this cell itself left got further than what it began with.
     shorter = out if (out / STATE).is_file() else folders.get("shorter")
     task = Task(
-        x=x, y=y, vectors=np.load(folders["vectors"] / "vectors.npy", allow_pickle=False),
-        classes=tuple(facts["classes"]), options=rule["options"], knobs=knobs,
-        seed=spec["seed"] + cell.repeat, threads=cell.threads, device=cell.device, out=out,
-        told=tuple(part for part in _SCORED if part in x), resume=shorter,
+        x=x,
+        y=y,
+        vectors=np.load(folders["vectors"] / "vectors.npy", allow_pickle=False),
+        classes=tuple(facts["classes"]),
+        options=rule["options"],
+        knobs=knobs,
+        seed=spec["seed"] + cell.repeat,
+        threads=cell.threads,
+        device=cell.device,
+        out=out,
+        told=tuple(part for part in _SCORED if part in x),
+        resume=shorter,
         keep_every_s=keep_every_s,
-    )  # fmt: skip
+    )
     _check_rows(task, folders["encode"])
     classifier = CLASSIFIERS.get(rule["kind"])
     try:
         fitted = classifier.fit(task)
     except Diverged as error:
         return result(
-            status=Status.FAILED, cause=Cause.DIVERGED, message=str(error),
+            status=Status.FAILED,
+            cause=Cause.DIVERGED,
+            message=str(error),
             details={"history": error.history, "kept_epochs": len(error.history)},
-        )  # fmt: skip
+        )
     for part, shares in fitted.probabilities.items():
         if not np.isfinite(shares).all():
             raise BadInput(f"the classifier told probabilities of `{part}` that are not finite")
@@ -98,35 +105,32 @@ def classify(
     return made
 
 
-def _bundle(
-    task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path, cell: Cell
-) -> None:
+def _bundle(task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path, cell: Cell) -> None:
     """Join the exported classifier with its tokeniser."""
     from transect.text.bundle import write_bundle
 
     about = {
-        "cell": cell.id, "kind": spec["classifier"]["kind"], "knobs": task.knobs,
+        "cell": cell.id,
+        "kind": spec["classifier"]["kind"],
+        "knobs": task.knobs,
         "synthetic": made["details"]["synthetic"],
         "scores": {one["name"]: one["value"] for one in made["metrics"]},
-    }  # fmt: skip
+    }
     vocabulary = json.loads((encode / "vocabulary.json").read_text(encoding="utf-8"))
     length = made["details"]["length"]
-    write_bundle(
-        task.out, task.out / MODEL, vocabulary, task.classes, length,
-        spec["text"] | {"about": about},
-    )  # fmt: skip
+    write_bundle(task.out, task.out / MODEL, vocabulary, task.classes, length, spec["text"] | {"about": about})
 
 
 def _check_rows(task: Task, encode: Path) -> None:
     """Raise BadInput for numbers that no word or class has."""
     for part in task.x:
         for what, numbers, most in (
-            ("words", task.x[part], len(task.vectors)), ("classes", task.y[part], len(task.classes)),
-        ):  # fmt: skip
+            ("words", task.x[part], len(task.vectors)),
+            ("classes", task.y[part], len(task.classes)),
+        ):
             if numbers.size and not 0 <= numbers.min() <= numbers.max() < most:
                 raise BadInput(
-                    f"{encode}: part {part}: {what} from {numbers.min()} to {numbers.max()}, and "
-                    f"there are {most}"
+                    f"{encode}: part {part}: {what} from {numbers.min()} to {numbers.max()}, and there are {most}"
                 )
 
 

@@ -11,8 +11,6 @@ from transect.onnx_models.results import result
 from transect.text import scores
 from transect.text.classifiers import Fitted, Task
 
-__all__ = ["conclude"]
-
 _AT = (1, 2, 3, 5)
 
 
@@ -26,15 +24,16 @@ def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any
     if scored == "test":
         low, high = wilson(int(np.trace(table)), len(y))
         values |= {
-            "accuracy": scores.accuracy_at(shares, y, 1), "accuracy_ci_low": low,
-            "accuracy_ci_high": high, "accuracy_at_3": scores.accuracy_at(shares, y, 3),
-            "macro_f1": scores.macro_f1(table), "log_loss": scores.log_loss(shares, y),
+            "accuracy": scores.accuracy_at(shares, y, 1),
+            "accuracy_ci_low": low,
+            "accuracy_ci_high": high,
+            "accuracy_at_3": scores.accuracy_at(shares, y, 3),
+            "macro_f1": scores.macro_f1(table),
+            "log_loss": scores.log_loss(shares, y),
             "calibration_error": scores.calibration_error(ranges),
-        }  # fmt: skip
+        }
     if len(task.x.get("valid", ())):
-        values["valid_accuracy"] = scores.accuracy_at(
-            fitted.probabilities["valid"], task.y["valid"], 1
-        )
+        values["valid_accuracy"] = scores.accuracy_at(fitted.probabilities["valid"], task.y["valid"], 1)
         values["valid_log_loss"] = scores.log_loss(fitted.probabilities["valid"], task.y["valid"])
     if fitted.history:
         values["train_time"] = sum(entry["seconds"] for entry in fitted.history)

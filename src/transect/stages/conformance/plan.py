@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
+from transect.domain.axes.export import ConformanceCell, NodeTestsCell
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -16,10 +17,6 @@ from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.runtimes import PROVIDERS, RUNTIMES, check_providers
 from transect.runtimes.conformance import check_runtime
-from transect.stages.conformance.cell import ConformanceCell
-from transect.stages.nodetests.cell import NodeTestsCell
-
-__all__ = ["Conformance", "ConformanceSection"]
 
 
 class ConformanceSection(Section):
@@ -29,13 +26,9 @@ class ConformanceSection(Section):
         default=[], description="names from [plugins.md](plugins.md#runtime) that take ONNX models"
     )
     providers: list[str] = Field(
-        default=["cpu"],
-        min_length=1,
-        description=f"{', '.join(PROVIDERS)}; each with every runtime",
+        default=["cpu"], min_length=1, description=f"{', '.join(PROVIDERS)}; each with every runtime"
     )
-    only: str = Field(
-        default="*", description="tests whose name matches this pattern, e.g. `test_conv_*`"
-    )
+    only: str = Field(default="*", description="tests whose name matches this pattern, e.g. `test_conv_*`")
 
 
 @STAGES.register("conformance")

@@ -4,8 +4,6 @@ from transect.report.findings.conformance import conformance_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.conformance import conformance_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
-
 SECTIONS = (Section(key="conformance", title="Conformance", order=650, make=conformance_body),)
 
 FINDINGS = (FindingMaker(order=750, make=conformance_findings, section="conformance"),)

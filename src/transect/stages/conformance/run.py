@@ -10,8 +10,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, need
 from transect.onnx_models.node_tests import ARCHIVE
 
-__all__ = ["Conformance"]
-
 
 @RUNNERS.register("conformance")
 class Conformance(OneProcess):
@@ -24,9 +22,15 @@ class Conformance(OneProcess):
         wrap, _ = job.wrap()
         arguments = ["--spec", job.spec_file, "--tests", need(job, "tests"), "--out", job.folder]
         return [
-            sys.executable, "-m", "transect.stages.conformance.worker", *map(str, arguments),
-            "--python", job.python, "--wrap", json.dumps(wrap),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "transect.stages.conformance.worker",
+            *map(str, arguments),
+            "--python",
+            job.python,
+            "--wrap",
+            json.dumps(wrap),
+        ]
 
     def inputs(self, job: Job) -> list[str]:
         """The tests."""

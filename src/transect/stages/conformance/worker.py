@@ -12,13 +12,11 @@ import json
 import sys
 from pathlib import Path
 
+from transect.domain.axes.export import ConformanceCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.onnx_models.results import write_fault, write_result
 from transect.runtimes.conformance import conformance_result
-from transect.stages.conformance.cell import ConformanceCell
-
-__all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,9 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tests", type=Path, required=True, help="folder of a nodetests cell")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--python", required=True, help="interpreter of the environment")
-    parser.add_argument(
-        "--wrap", default="[]", help="JSON list put before the runner: modules, a container"
-    )
+    parser.add_argument("--wrap", default="[]", help="JSON list put before the runner: modules, a container")
     given = parser.parse_args(arguments)
     try:
         given.out.mkdir(parents=True, exist_ok=True)
@@ -38,9 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
         cell = Cell.of(**spec["cell"])
         assert isinstance(cell, ConformanceCell)
         found = conformance_result(
-            cell, given.tests, given.out, given.python, only=spec["only"],
-            wrap=json.loads(given.wrap),
-        )  # fmt: skip
+            cell, given.tests, given.out, given.python, only=spec["only"], wrap=json.loads(given.wrap)
+        )
         write_result(given.out, found)
     except FAULTS as error:
         return write_fault(given.out, error)

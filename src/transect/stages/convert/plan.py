@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
+from transect.domain.axes.data import data_of
+from transect.domain.axes.export import PRECISIONS, ConvertCell, ExportCell, Lower, ModelCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -15,28 +17,19 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.convert.cell import PRECISIONS, ConvertCell, Lower
-from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
-from transect.stages.export.cell import ExportCell
-from transect.stages.model.cell import ModelCell
 from transect.stages.model.plan import model_of
 from transect.stages.train.plan import exported_by
 from transect.training.workloads import WORKLOADS
-
-__all__ = ["Convert", "ConvertSection", "exported_model"]
 
 
 class ConvertSection(Section):
     """Conversions: every workload or model by every exporter in every precision."""
 
     workloads: list[str] = Field(
-        default=[],
-        description="trained ones, as in `export.workloads`, and names from [plugins.md](plugins.md#model)",
+        default=[], description="trained ones, as in `export.workloads`, and names from [plugins.md](plugins.md#model)"
     )
-    exporters: list[str] = Field(
-        default=[], description="whose files; names from [plugins.md](plugins.md#exporter)"
-    )
+    exporters: list[str] = Field(default=[], description="whose files; names from [plugins.md](plugins.md#exporter)")
     precisions: list[Lower] = Field(default=[*PRECISIONS], description=", ".join(PRECISIONS))
 
 
@@ -67,8 +60,7 @@ class Convert(Stage):
                 WORKLOADS.get(name, f"{where}: no model of plugins.md, so a workload")
                 if context.first("train", exported_by, (name, framework)) is None:
                     raise BadInput(
-                        f"{where}: '{name}' is exported from {framework} single on one rank, which no "
-                        "train grid has"
+                        f"{where}: '{name}' is exported from {framework} single on one rank, which no train grid has"
                     )
 
     def size(self, section: ConvertSection) -> int:
@@ -103,9 +95,7 @@ class Convert(Stage):
             return MODELS.get(cell.workload).supports(made) or exporter.supports(made)
         # Which framework trained it is the study's; whether the exporter takes trained ones is not.
         framework = exporter.framework
-        return exporter.supports(
-            ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter)
-        )
+        return exporter.supports(ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter))
 
     def spec(self, cell: ConvertCell, context: Context) -> dict[str, Any]:
         """Of dynamic ranges the sizes of batches that are inferred: outputs depend on them."""

@@ -12,8 +12,6 @@ from transect.report.parts import Section
 from transect.report.sections.porting import matrix, reasons
 from transect.report.text import clean, in_unit, percent
 
-__all__ = ["SECTIONS"]
-
 
 def _model(record: AnyRecord) -> str:
     return f"{record.cell.workload} by {record.cell.get('exporter')}"
@@ -51,9 +49,7 @@ def conversions(context: Context) -> Iterator[Part]:
         "trained models and scored on their test sets; the others have drawn weights, and say "
         "whether a conversion runs and how far its outputs move, not what it costs in accuracy."
     )
-    yield matrix(
-        records, "Model", _model, lambda record: record.cell.precision, "Models by precisions"
-    )
+    yield matrix(records, "Model", _model, lambda record: record.cell.precision, "Models by precisions")
     yield reasons(records, _name)
     columns = [
         words("Model", _name),

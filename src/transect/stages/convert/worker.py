@@ -39,8 +39,6 @@ from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.stages.convert.worker_batches import OTHERS, DynamicRuns, write_batches
 from transect.training.inputs import load_arrays
 
-__all__ = ["main"]
-
 MODEL = "model.onnx"
 # As the export stage compares: test sets of images are larger.
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
@@ -120,14 +118,11 @@ def _worst(runs: list[Outputs], wanted: Outputs) -> dict[str, float]:
     return worst
 
 
-def _tolerances(
-    found: Outputs, spread: dict[str, float], wanted: Outputs, precision: str
-) -> dict[str, Any]:
+def _tolerances(found: Outputs, spread: dict[str, float], wanted: Outputs, precision: str) -> dict[str, Any]:
     """Return the entries of `details` on how far another execution may lie from `found`."""
     distance = differences(found, wanted)
     rules = {
-        name: lowered_tolerance(np.asarray(found[name]), spread[name], distance[name], precision)
-        for name in spread
+        name: lowered_tolerance(np.asarray(found[name]), spread[name], distance[name], precision) for name in spread
     }
     return {
         "tolerance": {name: rule.tolerance for name, rule in rules.items()},
@@ -144,9 +139,7 @@ def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str
 
     model = onnx.load(str(path))
     arrays = [onnx.numpy_helper.to_array(one) for one in model.graph.initializer]
-    weights = sum(
-        array.nbytes for array in arrays if array.dtype.kind == "f" or array.itemsize == 1
-    )
+    weights = sum(array.nbytes for array in arrays if array.dtype.kind == "f" or array.itemsize == 1)
     domains = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
     return {
         "operators_by_type": dict(sorted(Counter(n.op_type for n in model.graph.node).items())),
@@ -158,9 +151,15 @@ def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str
 
 
 def _write_outputs(
-    cell: Cell, samples: _Samples, sizes: list[int], found: Outputs, runs: list[Outputs],
-    wanted: Outputs, costs: dict[str, Any] | None, out: Path,
-) -> dict[str, Any]:  # fmt: skip
+    cell: Cell,
+    samples: _Samples,
+    sizes: list[int],
+    found: Outputs,
+    runs: list[Outputs],
+    wanted: Outputs,
+    costs: dict[str, Any] | None,
+    out: Path,
+) -> dict[str, Any]:
     """Write inputs, expected outputs and facts; return what `details` tell of the tolerances.
 
     `runs` are executions of the file beside `found`, `wanted` the float32 file's outputs.
@@ -177,15 +176,17 @@ def _write_outputs(
     write_tensors(out / "inputs", samples.inputs)
     write_tensors(out / "expected", found)
     write_facts(
-        out, tolerance=rules["tolerance"], mean_tolerance=rules.get("mean_tolerance"),
-        batched=samples.batched, costs=costs, by_batch=dynamic and samples.batched,
-    )  # fmt: skip
+        out,
+        tolerance=rules["tolerance"],
+        mean_tolerance=rules.get("mean_tolerance"),
+        batched=samples.batched,
+        costs=costs,
+        by_batch=dynamic and samples.batched,
+    )
     return rules
 
 
-def convert_cell(
-    cell: Cell, sizes: list[int], model: Path, data: Path | None, out: Path
-) -> dict[str, Any]:
+def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, out: Path) -> dict[str, Any]:
     """Convert one cell's file into `out`; return its result. `sizes` are of batches to come."""
     told = facts_of_model(model)
     samples = _samples(model, data, batched=told["batched"])
@@ -218,11 +219,12 @@ def convert_cell(
     }
     facts = _facts(path, precision, told["costs"])
     rules = _write_outputs(cell, samples, sizes, found, runs, wanted, facts["costs"], out)
-    details = facts | how | rules | {
-        "differences": apart,
-        "batched": batched,
-        "model_bytes_before": (model / MODEL).stat().st_size,
-    }  # fmt: skip
+    details = (
+        facts
+        | how
+        | rules
+        | {"differences": apart, "batched": batched, "model_bytes_before": (model / MODEL).stat().st_size}
+    )
     if batched:
         details["rows_compared"] = len(next(iter(samples.inputs.values())))
     if samples.labels is not None:

@@ -16,9 +16,6 @@ from transect.onnx_models.models import Arrays, Outputs
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 
-__all__ = ["OTHERS", "DynamicRuns", "write_batches"]
-
-# Executions that do not change the batch: optimisation and threads.
 OTHERS = (("off", 1), ("basic", 1), ("all", 2))
 _JIGGLES = 8
 
@@ -53,21 +50,25 @@ class DynamicRuns:
             else:
                 share = lowered_tolerance(right, spread[name], distance[name], "int8-dynamic")
                 every[name] = {
-                    "tolerance": share.tolerance, "tolerance_from": share.source,
-                    "spread": spread[name], "distance": distance[name],
-                }  # fmt: skip
+                    "tolerance": share.tolerance,
+                    "tolerance_from": share.source,
+                    "spread": spread[name],
+                    "distance": distance[name],
+                }
         keys = dict.fromkeys(key for told in every.values() for key in told)
-        return expected, {
-            key: {name: told[key] for name, told in every.items() if key in told} for key in keys
-        }
+        return expected, {key: {name: told[key] for name, told in every.items() if key in told} for key in keys}
 
 
 def _told(found: DynamicTolerance) -> dict[str, Any]:
     return {
-        "tolerance": found.tolerance, "mean_tolerance": found.mean_tolerance,
-        "tolerance_from": found.source, "spread": found.spread, "mean_spread": found.mean_spread,
-        "distance": found.distance, "mean_distance": found.mean_distance,
-    }  # fmt: skip
+        "tolerance": found.tolerance,
+        "mean_tolerance": found.mean_tolerance,
+        "tolerance_from": found.source,
+        "spread": found.spread,
+        "mean_spread": found.mean_spread,
+        "distance": found.distance,
+        "mean_distance": found.mean_distance,
+    }
 
 
 def write_batches(
@@ -84,8 +85,7 @@ def write_batches(
         expected, one = runs.of(size)
         write_tensors(folder / "expected", expected)
         write_facts(
-            folder, tolerance=one["tolerance"], mean_tolerance=one.get("mean_tolerance"),
-            batched=True, costs=costs,
-        )  # fmt: skip
+            folder, tolerance=one["tolerance"], mean_tolerance=one.get("mean_tolerance"), batched=True, costs=costs
+        )
         told[str(size)] = one
     return told

@@ -6,20 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.text import CorpusCell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.sources import plugin_files
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.corpus.cell import CorpusCell
 from transect.stages.corpus.plan_section import TicketsSection
 from transect.text.formats import FORMATS
 from transect.text.partitioners import PARTITIONERS
 from transect.text.salt import read_salt, salt_file
 
-__all__ = ["Corpora", "check_names"]
-
-# Of a corpus, a partition, vectors, a length: it is part of ids.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -50,15 +47,11 @@ class Corpora(Stage):
         for name, partition in section.partitions.items():
             where = context.where(f"tickets.partitions.{name}")
             PARTITIONERS.get(partition.by, f"{where}.by")
-            shares = sum(
-                getattr(partition, part) for part in ("train", "valid", "test", "infer", "device")
-            )
+            shares = sum(getattr(partition, part) for part in ("train", "valid", "test", "infer", "device"))
             if shares > 1 + 1e-9:
                 raise BadInput(f"{where}: the shares add up to {shares:g}: expected at most 1")
             if partition.clients and not partition.device:
-                raise BadInput(
-                    f"{where}.clients: {partition.clients}, and there is no share `device` to cut"
-                )
+                raise BadInput(f"{where}.clients: {partition.clients}, and there is no share `device` to cut")
         for name, length in section.lengths.items():
             if (length.words is None) == (length.rule == "fixed"):
                 raise BadInput(

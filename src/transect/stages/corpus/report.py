@@ -4,8 +4,6 @@ from transect.report.findings.tickets import ticket_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.tickets import tickets_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
-
 SECTIONS = (Section(key="tickets", title="Tickets", order=60, make=tickets_body),)
 
 FINDINGS = (FindingMaker(order=80, make=ticket_findings, section="tickets"),)

@@ -10,8 +10,6 @@ from transect.engine.stage_helpers import OneProcess, facts_of
 from transect.text.formats import FORMATS
 from transect.text.salt import read_salt, salt_file
 
-__all__ = ["Corpora"]
-
 
 @RUNNERS.register("corpus")
 class Corpora(OneProcess):
@@ -20,9 +18,7 @@ class Corpora(OneProcess):
     def command(self, job: Job) -> list[str]:
         """One process in the text environment."""
         salt = ["--salt", str(salt_file().absolute())] if _has_people(job) else []
-        return job.module(
-            "transect.stages.corpus.worker", "--spec", job.spec_file, "--out", job.folder, *salt
-        )
+        return job.module("transect.stages.corpus.worker", "--spec", job.spec_file, "--out", job.folder, *salt)
 
     def inputs(self, job: Job) -> list[str]:
         """What is read, and the salt: with another one, everybody has other pseudonyms."""

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.text import CorpusCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import digest, sha256_file
 from transect.onnx_models.results import result, write_fault, write_result
-from transect.stages.corpus.cell import CorpusCell
 from transect.text.corpus import Corpus, PeopleTold, gather
 from transect.text.formats import FORMATS
 from transect.text.lines import write_array, write_arrays, writing, writing_lines
@@ -34,8 +34,6 @@ from transect.text.people import People
 from transect.text.rejection import rejected
 from transect.text.salt import Salt, public_salt, read_salt
 from transect.text.tickets import Rejected, Ticket
-
-__all__ = ["build", "main"]
 
 _ARRAYS = ("labels", "times", "owners")
 # So that a limit draws otherwise than a format that makes tickets from the same seed.
@@ -88,9 +86,8 @@ def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
 
 
 def _take(
-    tickets: Iterator[Ticket | Rejected], spec: dict[str, Any], salt: Salt, people: People | None,
-    out: Path,
-) -> tuple[Corpus, np.ndarray]:  # fmt: skip
+    tickets: Iterator[Ticket | Rejected], spec: dict[str, Any], salt: Salt, people: People | None, out: Path
+) -> tuple[Corpus, np.ndarray]:
     """Write `tickets.jsonl` and `rejected.jsonl`; return the corpus, and which of its tickets stay."""
     rule = spec["rule"]
     corpus = Corpus(label=rule["label"], redacts=rule["redact"], salt=salt, people=people)
@@ -103,10 +100,7 @@ def _take(
         rows = np.flatnonzero(first == np.arange(len(first)))
         for row in np.flatnonzero(first != np.arange(len(first))).tolist():
             corpus.causes["duplicate-id"] += 1
-            place, detail = (
-                corpus.columns.place(row),
-                f"that of {corpus.columns.place(int(first[row]))}",
-            )
+            place, detail = (corpus.columns.place(row), f"that of {corpus.columns.place(int(first[row]))}")
             write(asdict(rejected(place, "duplicate-id", detail)))
         if rule["limit"] is not None and rule["limit"] < len(rows):
             generator = np.random.default_rng([spec["seed"], _DRAW])

@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.data import DataCell
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.parameters import dataset_paths
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data.cell import DataCell
 from transect.training.datasets import DATASETS, DerivedDataset
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["Data", "workload_plugins"]
-
-# What the split, the order and the initial weights depend on, and no more.
 _USED = ("batch", "epochs", "test_fraction", "dataset_options")
 
 

@@ -1,3 +1,1 @@
 """Data has nothing to say of its own: trainings show what was made of it."""
-
-__all__: list[str] = []

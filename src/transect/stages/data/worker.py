@@ -20,20 +20,10 @@ import numpy as np
 
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import sha256_file, write_atomic
-from transect.training.datasets import (
-    DATASETS,
-    Dataset,
-    DerivedDataset,
-    Division,
-    Samples,
-    Stored,
-    StoredDataset,
-)
+from transect.training.datasets import DATASETS, Dataset, DerivedDataset, Division, Samples, Stored, StoredDataset
 from transect.training.layers import Shape
 from transect.training.models import Model
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["main", "prepare", "split"]
 
 
 def split(y: np.ndarray, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,9 +39,16 @@ def split(y: np.ndarray, test_fraction: float, seed: int) -> tuple[np.ndarray, n
 
 
 def _divide(
-    model: Model, name: str, parameters: Parameters, seed: int, source: str,
-    shape: Shape, y: np.ndarray, classes: tuple[str, ...], given: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    model: Model,
+    name: str,
+    parameters: Parameters,
+    seed: int,
+    source: str,
+    shape: Shape,
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    given: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Check that samples fit the workload's model, then split them; `given` is a test part."""
     try:
         model.check_data(shape, y, classes)
@@ -64,38 +61,36 @@ def _divide(
     else:
         train, test = np.setdiff1d(np.arange(len(y)), given), given
     if len(train) < parameters.batch:
-        raise BadInput(
-            f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples"
-        )
+        raise BadInput(f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples")
     return train, test
 
 
 def _load(
-    dataset: Dataset | DerivedDataset, samples: Samples, model: Model,
-    divide: Callable[..., tuple[np.ndarray, np.ndarray]], out: Path,
-) -> Stored:  # fmt: skip
+    dataset: Dataset | DerivedDataset,
+    samples: Samples,
+    model: Model,
+    divide: Callable[..., tuple[np.ndarray, np.ndarray]],
+    out: Path,
+) -> Stored:
     """Write the arrays of a dataset that fits in memory, normalised."""
     if (samples.x.dtype.kind == "f") != (model.inputs == "float"):
         raise BadInput(f"its samples are {samples.x.dtype}, the model takes {model.inputs}")
     train, test = divide(samples.x.shape[1:], samples.y, samples.classes, samples.test)
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        out / "data.npz",
-        x_train=x_train,
-        y_train=samples.y[train],
-        x_test=x_test,
-        y_test=samples.y[test],
-    )
+    np.savez(out / "data.npz", x_train=x_train, y_train=samples.y[train], x_test=x_test, y_test=samples.y[test])
     return Stored(
-        y=samples.y, train=train, test=test, shape=samples.x.shape[1:], classes=samples.classes,
-        source=samples.source, source_sha256=sha256_file(samples.file),
-    )  # fmt: skip
+        y=samples.y,
+        train=train,
+        test=test,
+        shape=samples.x.shape[1:],
+        classes=samples.classes,
+        source=samples.source,
+        source_sha256=sha256_file(samples.file),
+    )
 
 
-def _store(
-    dataset: StoredDataset, options: dict[str, Any], sample: Shape, divide: Division, out: Path
-) -> Stored:
+def _store(dataset: StoredDataset, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:
     """Let the dataset write its bytes, and what is small beside them."""
     stored = dataset.store(options, sample, divide, out)
     assert stored.mean is not None and stored.deviation is not None
@@ -109,9 +104,7 @@ def _store(
     return stored
 
 
-def prepare(
-    spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def prepare(spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None = None) -> dict[str, Any]:
     """Write the arrays; return the manifest. Raises BadInput when the data does not fit.
 
     `folders` are those of the cells that the dataset takes, by role.
@@ -149,9 +142,7 @@ def prepare(
         else {
             part: {
                 data.classes[label]: int(count)
-                for label, count in enumerate(
-                    np.bincount(data.y[index], minlength=len(data.classes))
-                )
+                for label, count in enumerate(np.bincount(data.y[index], minlength=len(data.classes)))
             }
             for part, index in (("train", data.train), ("test", data.test))
         },
@@ -168,9 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument(
-        "--cells", type=json.loads, default={}, help="JSON: folders of cells taken, by role"
-    )
+    parser.add_argument("--cells", type=json.loads, default={}, help="JSON: folders of cells taken, by role")
     given = parser.parse_args(arguments)
     try:
         folders = {role: Path(folder) for role, folder in given.cells.items()}

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from transect.domain.axes.text import CorpusCell, DialogueCell
 from transect.domain.cell import Cell
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.corpus.cell import CorpusCell
-from transect.stages.dialogue.cell import DialogueCell
-
-__all__ = ["Dialogue"]
 
 
 @STAGES.register("dialogue")

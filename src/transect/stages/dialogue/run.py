@@ -6,8 +6,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, need
 
-__all__ = ["Dialogue"]
-
 
 @RUNNERS.register("dialogue")
 class Dialogue(OneProcess):
@@ -17,8 +15,13 @@ class Dialogue(OneProcess):
         """One process in the text environment."""
         return job.module(
             "transect.stages.dialogue.worker",
-            "--spec", job.spec_file, "--corpus", need(job, "corpus"), "--out", job.folder,
-        )  # fmt: skip
+            "--spec",
+            job.spec_file,
+            "--corpus",
+            need(job, "corpus"),
+            "--out",
+            job.folder,
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """The tickets."""

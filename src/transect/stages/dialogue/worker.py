@@ -12,15 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.text import DialogueCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.domain.record import Cause, Status
 from transect.onnx_models.results import result, write_fault, write_result
-from transect.stages.dialogue.cell import DialogueCell
 from transect.text.dialogue import dialogue
 from transect.text.lines import read_lines, writing_lines
-
-__all__ = ["extract", "main"]
 
 
 def extract(cell: DialogueCell, spec: dict[str, Any], corpus: Path, out: Path) -> dict[str, Any]:

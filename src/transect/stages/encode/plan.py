@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from transect.domain.axes.text import CorpusCell, EncodeCell, PartitionCell, VectorsCell
 from transect.domain.cell import Cell
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.corpus.cell import CorpusCell
 from transect.stages.corpus.plan import check_names
-from transect.stages.encode.cell import EncodeCell
-from transect.stages.partition.cell import PartitionCell
-from transect.stages.vectors.cell import VectorsCell
 from transect.stages.vectors.plan import tokens_of
-
-__all__ = ["Encode", "encoded"]
 
 _SHARED = ("corpus", "view", "names", "stop_words", "partition", "vectors")
 
@@ -35,9 +30,11 @@ class Encode(Stage):
         """Labels, words, parts and vocabulary. A cell may be asked for outside of sections."""
         section, where = context.section("tickets"), context.where("encoded tickets")
         for key, name in (
-            ("corpora", cell.corpus), ("partitions", cell.partition), ("vectors", cell.vectors),
+            ("corpora", cell.corpus),
+            ("partitions", cell.partition),
+            ("vectors", cell.vectors),
             ("lengths", cell.words),
-        ):  # fmt: skip
+        ):
             check_names(section, key, [name], where)
         return {
             "corpus": CorpusCell(corpus=cell.corpus),

@@ -1,3 +1,1 @@
 """What it did stands in the section of tickets, which the corpus stage brings."""
-
-__all__: list[str] = []

@@ -9,8 +9,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums_below, need, record_of
 from transect.stages.encode.worker import TOLD
 
-__all__ = ["Encode"]
-
 
 @RUNNERS.register("encode")
 class Encode(OneProcess):
@@ -20,9 +18,7 @@ class Encode(OneProcess):
         """One process in the text environment."""
         roles = ("corpus", "tokens", "partition", "vectors")
         folders = [argument for role in roles for argument in (f"--{role}", need(job, role))]
-        return job.module(
-            "transect.stages.encode.worker", "--spec", job.spec_file, *folders, "--out", job.folder
-        )
+        return job.module("transect.stages.encode.worker", "--spec", job.spec_file, *folders, "--out", job.folder)
 
     def inputs(self, job: Job) -> list[str]:
         """Labels with what they stand for, words, parts and vocabulary."""

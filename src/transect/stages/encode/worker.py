@@ -13,19 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.text import EncodeCell
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.domain.record import read_record
-from transect.stages.encode.cell import EncodeCell
 from transect.text.encoding import length_of, write_rows
 from transect.text.lengths import Lengths
 from transect.text.payload import run
 from transect.text.token_files import OFFSETS, read_tokens
 from transect.text.vocabulary import VOCABULARY, numbering, read_vocabulary
 
-__all__ = ["TOLD", "encode", "main"]
-
-# What the record of a corpus says that classifiers and reports need too.
 TOLD = ("classes", "synthetic", "bayes_accuracy")
 
 
@@ -42,9 +39,13 @@ def encode(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     lengths = Lengths.of((offsets[1:] - offsets[:-1])[parts["train"]])
     length = length_of(lengths, spec["rule"])
     rows = write_rows(
-        tokens, numbering(facts["words"], vocabulary["words"]), parts,
-        np.load(folders["corpus"] / "labels.npy", mmap_mode="r"), length, out,
-    )  # fmt: skip
+        tokens,
+        numbering(facts["words"], vocabulary["words"]),
+        parts,
+        np.load(folders["corpus"] / "labels.npy", mmap_mode="r"),
+        length,
+        out,
+    )
     write_atomic(out / VOCABULARY, (folders["vectors"] / VOCABULARY).read_bytes())
     share = spec["rule"]["share"]
     return {

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
+from transect.domain.axes.data import data_of
+from transect.domain.axes.export import ExportCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -14,27 +16,20 @@ from transect.domain.study import Section
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
-from transect.stages.export.cell import ExportCell
 from transect.stages.train.plan import exported_by
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.workloads import WORKLOADS
-
-__all__ = ["Export", "ExportSection"]
 
 
 class ExportSection(Section):
     """ONNX exports: which trained workloads, of which framework, by which exporters."""
 
     workloads: list[str] = Field(
-        default=[],
-        description="each must be trained by `framework` with `single` on one CPU rank, one thread",
+        default=[], description="each must be trained by `framework` with `single` on one CPU rank, one thread"
     )
     framework: str = Field(default="torch", description="whose weights are exported")
-    exporters: list[str] = Field(
-        default=[], description="names from [plugins.md](plugins.md#exporter)"
-    )
+    exporters: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#exporter)")
 
 
 @STAGES.register("export")

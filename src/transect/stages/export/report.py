@@ -4,8 +4,6 @@ from transect.report.findings.models import export_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.export import export_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
-
 SECTIONS = (Section(key="export", title="Export check", order=500, make=export_body),)
 
 FINDINGS = (FindingMaker(order=600, make=export_findings, section="export"),)

@@ -36,8 +36,6 @@ from transect.training.inputs import load_arrays
 from transect.training.models import TorchModel, no_module
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["export_cell", "main", "run_onnx"]
-
 MODEL = "model.onnx"
 _BATCHES = (1, 7)
 # Enough to compare outputs; test sets of images are larger.
@@ -52,10 +50,7 @@ def run_onnx(path: Path, x: np.ndarray, batch: int) -> np.ndarray:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    parts = [
-        session.run([OUTPUT], {INPUT: x[start : start + batch]})[0]
-        for start in range(0, len(x), batch)
-    ]
+    parts = [session.run([OUTPUT], {INPUT: x[start : start + batch]})[0] for start in range(0, len(x), batch)]
     return np.concatenate(parts)
 
 
@@ -69,9 +64,7 @@ def _libraries() -> dict[str, str]:
     return found
 
 
-def _shortened(
-    x: np.ndarray, axes: Mapping[int, tuple[str, int]]
-) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+def _shortened(x: np.ndarray, axes: Mapping[int, tuple[str, int]]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Yield batches whose axes are shorter, with their shapes: half, and a single place."""
     for axis in axes:
         for size in (x.shape[axis] // 2, 1):
@@ -90,11 +83,7 @@ def _worst(comparisons: Collection[Comparison]) -> Comparison:
 
 
 def export_cell(
-    cell: Cell,
-    weights: dict[str, np.ndarray],
-    x_test: np.ndarray,
-    out: Path,
-    opset: int | None = None,
+    cell: Cell, weights: dict[str, np.ndarray], x_test: np.ndarray, out: Path, opset: int | None = None
 ) -> dict[str, Any]:
     """Export one cell into `out`; return its result.
 
@@ -112,9 +101,7 @@ def export_cell(
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
     assert isinstance(model, TorchModel)
     if x_test.shape[1:] != model.sample or len(x_test) < 2:
-        raise BadInput(
-            f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{model.sample})"
-        )
+        raise BadInput(f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{model.sample})")
     torch.set_num_threads(cell.threads)
     module = load_weights(model.torch_module().eval(), weights, torch.float32)
     module.requires_grad_(False)
@@ -136,12 +123,9 @@ def export_cell(
     sizes = {name: x.shape[axis] for axis, (name, _) in model.axes.items()}
     facts = inspect_model(path, sizes)
     tolerance = output_tolerance(model, module, x, expected)
-    comparisons = {
-        batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))
-    }
+    comparisons = {batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))}
     shorter = {
-        shape: compare(run_onnx(path, rows, len(rows)), computed(rows))
-        for shape, rows in _shortened(x, model.axes)
+        shape: compare(run_onnx(path, rows, len(rows)), computed(rows)) for shape, rows in _shortened(x, model.axes)
     }
     worst = _worst([*comparisons.values(), *shorter.values()])
     write_tensors(out / "inputs", {INPUT: x})

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from transect.domain.axes.bench import BenchCell
+from transect.domain.axes.train import ForecastCell, TrainCell, forecast_of, trained_as
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -18,17 +20,12 @@ from transect.planning.context import Context
 from transect.planning.expand import reason_to_skip
 from transect.planning.sources import plugin_files
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.bench.cell import BenchCell
-from transect.stages.forecast.cell import ForecastCell, forecast_of, trained_as
 from transect.stages.forecast.worker_prediction import collectives_of
 from transect.stages.forecast.worker_sources import profile_of
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS
-
-__all__ = ["Forecast", "ForecastGrid", "ForecastSection"]
 
 
 class ForecastGrid(Section):
@@ -45,19 +42,19 @@ class ForecastGrid(Section):
         return all(
             not allowed or value in allowed
             for allowed, value in (
-                (self.workloads, cell.workload), (self.frameworks, cell.framework),
-                (self.strategies, cell.strategy), (self.ranks, cell.ranks_per_node),
+                (self.workloads, cell.workload),
+                (self.frameworks, cell.framework),
+                (self.strategies, cell.strategy),
+                (self.ranks, cell.ranks_per_node),
                 (self.nodes, cell.nodes),
             )
-        )  # fmt: skip
+        )
 
 
 class ForecastSection(Section):
     """Predictions of trainings, each stored before its training begins."""
 
-    grids: list[ForecastGrid] = Field(
-        default=[], description="which trainings; `- {}` is all of them"
-    )
+    grids: list[ForecastGrid] = Field(default=[], description="which trainings; `- {}` is all of them")
     network: Literal["probe", "system"] = Field(
         default="probe",
         description="where latency and bandwidth between nodes come from: probes that run before, or the "
@@ -106,11 +103,7 @@ class Forecast(Stage):
                 )
             ]
             # Trainings that do not fit this system may have been left out.
-            if (
-                all(known)
-                and not context.left_out
-                and not any(map(grid.takes, _trainings(context)))
-            ):
+            if all(known) and not context.left_out and not any(map(grid.takes, _trainings(context))):
                 with context.complaints.noted():
                     raise BadInput(f"{context.where(where)}: the study trains nothing of that kind")
 

@@ -4,10 +4,6 @@ from transect.report.findings.forecasts import forecast_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.forecasts import forecast_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
-
-SECTIONS = (
-    Section(key="forecasts", title="Predicted and measured", order=340, make=forecast_body),
-)
+SECTIONS = (Section(key="forecasts", title="Predicted and measured", order=340, make=forecast_body),)
 
 FINDINGS = (FindingMaker(order=440, make=forecast_findings, section="forecasts"),)

@@ -8,8 +8,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, cores, need, record_of
 from transect.stages.forecast.worker_prediction import COLLECTIVES
 
-__all__ = ["Forecast"]
-
 _PROFILE = "profile.json"
 
 
@@ -20,9 +18,15 @@ class Forecast(OneProcess):
     def command(self, job: Job) -> list[str]:
         """Files of the profile and records of the probes, wherever they lie."""
         arguments = [
-            "--spec", str(job.spec_file), "--out", str(job.folder),
-            "--profile", str(need(job, "profile") / _PROFILE), "--cores", str(cores(job)),
-        ]  # fmt: skip
+            "--spec",
+            str(job.spec_file),
+            "--out",
+            str(job.folder),
+            "--profile",
+            str(need(job, "profile") / _PROFILE),
+            "--cores",
+            str(cores(job)),
+        ]
         for role in ("messages", *COLLECTIVES):
             if role in job.spec["inputs"]:
                 arguments += [f"--{role}", str(need(job, role) / "record.json")]

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from transect.domain.axes.train import ForecastCell, trained_as
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.domain.record import read_record
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.simulation.collectives import Measured
 from transect.simulation.networks import Machine, Network
-from transect.stages.forecast.cell import ForecastCell, trained_as
 from transect.stages.forecast.worker_prediction import COLLECTIVES, Setting, predict
 from transect.stages.forecast.worker_sources import (
     collective_points,
@@ -32,8 +32,6 @@ from transect.stages.forecast.worker_sources import (
     profiled,
 )
 from transect.training.strategies import STRATEGIES
-
-__all__ = ["forecast", "main"]
 
 
 def forecast(
@@ -52,32 +50,27 @@ def forecast(
     assert traffic is not None
     known = profiled(profile, profile_of(cell, layout, cores).batch)
     network, told = _network(spec, messages)
-    measured = {
-        role: Measured(tuple(collective_points(read_record(path))))
-        for role, path in collectives.items()
-    }
+    measured = {role: Measured(tuple(collective_points(read_record(path)))) for role, path in collectives.items()}
     network = replace(network, gamma_s_per_byte=known.gamma_s_per_byte)
     inside = network if cell.nodes == 1 else _within(network)
-    machine = Machine(
-        cell.ranks, inside, network, ranks_per_node=cell.ranks_per_node, links_per_node=1
-    )
+    machine = Machine(cell.ranks, inside, network, ranks_per_node=cell.ranks_per_node, links_per_node=1)
     setting = Setting(
-        cell=trained, layout=layout, traffic=traffic, profiled=known, machine=machine, cores=cores,
-        measured=measured,
-    )  # fmt: skip
+        cell=trained, layout=layout, traffic=traffic, profiled=known, machine=machine, cores=cores, measured=measured
+    )
     found = predict(setting)
-    values = {
-        "predicted_step_time": found.seconds,
-        "predicted_samples_per_second": cell.batch / found.seconds,
-    }
+    values = {"predicted_step_time": found.seconds, "predicted_samples_per_second": cell.batch / found.seconds}
     return result(
         metrics=[{"name": name, "value": value} for name, value in values.items()],
         details={
-            "for": trained.id, "pattern": traffic.pattern, "carrier": traffic.carrier,
-            "network": told, "cores": cores, "gamma_s_per_byte": known.gamma_s_per_byte,
+            "for": trained.id,
+            "pattern": traffic.pattern,
+            "carrier": traffic.carrier,
+            "network": told,
+            "cores": cores,
+            "gamma_s_per_byte": known.gamma_s_per_byte,
             **found.details(),
         },
-    )  # fmt: skip
+    )
 
 
 def _network(spec: dict[str, Any], messages: Path | None) -> tuple[Network, dict[str, Any]]:
@@ -91,9 +84,12 @@ def _network(spec: dict[str, Any], messages: Path | None) -> tuple[Network, dict
     line = fitted(points)
     network = Network(line.alpha_s, 1 / lasting_rate(line, points))
     return network, {
-        "from": "probe", "latency_s": line.alpha_s, "bytes_per_s": lasting_rate(line, points),
-        "scatter": line.residual, "remark": line.remark,
-    }  # fmt: skip
+        "from": "probe",
+        "latency_s": line.alpha_s,
+        "bytes_per_s": lasting_rate(line, points),
+        "scatter": line.residual,
+        "remark": line.remark,
+    }
 
 
 def _within(network: Network) -> Network:

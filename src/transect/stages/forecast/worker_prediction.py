@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import Unsupported
 from transect.simulation.collectives import ALLREDUCES, Allreduce
 from transect.simulation.hierarchy import Hierarchy
@@ -15,13 +16,9 @@ from transect.simulation.networks import Machine
 from transect.simulation.steps import PATTERNS, hierarchical
 from transect.simulation.work import Messages, Step, Work
 from transect.stages.forecast.worker_sources import Profiled
-from transect.stages.train.cell import TrainCell
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
 
-__all__ = ["COLLECTIVES", "Prediction", "Setting", "collectives_of", "predict"]
-
-# Whose time depends on the algorithm of an all-reduce.
 _SUMS = ("allreduce", "buckets", "overlap-allreduce", "pipeline")
 # And on those of a broadcast and a reduction.
 _THROUGH_ROOT = ("bcast-reduce", "overlap-bcast", "overlap")
@@ -118,21 +115,25 @@ def _best(given: Setting, work: Work) -> tuple[Step, str]:
 def _simulate(given: Setting, work: Work, collectives: Mapping[str, Allreduce]) -> Step:
     traffic = given.traffic
     messages = Messages(
-        **collectives, progress=traffic.progress, bucket_bytes=traffic.bucket_bytes,
+        **collectives,
+        progress=traffic.progress,
+        bucket_bytes=traffic.bucket_bytes,
         first_bucket_bytes=traffic.first_bucket_bytes,
-    )  # fmt: skip
+    )
     match traffic.pattern:
         case "none":
             pattern = PATTERNS["allreduce"]
         case "pipeline":
             pattern = partial(
-                pipelined, cuts=traffic.cuts, micro_batches=given.layout.micro_batches,
-                schedule=traffic.schedule, chunks=traffic.chunks, behind=traffic.behind,
-            )  # fmt: skip
-        case "hierarchical":
-            tree = Hierarchy(
-                group=traffic.group, chunk_bytes=traffic.chunk_bytes, upper=traffic.upper
+                pipelined,
+                cuts=traffic.cuts,
+                micro_batches=given.layout.micro_batches,
+                schedule=traffic.schedule,
+                chunks=traffic.chunks,
+                behind=traffic.behind,
             )
+        case "hierarchical":
+            tree = Hierarchy(group=traffic.group, chunk_bytes=traffic.chunk_bytes, upper=traffic.upper)
             pattern = partial(hierarchical, hierarchy=tree, root_updates=traffic.root_updates)
         case name if name in PATTERNS:
             pattern = PATTERNS[name]

@@ -9,24 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import ForecastCell, ProfileCell
 from transect.domain.errors import BadInput
 from transect.domain.record import Record
 from transect.planner.costs import measured_costs
 from transect.simulation.networks import AlphaBeta, fit_alpha_beta
 from transect.simulation.work import Work
-from transect.stages.forecast.cell import ForecastCell
-from transect.stages.profile.cell import ProfileCell
 from transect.training.layout import Layout
-
-__all__ = [
-    "Profiled",
-    "collective_points",
-    "fitted",
-    "lasting_rate",
-    "message_points",
-    "profile_of",
-    "profiled",
-]
 
 Point = tuple[float, float]
 # What the probe calls the median of half a round trip.
@@ -94,9 +83,14 @@ def profile_of(cell: ForecastCell, layout: Layout, cores: int) -> ProfileCell:
     if layout.model_parts > 1:
         beside = max(1, min(beside, cores // cell.threads))
     return ProfileCell(
-        workload=cell.workload, framework=cell.framework, threads=cell.threads, precision=cell.precision,
-        batch=layout.micro(cell.batch // layout.replicas)[0].stop, device=cell.device, ranks_per_node=beside,
-    )  # fmt: skip
+        workload=cell.workload,
+        framework=cell.framework,
+        threads=cell.threads,
+        precision=cell.precision,
+        batch=layout.micro(cell.batch // layout.replicas)[0].stop,
+        device=cell.device,
+        ranks_per_node=beside,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +118,11 @@ class Profiled:
         passes = passes_s / float(self.work.forward_s.sum() + self.work.backward_s.sum())
         update = self.update_s / float(self.work.update_s.sum())
         return replace(
-            self.work, forward_s=self.work.forward_s * passes,
-            backward_s=self.work.backward_s * passes, update_s=self.work.update_s * update,
-        )  # fmt: skip
+            self.work,
+            forward_s=self.work.forward_s * passes,
+            backward_s=self.work.backward_s * passes,
+            update_s=self.work.update_s * update,
+        )
 
 
 def profiled(profile: Mapping[str, Any], batch: int) -> Profiled:
@@ -144,14 +140,16 @@ def profiled(profile: Mapping[str, Any], batch: int) -> Profiled:
         try:
             return sum(median(profile[where][name]) for name in names)
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(
-                f"the profile has no {' and '.join(names)} of {where}: {error}"
-            ) from None
+            raise BadInput(f"the profile has no {' and '.join(names)} of {where}: {error}") from None
 
     fused = took("trainer", "fused_s") if "fused_s" in profile.get("trainer", ()) else None
     return Profiled(
-        work=work, whole_s=scale * took("whole", "forward_s", "backward_s"),
-        trained_s=scale * took("trainer", "compute_s"), update_s=took("trainer", "update_s"),
-        input_s=scale * took("trainer", "input_s"), exchange_s=took("trainer", "exchange_s"),
-        fused_s=fused, gamma_s_per_byte=took("trainer", "add_s") / work.bytes,
-    )  # fmt: skip
+        work=work,
+        whole_s=scale * took("whole", "forward_s", "backward_s"),
+        trained_s=scale * took("trainer", "compute_s"),
+        update_s=took("trainer", "update_s"),
+        input_s=scale * took("trainer", "input_s"),
+        exchange_s=took("trainer", "exchange_s"),
+        fused_s=fused,
+        gamma_s_per_byte=took("trainer", "add_s") / work.bytes,
+    )

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
+from transect.domain.axes.export import ConvertCell, ExportCell
+from transect.domain.axes.infer import InferCell
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
@@ -16,17 +18,12 @@ from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import check_options, session_options
-from transect.stages.convert.cell import ConvertCell
 from transect.stages.convert.plan import exported_model
 from transect.stages.data.plan import workload_plugins
-from transect.stages.export.cell import ExportCell
-from transect.stages.infer.cell import InferCell
 from transect.stages.infer.plan_grids import check_grid, exporters_of
 from transect.stages.infer.plan_section import InferSection
 from transect.stages.train.plan import exported_by
 from transect.training.workloads import WORKLOADS
-
-__all__ = ["Infer"]
 
 
 def _workload(cell: ExportCell) -> str:
@@ -54,11 +51,11 @@ class Infer(Stage):
     placement = Placement(by_workload=True)
     # The best of each runtime: which answers first at a batch, and which serves most at any.
     contest = Contest(
-        metrics=("latency",), heats=("runtime",), apart=("provider", "batch", "load", "sessions"),
-        beside=Contest(
-            metrics=("throughput",), heats=("runtime",), apart=("provider", "load", "sessions")
-        ),
-    )  # fmt: skip
+        metrics=("latency",),
+        heats=("runtime",),
+        apart=("provider", "batch", "load", "sessions"),
+        beside=Contest(metrics=("throughput",), heats=("runtime",), apart=("provider", "load", "sessions")),
+    )
 
     def check(self, section: InferSection, context: Context) -> None:
         """Names are known, and every model is made, exported or at least trained."""
@@ -81,16 +78,31 @@ class Infer(Stage):
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
             for runtime, workload, provider, batch, threads, precision, options, load, sessions in product(
-                grid.runtimes, grid.workloads, grid.providers, grid.batches, grid.threads,
-                grid.precisions, grid.options, grid.loads or [None], grid.sessions,
-            ):  # fmt: skip
+                grid.runtimes,
+                grid.workloads,
+                grid.providers,
+                grid.batches,
+                grid.threads,
+                grid.precisions,
+                grid.options,
+                grid.loads or [None],
+                grid.sessions,
+            ):
                 for exporter in exporters_of(runtime, workload, grid, context):
                     for repeat in range(grid.repeats or section.repeats):
                         cell = InferCell(
-                            workload=workload, runtime=runtime, provider=provider,
-                            exporter=exporter, batch=batch, threads=threads, repeat=repeat,
-                            precision=precision, options=options, load=load, sessions=sessions,
-                        )  # fmt: skip
+                            workload=workload,
+                            runtime=runtime,
+                            provider=provider,
+                            exporter=exporter,
+                            batch=batch,
+                            threads=threads,
+                            repeat=repeat,
+                            precision=precision,
+                            options=options,
+                            load=load,
+                            sessions=sessions,
+                        )
                         if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                             yield cell
 
@@ -101,17 +113,13 @@ class Infer(Stage):
         where the study asks for none, the first that can be made.
         """
         if cell.exporter is not None and cell.precision != "fp32":
-            converted = ConvertCell(
-                workload=cell.workload, exporter=cell.exporter, precision=cell.precision
-            )
+            converted = ConvertCell(workload=cell.workload, exporter=cell.exporter, precision=cell.precision)
             return {"export": converted}
         if cell.exporter is not None:
             return {"export": exported_model(cell.workload, cell.exporter, context)}
         framework = context.section("export").framework
         export = context.first("export", _workload, cell.workload) or ExportCell(
-            workload=cell.workload,
-            framework=framework,
-            exporter=_any_exporter(framework, context),
+            workload=cell.workload, framework=framework, exporter=_any_exporter(framework, context)
         )
         weights = context.first("train", exported_by, (cell.workload, framework))
         assert weights is not None
@@ -136,9 +144,7 @@ class Infer(Stage):
             | ({"tools": tools} if tools else {})
             | {
                 "limits": _of_batch({key: getattr(section, key) for key in keys} | own, cell.batch),
-                "options": session_options(
-                    cell.options, cell.threads, cell.provider, section.options
-                ),
+                "options": session_options(cell.options, cell.threads, cell.provider, section.options),
             }
         )
 

@@ -15,8 +15,6 @@ from transect.stages.model.plan import model_of
 from transect.stages.train.plan import exported_by
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["check_grid", "exporters_of"]
-
 
 def check_grid(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
     """Raise BadInput for what nothing in the study has, or what would give no cell.
@@ -26,9 +24,7 @@ def check_grid(section: InferSection, grid: InferGrid, where: str, context: Cont
     takes_onnx = any(RUNTIMES.get(n, f"{where}.runtimes").uses_exporter for n in grid.runtimes)
     _check_names(section, grid, where, context)
     if grid.sessions != [1] and not grid.loads:
-        raise BadInput(
-            f"{where}.sessions: {grid.sessions} serve an offered load: expected `loads` beside it"
-        )
+        raise BadInput(f"{where}.sessions: {grid.sessions} serve an offered load: expected `loads` beside it")
     for name in grid.workloads:
         if name in MODELS:
             _check_made(name, grid, where, context, takes_onnx)
@@ -66,24 +62,17 @@ def _check_names(section: InferSection, grid: InferGrid, where: str, context: Co
 def _check_made(name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool) -> None:
     if not takes_onnx:
         raise BadInput(
-            f"{where}.workloads: '{name}' is a model that only runtimes of ONNX can run, got "
-            f"{grid.runtimes}"
+            f"{where}.workloads: '{name}' is a model that only runtimes of ONNX can run, got {grid.runtimes}"
         )
     if not (grid.exporters or context.section("models").exporters):
-        raise BadInput(
-            f"{where}.workloads: '{name}' is made by exporters: expected `exporters` here or in "
-            "`models`"
-        )
+        raise BadInput(f"{where}.workloads: '{name}' is made by exporters: expected `exporters` here or in `models`")
     if not any(True for _ in _made_by(name, grid, context)):
         raise BadInput(
-            f"{where}.workloads: no exporter makes '{name}' of "
-            f"{grid.exporters or context.section('models').exporters}"
+            f"{where}.workloads: no exporter makes '{name}' of {grid.exporters or context.section('models').exporters}"
         )
 
 
-def _check_trained(
-    name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool
-) -> None:
+def _check_trained(name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool) -> None:
     export = context.section("export")
     if takes_onnx and not export.exporters:
         raise BadInput(
@@ -92,9 +81,7 @@ def _check_trained(
         )
     WORKLOADS.get(name, f"{where}.workloads: no model of plugins.md, so a workload")
     if takes_onnx and name not in export.workloads:
-        raise BadInput(
-            f"{where}.workloads: '{name}' is not among export.workloads {export.workloads}"
-        )
+        raise BadInput(f"{where}.workloads: '{name}' is not among export.workloads {export.workloads}")
     if context.first("train", exported_by, (name, export.framework)) is None:
         raise BadInput(
             f"{where}.workloads: '{name}' takes its weights from {export.framework} single on one "
@@ -105,9 +92,7 @@ def _check_trained(
 def _check_each(grid: InferGrid, where: str, context: Context) -> None:
     """Raise BadInput for a runtime or exporter that gives no cell with any workload of its grid."""
     known = [name for name in grid.workloads if name in MODELS or name in WORKLOADS]
-    pairs = [
-        (r, e) for r in grid.runtimes for w in known for e in exporters_of(r, w, grid, context)
-    ]
+    pairs = [(r, e) for r in grid.runtimes for w in known for e in exporters_of(r, w, grid, context)]
     for name in grid.runtimes if known else ():
         if name not in {runtime for runtime, _ in pairs}:
             raise BadInput(
@@ -128,9 +113,7 @@ def _made_by(name: str, grid: InferGrid, context: Context) -> Iterable[str]:
             yield exporter
 
 
-def exporters_of(
-    runtime: str, workload: str, grid: InferGrid, context: Context
-) -> Iterable[str | None]:
+def exporters_of(runtime: str, workload: str, grid: InferGrid, context: Context) -> Iterable[str | None]:
     """Return whose files a runtime runs of a workload; None: it builds the model itself."""
     takes_onnx = RUNTIMES.get(runtime).uses_exporter
     if workload in MODELS:

@@ -11,8 +11,6 @@ from transect.domain.until import Until
 from transect.runtimes import PROVIDERS
 from transect.runtimes.options import EQUAL
 
-__all__ = ["InferGrid", "InferMeasure", "InferSection"]
-
 
 class InferGrid(Section):
     """The cross product of its lists. A runtime that takes no ONNX model ignores `exporters`."""
@@ -29,9 +27,7 @@ class InferGrid(Section):
     providers: Names = Field(default=["cpu"], description=", ".join(PROVIDERS))
     batches: Counts = Field(default=[1], description="samples per call")
     threads: Counts = Field(default=[1], description="intra-operator threads")
-    precisions: Names = Field(
-        default=["fp32"], description="`fp32`; others are made from it by the stage `convert`"
-    )
+    precisions: Names = Field(default=["fp32"], description="`fp32`; others are made from it by the stage `convert`")
     options: Names = Field(
         default=[EQUAL],
         description="sets of session options: `equal`, `language-defaults` (none is set), or names "
@@ -43,9 +39,7 @@ class InferGrid(Section):
         "none: one call after another",
     )
     sessions: Counts = Field(default=[1], description="sessions at once that serve an offered load")
-    repeats: Count | None = Field(
-        default=None, description="runs of each cell of this grid; null: `infer.repeats`"
-    )
+    repeats: Count | None = Field(default=None, description="runs of each cell of this grid; null: `infer.repeats`")
     where_it_fits: bool = Field(
         default=False,
         description="true: cells that need more nodes, cores or GPUs than the system has (where its "
@@ -71,16 +65,11 @@ class InferSection(Section):
     warmup: int = Field(
         default=20,
         ge=0,
-        description="calls before the measurement, thrown away; of batch B `warmup / B`, but not "
-        "fewer than 20 for it",
+        description="calls before the measurement, thrown away; of batch B `warmup / B`, but not fewer than 20 for it",
     )
     min_runs: int = Field(default=100, ge=10, description="least number of timed calls")
-    max_seconds: float = Field(
-        default=1.0, gt=0, description="cap on the timed part, once `min_runs` are done"
-    )
-    load_seconds: float = Field(
-        default=2.0, gt=0, description="time in which the requests of an offered load arrive"
-    )
+    max_seconds: float = Field(default=1.0, gt=0, description="cap on the timed part, once `min_runs` are done")
+    load_seconds: float = Field(default=2.0, gt=0, description="time in which the requests of an offered load arrive")
     measure: dict[str, InferMeasure] = Field(
         default={}, description="by workload: `warmup`, `min_runs` and `max_seconds` of its own"
     )

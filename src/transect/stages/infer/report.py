@@ -10,8 +10,6 @@ from transect.report.findings.serving import serving_findings
 from transect.report.parts import DecisionColumn, FindingMaker, Section
 from transect.report.sections.runtimes import runtimes_body
 
-__all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
-
 SECTIONS = (Section(key="runtimes", title="Runtimes", order=600, make=runtimes_body),)
 
 FINDINGS = (
@@ -30,15 +28,6 @@ def _asked(cell: Cell) -> bool:
 
 
 DECISIONS = (
-    DecisionColumn(
-        key="serve-one",
-        title="Serve one request",
-        order=300,
-        stage="infer",
-        always=True,
-        asks=_asked,
-    ),
-    DecisionColumn(
-        key="serve-many", title="Serve many", order=400, stage="infer", always=True, asks=_asked
-    ),
+    DecisionColumn(key="serve-one", title="Serve one request", order=300, stage="infer", always=True, asks=_asked),
+    DecisionColumn(key="serve-many", title="Serve many", order=400, stage="infer", always=True, asks=_asked),
 )

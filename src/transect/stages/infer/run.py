@@ -11,8 +11,6 @@ from transect.onnx_models.facts import FACTS, batch_folder
 from transect.runtimes.infer import conclude
 from transect.runtimes.prepare import prepare_run
 
-__all__ = ["Infer"]
-
 
 @RUNNERS.register("infer")
 class Infer:
@@ -24,16 +22,8 @@ class Infer:
         """One process, held to the cell's threads."""
         weights = need(job, "weights") / "weights.npz" if "weights" in job.spec["inputs"] else None
         wrap, variables = job.wrap()
-        command = prepare_run(
-            job.spec, job.cell, need(job, "export"), weights, job.folder, job.python
-        )
-        return "plain", Request(
-            command=command,
-            threads=job.cell.threads,
-            bin=job.bin,
-            wrap=wrap,
-            variables=variables,
-        )
+        command = prepare_run(job.spec, job.cell, need(job, "export"), weights, job.folder, job.python)
+        return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin, wrap=wrap, variables=variables)
 
     def inputs(self, job: Job) -> list[str]:
         """The model, its inputs and its expected outputs, with their tolerance."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from transect.domain.axes.bench import IngestCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -18,9 +19,6 @@ from transect.hpc.refusal import STRICT, checked_limits
 from transect.hpc.sources import log_sources
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.ingest.cell import IngestCell
-
-__all__ = ["Ingest", "IngestSection"]
 
 
 class IngestSection(Section):

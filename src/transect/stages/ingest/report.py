@@ -1,3 +1,1 @@
 """Logs that were read stand beside the benchmarks that ran: no section of their own."""
-
-__all__: list[str] = []

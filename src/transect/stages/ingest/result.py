@@ -10,14 +10,11 @@ from transect.domain.record import Cause, LogPoint, MetricValue
 from transect.engine.job import Result
 from transect.hpc.base import LogMetric, Run
 
-__all__ = ["result_of"]
-
 
 def _point(run: int, at: int, metric: LogMetric) -> LogPoint:
     return LogPoint(
-        run=run, metric=at, series=metric.name, phase=metric.phase, size=metric.size,
-        precision=metric.precision,
-    )  # fmt: skip
+        run=run, metric=at, series=metric.name, phase=metric.phase, size=metric.size, precision=metric.precision
+    )
 
 
 def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
@@ -34,11 +31,12 @@ def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
                 words = (place, metric.name, metric.size)
                 metrics.append(
                     MetricValue.of(
-                        metric.normalised.name, metric.normalised.value,
+                        metric.normalised.name,
+                        metric.normalised.value,
                         " ".join(str(word) for word in words if word is not None),
                         _point(number, at, metric),
                     )
-                )  # fmt: skip
+                )
     details = {
         "runs": [run.model_dump(mode="json", exclude_none=True) for run in runs],
         "status_counts": dict(Counter(run.status for run in runs)),

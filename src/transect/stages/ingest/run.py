@@ -13,8 +13,6 @@ from transect.launch.processes import Outcome
 from transect.stages.ingest.result import result_of
 from transect.stages.ingest.worker import RUNS, RUNS_FILE
 
-__all__ = ["Ingest"]
-
 
 @RUNNERS.register("ingest")
 class Ingest(OneProcess):

@@ -14,8 +14,6 @@ from transect.hpc.base import Run
 from transect.hpc.ingest import ingest
 from transect.hpc.refusal import STRICT, Refusal, checked_limits
 
-__all__ = ["RUNS", "RUNS_FILE", "main"]
-
 RUNS_FILE = "runs.json"
 RUNS: TypeAdapter[list[Run]] = TypeAdapter(list[Run])
 

@@ -5,29 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.train import MemoryCell, TrainCell
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.data.plan import workload_plugins
-from transect.stages.memory.cell import MemoryCell
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layered import LayeredModel
 from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["Memory", "memory_of"]
-
 
 def memory_of(cell: TrainCell) -> MemoryCell:
     """Return the plan of a training cell: the same for its repeats, and whoever adds gradients."""
     replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
     return MemoryCell(
-        workload=cell.workload, framework=cell.framework, batch=max(1, cell.batch // replicas),
-        memory_budget=cell.memory_budget, precision=cell.precision, device=cell.device,
-        threads=cell.threads, together=cell.ranks_per_node,
-    )  # fmt: skip
+        workload=cell.workload,
+        framework=cell.framework,
+        batch=max(1, cell.batch // replicas),
+        memory_budget=cell.memory_budget,
+        precision=cell.precision,
+        device=cell.device,
+        threads=cell.threads,
+        together=cell.ranks_per_node,
+    )
 
 
 @STAGES.register("memory")

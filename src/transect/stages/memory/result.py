@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from transect.planner.memory import Decision, LayerMemory, MemoryProblem, extra_seconds, peak_bytes
+from transect.planner.memory import Decision
+from transect.planner.memory_problem import LayerMemory, MemoryProblem, extra_seconds, peak_bytes
 from transect.training.memory._offload import LEAST
 from transect.training.memory.offload_file import window_bytes
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
-__all__ = ["decision_facts", "problem_of"]
-
-# Of the budget: blocks that malloc rounds up, and what a layer alone does not show.
 _MARGIN = 16
 # The limit counts what is given, not what is touched: arenas of the threads that write and read grow in
 # steps, and blocks wait for their last reader. 1 MiB was refused where 2 MiB seemed left.
 _UNTOUCHED = 1 << 21
 
 
-def problem_of(
-    costs: Mapping[str, Any], parameters: Parameters, budget: int, *, overlap: bool
-) -> MemoryProblem:
+def problem_of(costs: Mapping[str, Any], parameters: Parameters, budget: int, *, overlap: bool) -> MemoryProblem:
     """Return the problem of what `stages.memory.worker` measured.
 
     Of the budget, gradients, the optimiser's states, what libraries keep for these layers, 2 MiB and a
@@ -30,15 +26,9 @@ def problem_of(
     """
     states = 1 + OPTIMISERS.get(parameters.optimiser).live_states(parameters)
     return MemoryProblem(
-        layers=tuple(
-            LayerMemory(**{**layer, "saved": tuple(layer["saved"])}) for layer in costs["layers"]
-        ),
+        layers=tuple(LayerMemory(**{**layer, "saved": tuple(layer["saved"])}) for layer in costs["layers"]),
         sizes=tuple(costs["sizes"]),
-        budget=budget
-        - budget // _MARGIN
-        - _UNTOUCHED
-        - states * costs["gradient_bytes"]
-        - costs["library_bytes"],
+        budget=budget - budget // _MARGIN - _UNTOUCHED - states * costs["gradient_bytes"] - costs["library_bytes"],
         window=window_bytes(budget),
         write_s_per_byte=costs["write_s_per_byte"],
         read_s_per_byte=costs["read_s_per_byte"],
@@ -54,9 +44,7 @@ def decision_facts(problem: MemoryProblem, decision: Decision) -> dict[str, Any]
     actions = [action for action, first, last in decision.runs for _ in range(first, last)]
     return {
         "runs": [list(run) for run in decision.runs],
-        "actions": {
-            layer.name: action for layer, action in zip(problem.layers, actions, strict=True)
-        },
+        "actions": {layer.name: action for layer, action in zip(problem.layers, actions, strict=True)},
         "proved_optimal": decision.proved,
         "overlap": problem.overlap,
         "activation_budget": problem.budget,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from transect.domain.axes.train import MEMORY_PLAN
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result
@@ -11,12 +12,9 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, cores
 from transect.launch.processes import Outcome
 from transect.planner.memory import NoMemory, decide
-from transect.stages.memory.cell import MEMORY_PLAN
 from transect.stages.memory.result import decision_facts, problem_of
 from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.workloads import Parameters
-
-__all__ = ["Memory"]
 
 
 @RUNNERS.register("memory")
@@ -27,10 +25,7 @@ class Memory(OneProcess):
 
     def command(self, job: Job) -> list[str]:
         """One process, held to the cell's threads."""
-        return job.module(
-            BLOCK_CACHE, "transect.stages.memory.worker", "--spec", job.spec_file,
-            "--out", job.folder,
-        )  # fmt: skip
+        return job.module(BLOCK_CACHE, "transect.stages.memory.worker", "--spec", job.spec_file, "--out", job.folder)
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Solve; a budget that no choice fits is not supported, with the layer that does not fit."""

@@ -31,9 +31,6 @@ from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["handling_seconds", "main", "measure", "swap_rates"]
-
-# Of each layer's passes, after one that is not counted.
 _REPEATS = 3
 # What rates are measured with: more than a processor's caches hold.
 _RATE_BYTES = 1 << 26
@@ -100,9 +97,11 @@ def measure(cell: Cell) -> dict[str, Any]:
     write, read = swap_rates()
     size = find_precision(cell.precision).bytes_per_number
     return costs | {
-        "gradient_bytes": trained * size, "write_s_per_byte": write, "read_s_per_byte": read,
+        "gradient_bytes": trained * size,
+        "write_s_per_byte": write,
+        "read_s_per_byte": read,
         "handling_s": handling_seconds(),
-    }  # fmt: skip
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from transect.domain.axes.export import ModelCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -15,18 +16,13 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.model.cell import ModelCell
-
-__all__ = ["MadeModels", "ModelsSection", "model_of"]
 
 
 class ModelsSection(Section):
     """Models with drawn weights: every model by every exporter, those that cannot be are skipped."""
 
     models: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#model)")
-    exporters: list[str] = Field(
-        default=[], description="names from [plugins.md](plugins.md#exporter)"
-    )
+    exporters: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#exporter)")
 
 
 def model_of(name: str, exporter: str) -> ModelCell:

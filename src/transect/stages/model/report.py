@@ -12,8 +12,6 @@ from transect.report.parts import Section
 from transect.report.sections.porting import matrix, reasons
 from transect.report.text import clean, in_unit
 
-__all__ = ["SECTIONS"]
-
 
 def _name(record: AnyRecord) -> str:
     return f"{record.cell.workload} by {record.cell.get('exporter')}"
@@ -37,9 +35,12 @@ def models(context: Context) -> Iterator[Part]:
         "what the framework computes. Weights and inputs are drawn."
     )
     yield matrix(
-        records, "Model", lambda record: str(record.cell.workload),
-        lambda record: str(record.cell.get("exporter")), "Models by exporters",
-    )  # fmt: skip
+        records,
+        "Model",
+        lambda record: str(record.cell.workload),
+        lambda record: str(record.cell.get("exporter")),
+        "Models by exporters",
+    )
     yield reasons(records, _name)
     columns = [
         words("Model", _name),

@@ -6,8 +6,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess
 
-__all__ = ["MadeModels"]
-
 
 @RUNNERS.register("model")
 class MadeModels(OneProcess):

@@ -41,15 +41,22 @@ from transect.onnx_models.results import fault, result, write_fault, write_resul
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 
-__all__ = ["main", "model_cell"]
-
 MODEL = "model.onnx"
 # Runs of one row, and of parts of which the last is smaller.
 _BATCHES = (1, 7)
 _LIBRARIES = (
-    "torch", "tensorflow-cpu", "keras", "mxnet", "scikit-learn", "onnx", "onnxscript", "tf2onnx",
-    "skl2onnx", "onnxruntime-gpu", "numpy",
-)  # fmt: skip
+    "torch",
+    "tensorflow-cpu",
+    "keras",
+    "mxnet",
+    "scikit-learn",
+    "onnx",
+    "onnxscript",
+    "tf2onnx",
+    "skl2onnx",
+    "onnxruntime-gpu",
+    "numpy",
+)
 # Exporters of torch append pages to what they say.
 _MOST_WORDS = 400
 
@@ -111,11 +118,7 @@ def _export(exporter: Exporter, built: Built, path: Path) -> tuple[float, dict[s
     """Write the file; return how long that took, in seconds, and what is inside."""
     examples = {name: x[:2] if built.batched else x for name, x in built.inputs.items()}
     source = Source(
-        model=built.model,
-        examples=examples,
-        outputs=tuple(built.outputs),
-        batched=built.batched,
-        options=built.options,
+        model=built.model, examples=examples, outputs=tuple(built.outputs), batched=built.batched, options=built.options
     )
     begin = time.perf_counter()
     exporter.export(source, path)
@@ -166,14 +169,11 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
             "batched": batched,
         },
         libraries=_libraries(),
-    )  # fmt: skip
+    )
 
 
 def _what_is_wrong(
-    framework: str,
-    imprecise: dict[str, float],
-    apart: dict[str, float],
-    tolerances: dict[str, float],
+    framework: str, imprecise: dict[str, float], apart: dict[str, float], tolerances: dict[str, float]
 ) -> str:
     if imprecise:
         return (
@@ -187,12 +187,7 @@ def _what_is_wrong(
 
 
 def _wrong(message: str) -> dict[str, Any]:
-    return result(
-        status=Status.FAILED,
-        cause=Cause.WRONG_RESULT,
-        message=message,
-        libraries=_libraries(),
-    )
+    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=message, libraries=_libraries())
 
 
 def _longest(path: Path) -> int:
@@ -210,9 +205,7 @@ def _pairs(numbers: dict[str, float]) -> str:
     return ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
 
 
-def _metrics(
-    path: Path, facts: dict[str, Any], export_time_s: float, apart: dict[str, float]
-) -> list[dict[str, Any]]:
+def _metrics(path: Path, facts: dict[str, Any], export_time_s: float, apart: dict[str, float]) -> list[dict[str, Any]]:
     values = {
         "model_bytes": path.stat().st_size,
         "opset": facts.pop("opset"),

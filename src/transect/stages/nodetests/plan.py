@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from transect.domain.axes.export import NodeTestsCell
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.nodetests.cell import NodeTestsCell
-
-__all__ = ["NodeTests"]
 
 
 @STAGES.register("nodetests")

@@ -26,11 +26,7 @@ from transect.onnx_models.node_tests import ARCHIVE, CASES, EXPECTED, INPUTS, MO
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import DTYPES, HEADER, describe, dtype_of, to_bytes
 
-__all__ = ["files_of", "main", "opset_of", "prepare"]
-
-# Their outputs are what numpy's generator drew when ONNX made the test: no other generator draws them.
-_RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-           "RandomUniformLike")  # fmt: skip
+_RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
 
 class _Outside(ValueError):
@@ -82,9 +78,7 @@ def _draws(node: Any, inputs: dict[str, np.ndarray]) -> bool:
     """Whether an output of the node is a random draw. A dropout draws in training, above ratio 0."""
     if node.op_type != "Dropout":
         return node.op_type in _RANDOM
-    ratio, training = (
-        inputs.get(node.input[place]) if len(node.input) > place else None for place in (1, 2)
-    )
+    ratio, training = (inputs.get(node.input[place]) if len(node.input) > place else None for place in (1, 2))
     return training is not None and bool(training) and (ratio is None or float(ratio) > 0)
 
 

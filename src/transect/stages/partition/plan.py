@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.text import CorpusCell, PartitionCell
 from transect.domain.cell import Cell
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.corpus.cell import CorpusCell
-from transect.stages.partition.cell import PartitionCell
 from transect.text.partitioners import PARTITIONERS
-
-__all__ = ["Partitions"]
 
 
 @STAGES.register("partition")

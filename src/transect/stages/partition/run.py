@@ -6,8 +6,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, need
 
-__all__ = ["Partitions"]
-
 
 @RUNNERS.register("partition")
 class Partitions(OneProcess):
@@ -17,8 +15,13 @@ class Partitions(OneProcess):
         """One process in the text environment."""
         return job.module(
             "transect.stages.partition.worker",
-            "--spec", job.spec_file, "--corpus", need(job, "corpus"), "--out", job.folder,
-        )  # fmt: skip
+            "--spec",
+            job.spec_file,
+            "--corpus",
+            need(job, "corpus"),
+            "--out",
+            job.folder,
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """Labels, times and owners; what the tickets say does not matter."""

@@ -17,8 +17,6 @@ from transect.text.lines import write_arrays
 from transect.text.partitioners import PARTITIONERS, Rows
 from transect.text.payload import run
 
-__all__ = ["PARTS", "deal", "main"]
-
 PARTS = ("train", "valid", "test", "infer", "device")
 
 
@@ -28,9 +26,7 @@ def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     Raises BadInput for a share that holds no ticket, and for what the partitioner misses.
     """
     rule = spec["rule"]
-    rows = Rows(
-        *(np.load(folders["corpus"] / f"{name}.npy") for name in ("labels", "times", "owners"))
-    )
+    rows = Rows(*(np.load(folders["corpus"] / f"{name}.npy") for name in ("labels", "times", "owners")))
     shares = {part: rule[part] for part in PARTS if rule[part]}
     generator = np.random.default_rng(spec["seed"])
     found = PARTITIONERS.get(rule["by"]).parts(rows, shares, generator)
@@ -58,9 +54,7 @@ def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
 def _check_disjoint(parts: list[np.ndarray], tickets: int) -> None:
     """A ticket that trains and tests would make every accuracy wrong."""
     taken = np.concatenate(parts)
-    if len(np.unique(taken)) != len(taken) or (
-        len(taken) and not 0 <= taken.min() <= taken.max() < tickets
-    ):
+    if len(np.unique(taken)) != len(taken) or (len(taken) and not 0 <= taken.min() <= taken.max() < tickets):
         raise ValueError("the partitioner gave a ticket twice, or one that is not there")
 
 
@@ -75,9 +69,7 @@ def facts(rows: Rows, parts: dict[str, np.ndarray]) -> dict[str, Any]:
     classes = int(labels.max(initial=-1)) + 1
     whole = np.bincount(labels, minlength=classes) / max(1, len(labels))
     trained = np.unique(labels[parts["train"]])
-    told: dict[str, dict[str, Any]] = {
-        key: {} for key in ("sizes", "balance", "unseen", "owners", "times")
-    }
+    told: dict[str, dict[str, Any]] = {key: {} for key in ("sizes", "balance", "unseen", "owners", "times")}
     for part, taken in parts.items():
         told["sizes"][part] = len(taken)
         if not len(taken):
@@ -88,18 +80,12 @@ def facts(rows: Rows, parts: dict[str, np.ndarray]) -> dict[str, Any]:
         told["owners"][part] = len(np.unique(owners[taken][owners[taken] >= 0]))
         if not np.isnan(times[taken]).any():
             told["times"][part] = [float(times[taken].min()), float(times[taken].max())]
-    return {
-        **told,
-        "tickets": len(labels),
-        "left_over": len(labels) - sum(len(parts[p]) for p in PARTS),
-    }
+    return {**told, "tickets": len(labels), "left_over": len(labels) - sum(len(parts[p]) for p in PARTS)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one partition cell."""
-    return run(
-        "which tickets train, and which do what else", ("corpus",), deal, ("numpy",), arguments
-    )
+    return run("which tickets train, and which do what else", ("corpus",), deal, ("numpy",), arguments)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from transect.domain.axes.train import ProfileCell, profiled_training
 from transect.domain.cell import Cell
 from transect.domain.precisions import PRECISIONS, check_precisions
 from transect.domain.registry import Registry
@@ -19,13 +20,10 @@ from transect.planning.context import Context
 from transect.planning.environments import has_environment
 from transect.planning.sources import plugin_files
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.profile.cell import ProfileCell, trained_as
 from transect.training.frameworks import FRAMEWORKS, PartFramework
 from transect.training.optimisers import OPTIMISERS
 from transect.training.parts import no_parts
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["Profile", "ProfileGrid", "ProfileSection"]
 
 
 class ProfileGrid(Section):
@@ -33,16 +31,10 @@ class ProfileGrid(Section):
 
     workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
     frameworks: Names = Field(description="names from [plugins.md](plugins.md#framework)")
-    batches: Counts = Field(
-        description="samples of a micro-batch; from two sizes on, times of others lie on a line"
-    )
+    batches: Counts = Field(description="samples of a micro-batch; from two sizes on, times of others lie on a line")
     threads: Counts = Field(default=[1], description="threads per rank")
-    ranks: Counts = Field(
-        default=[1], description="ranks on the node that do the same at once, each for itself"
-    )
-    precisions: Names = Field(
-        default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
-    )
+    ranks: Counts = Field(default=[1], description="ranks on the node that do the same at once, each for itself")
+    precisions: Names = Field(default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports")
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
 
 
@@ -66,9 +58,7 @@ class Profile(Stage):
         """Workloads and frameworks are there."""
         for number, grid in enumerate(section.grids):
             with context.complaints.noted():
-                check_precisions(
-                    grid.precisions, context.where(f"profile.grids.{number}.precisions")
-                )
+                check_precisions(grid.precisions, context.where(f"profile.grids.{number}.precisions"))
             for registry, names, key in (
                 (WORKLOADS, grid.workloads, "workloads"),
                 (FRAMEWORKS, grid.frameworks, "frameworks"),
@@ -79,14 +69,19 @@ class Profile(Stage):
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
             for workload, framework, batch, threads, ranks, precision in product(
-                grid.workloads, grid.frameworks, grid.batches, grid.threads, grid.ranks,
-                grid.precisions,
-            ):  # fmt: skip
+                grid.workloads, grid.frameworks, grid.batches, grid.threads, grid.ranks, grid.precisions
+            ):
                 for repeat in range(section.repeats):
                     yield ProfileCell(
-                        workload=workload, framework=framework, batch=batch, threads=threads,
-                        ranks_per_node=ranks, precision=precision, device=grid.device, repeat=repeat,
-                    )  # fmt: skip
+                        workload=workload,
+                        framework=framework,
+                        batch=batch,
+                        threads=threads,
+                        ranks_per_node=ranks,
+                        precision=precision,
+                        device=grid.device,
+                        repeat=repeat,
+                    )
 
     def plugins(self, cell: ProfileCell) -> list[tuple[Registry[Any], str]]:
         """The workload; samples are drawn, not read. And how several ranks do not meet."""
@@ -98,9 +93,7 @@ class Profile(Stage):
         framework = FRAMEWORKS.get(cell.framework)
         if not isinstance(framework, PartFramework):
             return f"{cell.framework} trains no parts of a model"
-        return no_parts(model_of(WORKLOADS.get(cell.workload))) or framework.supports(
-            trained_as(cell)
-        )
+        return no_parts(model_of(WORKLOADS.get(cell.workload))) or framework.supports(profiled_training(cell))
 
     def spec(self, cell: ProfileCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters, and how often it is timed."""
@@ -112,10 +105,7 @@ class Profile(Stage):
 
     def sources(self, cell: ProfileCell) -> list[Path]:
         """The framework, whose `supports` is asked for a training, and the optimisers."""
-        return [
-            *plugin_files(FRAMEWORKS, cell.framework),
-            *(OPTIMISERS.source(name) for name in OPTIMISERS),
-        ]
+        return [*plugin_files(FRAMEWORKS, cell.framework), *(OPTIMISERS.source(name) for name in OPTIMISERS)]
 
     def launchers(self, cell: ProfileCell, system: System) -> tuple[str, ...]:
         """A process, or several that need not meet."""

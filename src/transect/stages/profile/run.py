@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from transect.domain.axes.train import ProfileCell, profiled_training
 from transect.domain.errors import Unsupported
 from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, ranks
 from transect.launch import Request
-from transect.stages.profile.cell import ProfileCell, trained_as
 from transect.training.support import reason_to_skip
 from transect.training.workloads import Parameters
-
-__all__ = ["Profile"]
 
 
 @RUNNERS.register("profile")
@@ -30,8 +28,6 @@ class Profile(OneProcess):
         """One process in the framework's environment."""
         assert isinstance(job.cell, ProfileCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
-        if (reason := reason_to_skip(trained_as(job.cell), parameters)) is not None:
+        if (reason := reason_to_skip(profiled_training(job.cell), parameters)) is not None:
             raise Unsupported(reason)
-        return job.module(
-            "transect.stages.profile.worker", "--spec", job.spec_file, "--out", job.folder
-        )
+        return job.module("transect.stages.profile.worker", "--spec", job.spec_file, "--out", job.folder)

@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import ProfileCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.planner.costs import Rates, counted_costs
-from transect.stages.profile.cell import ProfileCell
 from transect.training.frameworks import (
     FRAMEWORKS,
     FusedTrainer,
@@ -51,8 +51,6 @@ from transect.training.frameworks import (
 from transect.training.models import Model
 from transect.training.parts import layer_count, part_weights
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["PROFILE", "Series", "layer_rows", "main", "profile"]
 
 PROFILE = "profile.json"
 _WARM_UP = 3
@@ -157,14 +155,17 @@ def _drawn(model: Model, cell: ProfileCell, seed: int) -> tuple[np.ndarray, np.n
 def _plan(cell: ProfileCell, parameters: Parameters, seed: int) -> ModelPlan:
     model = model_of(WORKLOADS.get(cell.workload))
     return ModelPlan(
-        model=model, parameters=parameters, weights=model.initial_weights(seed), batch=cell.batch,
-        precision=cell.precision, device=cell.device, threads=cell.threads,
-    )  # fmt: skip
+        model=model,
+        parameters=parameters,
+        weights=model.initial_weights(seed),
+        batch=cell.batch,
+        precision=cell.precision,
+        device=cell.device,
+        threads=cell.threads,
+    )
 
 
-def _as_trained(
-    trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int
-) -> dict[str, list[float]]:
+def _as_trained(trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int) -> dict[str, list[float]]:
     """Time whole steps one after another, without anything between them that a training has not."""
     found: dict[str, list[float]] = {}
     clock = time.perf_counter
@@ -230,17 +231,20 @@ def layer_rows(
         trained = sum(int(np.prod(w.shape)) for w in part_weights(model, place) if w.trained)
         rows.append(
             {
-                "name": str(index), **layers.series[index].json(),
+                "name": str(index),
+                **layers.series[index].json(),
                 "weight_bytes": precision.bytes_per_number * trained,
                 "gradient_bytes": size * trained,
                 "kept_bytes": counted[index].kept_bytes if kept is None else kept[index],
                 "out_bytes": layers.out_bytes[index],
             }
-        )  # fmt: skip
+        )
     return rows, whole.series[0].json(), "counted" if kept is None else "measured"
 
 
-def profile(cell: ProfileCell, parameters: Parameters, samples: int, seed: int) -> tuple[dict[str, Any], dict[str, str]]:  # fmt: skip
+def profile(
+    cell: ProfileCell, parameters: Parameters, samples: int, seed: int
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Profile a cell; return profile.json and the versions of what computed."""
     framework = FRAMEWORKS.get(cell.framework)
     assert isinstance(framework, PartFramework)
@@ -249,10 +253,17 @@ def profile(cell: ProfileCell, parameters: Parameters, samples: int, seed: int) 
     rows, whole, kept = layer_rows(framework, plan, x, y, samples)
     as_trained = _as_trained(FRAMEWORKS.get(cell.framework).trainer(plan), x, y, samples)
     return {
-        "workload": cell.workload, "framework": cell.framework, "batch": cell.batch,
-        "threads": cell.threads, "precision": cell.precision, "device": cell.device,
-        "kept": kept, "layers": rows, "whole": whole, "trainer": as_trained,
-    }, framework.libraries()  # fmt: skip
+        "workload": cell.workload,
+        "framework": cell.framework,
+        "batch": cell.batch,
+        "threads": cell.threads,
+        "precision": cell.precision,
+        "device": cell.device,
+        "kept": kept,
+        "layers": rows,
+        "whole": whole,
+        "trainer": as_trained,
+    }, framework.libraries()
 
 
 def beside(cell: ProfileCell, parameters: Parameters, seed: int, told: Path) -> None:
@@ -286,13 +297,15 @@ def main(arguments: list[str] | None = None) -> int:
         found, libraries = profile(cell, parameters, spec["samples"], spec["seed"])
         write_atomic(given.out / PROFILE, json.dumps(found, indent=1) + "\n")
         details = {
-            "layers": len(found["layers"]), "kept": found["kept"],
+            "layers": len(found["layers"]),
+            "kept": found["kept"],
             "kept_bytes": sum(layer["kept_bytes"] for layer in found["layers"]),
             "weight_bytes": sum(layer["weight_bytes"] for layer in found["layers"]),
             "layers_over_whole": sum(
                 median(layer[key]) for layer in found["layers"] for key in ("forward_s", "backward_s")
-            ) / sum(median(found["whole"][key]) for key in ("forward_s", "backward_s")),
-        }  # fmt: skip
+            )
+            / sum(median(found["whole"][key]) for key in ("forward_s", "backward_s")),
+        }
         told = [(f"{name}_time", found["whole"][f"{name}_s"]) for name in ("forward", "backward")]
         write_result(
             given.out,

@@ -6,20 +6,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.data import data_of
+from transect.domain.axes.train import ReferenceCell, TrainCell
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
-from transect.stages.reference.cell import ReferenceCell
-from transect.stages.train.cell import TrainCell
 from transect.training.layout import Layout
 from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["Reference", "reference_of"]
 
 
 @cache
@@ -42,12 +39,18 @@ def reference_of(cell: TrainCell) -> ReferenceCell:
     # Summed or averaged, micro-batches of one part give its mean: they matter to batch norm alone.
     micro_batches = layout.micro_batches if _parts_matter(cell.workload) else 1
     return ReferenceCell(
-        workload=cell.workload, framework="numpy", strategy="single",
-        precision="fp64", batch=cell.batch, repeat=cell.repeat, shards=shards,
+        workload=cell.workload,
+        framework="numpy",
+        strategy="single",
+        precision="fp64",
+        batch=cell.batch,
+        repeat=cell.repeat,
+        shards=shards,
         micro_batches=micro_batches,
-        reduce=cell.reduce if shards > 1 else "mean", learning_rate_rule=cell.learning_rate_rule,
+        reduce=cell.reduce if shards > 1 else "mean",
+        learning_rate_rule=cell.learning_rate_rule,
         input="synthetic" if cell.input == "synthetic" else "stored",
-    )  # fmt: skip
+    )
 
 
 @STAGES.register("reference")

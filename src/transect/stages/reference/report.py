@@ -1,3 +1,1 @@
 """References stand beside the trainings that are held against them: no section of their own."""
-
-__all__: list[str] = []

@@ -8,8 +8,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, data_checksums, need
 from transect.launch.processes import Outcome
 
-__all__ = ["Reference"]
-
 
 @RUNNERS.register("reference")
 class Reference(OneProcess):

@@ -38,15 +38,14 @@ from transect.domain.files import write_atomic
 from transect.domain.precisions import PRECISIONS
 from transect.stages.reference.worker_path import Problem, trajectory, with_rate
 from transect.stages.reference.worker_restarts import even_points, restart_arrays
-from transect.stages.reference.worker_tolerance import measure_tolerance, rule
+from transect.stages.reference.worker_tolerance import measure_tolerance
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import load_data, load_weights
 from transect.training.restarts import RESTARTS
 from transect.training.sharpness import blind_from
+from transect.training.tolerance import rule
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["main"]
 
 PROBED_ERROR = 1e-3
 
@@ -101,10 +100,7 @@ def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     return {
         "status": "ok",
         "metrics": metrics,
-        "samples": {
-            name: {"unit": "1", "file": "trajectory.npz", "key": name, "count": len(loss)}
-            for name in arrays
-        },
+        "samples": {name: {"unit": "1", "file": "trajectory.npz", "key": name, "count": len(loss)} for name in arrays},
         "details": {
             "longest_sum": terms,
             "steps": problem.steps,

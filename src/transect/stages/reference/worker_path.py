@@ -16,8 +16,6 @@ from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.layout import Layout, Share
 from transect.training.schedule import learning_rates
 
-__all__ = ["Path64", "Problem", "Weights", "trajectory", "with_rate"]
-
 Weights = dict[str, np.ndarray]
 
 
@@ -58,9 +56,8 @@ def with_rate(problem: Problem, factor: float) -> Problem:
 
 
 def trajectory(
-    problem: Problem, unit: float = 0.0, noise: float = 0.0, seed: int = 0,
-    *, keep: Collection[int] = (),
-) -> Path64:  # fmt: skip
+    problem: Problem, unit: float = 0.0, noise: float = 0.0, seed: int = 0, *, keep: Collection[int] = ()
+) -> Path64:
     """Train in float64; stored weights err by `unit`, sums and gradients by `noise`, relatively.
 
     Scores are those of an exact run from the start.
@@ -105,9 +102,7 @@ def trajectory(
         first.update(rates[number])
         if epoch_ends and not noise and problem.state is None:
             scores.append(parts.score())
-    return Path64(
-        loss=np.array(losses), scores=np.array(scores), weights=first.weights(), states=states
-    )
+    return Path64(loss=np.array(losses), scores=np.array(scores), weights=first.weights(), states=states)
 
 
 class _Parts:
@@ -118,10 +113,9 @@ class _Parts:
         self.trainers = [NumpyTrainer(plan) for _ in range(cell.shards)]
         self._problem = problem
         self._shares = [
-            make_batches(cell, plan.model, trainer, problem.data, problem.folder,
-                         Share(number, cell.shards))
+            make_batches(cell, plan.model, trainer, problem.data, problem.folder, Share(number, cell.shards))
             for number, trainer in enumerate(self.trainers)
-        ]  # fmt: skip
+        ]
 
     def batches(self) -> Iterator[tuple[tuple[Any, ...], bool]]:
         """Yield each step's parts, and whether the step is its epoch's last."""

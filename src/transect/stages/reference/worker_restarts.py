@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transect.stages.reference.worker_path import Path64, Problem, trajectory, with_rate
-from transect.stages.reference.worker_tolerance import Tolerance, measure_tolerance
+from transect.stages.reference.worker_tolerance import measure_tolerance
 from transect.training.frameworks import TrainingState
 from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import rounded, state_arrays
 from transect.training.sharpness import SHARP, blind_from
+from transect.training.tolerance import Tolerance
 
-__all__ = ["LENGTH", "even_points", "restart_arrays"]
-
-# Losses of a restart: the second sees the first update, the third what momentum does.
 LENGTH = 4
 _POINTS = 3
 # Of all points together; one is kept, however large.
@@ -54,9 +52,7 @@ def even_points(problem: Problem) -> list[int]:
     return [round(last * number / count) for number in range(1, count + 1)]
 
 
-def restart_arrays(
-    problem: Problem, exact: Path64, tolerances: Mapping[str, Tolerance]
-) -> dict[str, np.ndarray]:
+def restart_arrays(problem: Problem, exact: Path64, tolerances: Mapping[str, Tolerance]) -> dict[str, np.ndarray]:
     """Return the content of the file of restarts; `exact` has kept the states of `even_points`."""
     states = dict(exact.states)
     blind = [blind_from(exact.loss, one.loss) for one in tolerances.values()]
@@ -87,9 +83,8 @@ def restart_arrays(
 
 
 def _restart(
-    problem: Problem, first: int, state: TrainingState, exact: Path64,
-    tolerances: Mapping[str, Tolerance],
-) -> _Restart:  # fmt: skip
+    problem: Problem, first: int, state: TrainingState, exact: Path64, tolerances: Mapping[str, Tolerance]
+) -> _Restart:
     """Follow the reference from a state. What is at the beginning of the path is known already."""
     if first == 0:
         from_here = replace(problem, steps=min(LENGTH, problem.steps))
@@ -102,9 +97,7 @@ def _restart(
         loss = path.loss
         tolerance = {name: measure_tolerance(from_here, path, name).loss for name in tolerances}
     idle = trajectory(with_rate(from_here, 0.0))
-    return _Restart(
-        first=first, state=state, loss=loss, effect=np.abs(loss - idle.loss), tolerance=tolerance
-    )
+    return _Restart(first=first, state=state, loss=loss, effect=np.abs(loss - idle.loss), tolerance=tolerance)
 
 
 def _padded(rows: list[np.ndarray]) -> np.ndarray:

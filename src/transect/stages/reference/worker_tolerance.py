@@ -6,9 +6,7 @@ import numpy as np
 
 from transect.domain.precisions import PRECISIONS
 from transect.stages.reference.worker_path import Path64, Problem, trajectory
-from transect.training.tolerance import PERTURBED_RUNS, Tolerance, rule, tolerance_of
-
-__all__ = ["Tolerance", "measure_tolerance", "rule"]
+from transect.training.tolerance import PERTURBED_RUNS, Tolerance, tolerance_of
 
 
 def measure_tolerance(problem: Problem, exact: Path64, precision: str) -> Tolerance:
@@ -16,6 +14,4 @@ def measure_tolerance(problem: Problem, exact: Path64, precision: str) -> Tolera
     unit = PRECISIONS[precision].unit_roundoff
     noise = unit * np.sqrt(problem.plan.model.longest_sum(problem.cell.batch or 1))
     seeds = range(1, 1 + PERTURBED_RUNS)
-    return tolerance_of(
-        exact, (trajectory(problem, unit, noise, seed=seed) for seed in seeds), noise
-    )
+    return tolerance_of(exact, (trajectory(problem, unit, noise, seed=seed) for seed in seeds), noise)

@@ -8,6 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.data import data_of
+from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
@@ -18,18 +20,12 @@ from transect.planning.stage import STAGES, Placement, Stage
 from transect.runtimes import RUNTIMES, check_providers
 from transect.runtimes.options import EQUAL, session_options
 from transect.runtimes.training import EVALUATION, cannot_train, trains
-from transect.stages.data.cell import data_of
-from transect.stages.retrain.cell import RELAY, RetrainCell
 from transect.stages.retrain.plan_section import OLD, RetrainGrid, RetrainSection
-from transect.stages.step.cell import StepCell
 from transect.stages.step.plan import BASE_FRAMEWORK
 from transect.stages.train.plan import exported_by
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["Retrain"]
-
-# Of a rate: it is part of ids, and names a folder.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -47,9 +43,10 @@ class Retrain(Stage):
     placement = Placement(by_workload=True)
     # Which runtime is fast on one path; and where a path leads, whoever computes it.
     contest = Contest(
-        metrics=("step_time",), apart=("optimiser", "rate", *_OF_A_POINT),
+        metrics=("step_time",),
+        apart=("optimiser", "rate", *_OF_A_POINT),
         beside=Contest(seeded=("accuracy",), apart=("runtime", *_OF_A_POINT)),
-    )  # fmt: skip
+    )
 
     def check(self, section: RetrainSection, context: Context) -> None:
         """Names are known, bases are trained, and steps can be shared."""
@@ -69,25 +66,44 @@ class Retrain(Stage):
             for workload in grid.workloads:
                 own = context.parameters(workload)
                 for runtime, base, optimiser, rate, steps, batch, accumulate, clip, provider, threads in product(
-                    grid.runtimes, grid.base_epochs, grid.optimisers or [own.optimiser], grid.rates,
-                    grid.steps, grid.batches or [own.batch], grid.accumulate, grid.clip,
-                    grid.providers, grid.threads,
-                ):  # fmt: skip
+                    grid.runtimes,
+                    grid.base_epochs,
+                    grid.optimisers or [own.optimiser],
+                    grid.rates,
+                    grid.steps,
+                    grid.batches or [own.batch],
+                    grid.accumulate,
+                    grid.clip,
+                    grid.providers,
+                    grid.threads,
+                ):
                     for repeat in range(grid.repeats or section.repeats):
                         cell = RetrainCell(
-                            workload=workload, runtime=runtime, base_epochs=base, rate=rate,
-                            optimiser=optimiser, steps=steps, batch=batch, accumulate=accumulate,
-                            clip=clip, provider=provider, threads=threads, repeat=repeat,
-                        )  # fmt: skip
+                            workload=workload,
+                            runtime=runtime,
+                            base_epochs=base,
+                            rate=rate,
+                            optimiser=optimiser,
+                            steps=steps,
+                            batch=batch,
+                            accumulate=accumulate,
+                            clip=clip,
+                            provider=provider,
+                            threads=threads,
+                            repeat=repeat,
+                        )
                         if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                             yield cell
 
     def inputs(self, cell: RetrainCell, context: Context) -> dict[str, Cell]:
         """The step; and the data, of which the step's bases need as many starts as there are repeats."""
         step = StepCell(
-            workload=cell.workload, optimiser=cell.optimiser, base_epochs=cell.base_epochs,
-            accumulates=cell.accumulate > 1, clip=cell.clip,
-        )  # fmt: skip
+            workload=cell.workload,
+            optimiser=cell.optimiser,
+            base_epochs=cell.base_epochs,
+            accumulates=cell.accumulate > 1,
+            clip=cell.clip,
+        )
         return {"step": step, "data": data_of(cell.workload)}
 
     def plugins(self, cell: RetrainCell) -> list[tuple[Registry[Any], str]]:
@@ -153,9 +169,7 @@ def _check_grid(section: RetrainSection, grid: RetrainGrid, where: str, context:
                 raise BadInput(f"{where}.runtimes: '{name}' does not train; those that do: {able}")
         for steps in grid.steps:
             if steps % len(names):
-                raise BadInput(
-                    f"{where}.steps: {steps} cannot be shared by the {len(names)} of '{turns}'"
-                )
+                raise BadInput(f"{where}.steps: {steps} cannot be shared by the {len(names)} of '{turns}'")
 
 
 def _check_bases(workload: str, grid: RetrainGrid, where: str, context: Context) -> None:
@@ -168,6 +182,4 @@ def _check_bases(workload: str, grid: RetrainGrid, where: str, context: Context)
                     f"{BASE_FRAMEWORK} single on one rank, which no train grid has"
                 )
         elif base > epochs:
-            raise BadInput(
-                f"{where}.base_epochs: {base}, and '{workload}' is trained for {epochs} epochs"
-            )
+            raise BadInput(f"{where}.base_epochs: {base}, and '{workload}' is trained for {epochs} epochs")

@@ -6,14 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.until import Until
 from transect.runtimes import PROVIDERS
-from transect.stages.retrain.cell import RetrainCell
 
-__all__ = ["OLD", "RateRule", "RetrainGrid", "RetrainSection"]
-
-# The rate that the base was trained with: every study has it.
 OLD = "old"
 
 
@@ -22,14 +19,12 @@ class RateRule(Section):
 
     factor: float = Field(gt=0, description="times the workload's `learning_rate`")
     warmup: float = Field(
-        default=0.0, ge=0, lt=1,
-        description="share of the steps in which the rate grows to that, in equal parts",
-    )  # fmt: skip
+        default=0.0, ge=0, lt=1, description="share of the steps in which the rate grows to that, in equal parts"
+    )
     end: float | None = Field(
         default=None,
         ge=0,
-        description="times the workload's rate at the last step, after half a period of a cosine; "
-        "null: it stays",
+        description="times the workload's rate at the last step, after half a period of a cosine; null: it stays",
     )
 
 
@@ -42,26 +37,21 @@ class RetrainGrid(Section):
         "are joined by `>`, as in `rust>javascript`, and each does as many steps"
     )
     base_epochs: list[Annotated[int, Field(ge=0)] | None] = Field(
-        default=[None], min_length=1,
+        default=[None],
+        min_length=1,
         description="epochs of the base model's training: null: the workload's, by a train cell of "
         "torch, single, on one CPU rank, one thread; 0: none",
-    )  # fmt: skip
+    )
     optimisers: Names | None = Field(
-        default=None,
-        description="a file of `src/transect/training/optimisers` each; null: the workload's own",
+        default=None, description="a file of `src/transect/training/optimisers` each; null: the workload's own"
     )
-    rates: Names = Field(
-        default=[OLD], description=f"`{OLD}`: the workload's own, or names from `retrain.rates`"
-    )
+    rates: Names = Field(default=[OLD], description=f"`{OLD}`: the workload's own, or names from `retrain.rates`")
     steps: Counts = Field(default=[100], description="updates, of all that take turns together")
-    batches: Counts | None = Field(
-        default=None, description="rows of a micro-batch; null: the workload's batch"
-    )
+    batches: Counts | None = Field(default=None, description="rows of a micro-batch; null: the workload's batch")
     accumulate: Counts = Field(default=[1], description="micro-batches in a step")
     clip: list[Annotated[float, Field(gt=0)] | None] = Field(
-        default=[None], min_length=1,
-        description="largest Euclidean norm of all gradients together; null: none",
-    )  # fmt: skip
+        default=[None], min_length=1, description="largest Euclidean norm of all gradients together; null: none"
+    )
     providers: Names = Field(default=["cpu"], description=", ".join(PROVIDERS))
     threads: Counts = Field(default=[1], description="intra-operator threads")
     repeats: Count | None = Field(default=None, description="null: as many as `retrain.repeats`")
@@ -83,12 +73,8 @@ class RetrainSection(Section):
     until: Until | None = Field(
         default=None, description="measure on until it is known; null: as the study's `until` says"
     )
-    checkpoint_every: int = Field(
-        default=0, ge=0, description="steps between two checkpoints; 0: only at the end"
-    )
-    rates: dict[str, RateRule] = Field(
-        default={}, description="learning rates and schedules by name, see below"
-    )
+    checkpoint_every: int = Field(default=0, ge=0, description="steps between two checkpoints; 0: only at the end")
+    rates: dict[str, RateRule] = Field(default={}, description="learning rates and schedules by name, see below")
     grids: list[RetrainGrid] = Field(default=[], description="see below")
 
     def problem(self, cell: RetrainCell) -> dict[str, Any]:
@@ -97,9 +83,7 @@ class RetrainSection(Section):
         `name` names it among the problems of its step, and its folder there.
         """
         rule = RateRule(factor=1.0) if cell.rate == OLD else self.rates[cell.rate]
-        parts = [
-            f"r{cell.repeat}", f"b{cell.batch}", f"a{cell.accumulate}", f"s{cell.steps}", cell.rate,
-        ]  # fmt: skip
+        parts = [f"r{cell.repeat}", f"b{cell.batch}", f"a{cell.accumulate}", f"s{cell.steps}", cell.rate]
         return {
             "name": ".".join(parts),
             "repeat": cell.repeat,

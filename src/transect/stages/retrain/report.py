@@ -5,8 +5,6 @@ from transect.report.findings.retraining import retraining_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.retraining import retraining_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
-
 SECTIONS = (Section(key="retraining", title="Retraining", order=660, make=retraining_body),)
 
 FINDINGS = (

@@ -11,8 +11,6 @@ from transect.engine.stage_helpers import OneProcess, checksums_below, need
 from transect.runtimes import RUNTIMES
 from transect.runtimes.training import EVALUATION
 
-__all__ = ["Retrain"]
-
 
 @RUNNERS.register("retrain")
 class Retrain(OneProcess):
@@ -29,15 +27,28 @@ class Retrain(OneProcess):
         for name in (*job.cell.get("runtimes"), EVALUATION):
             programs[name] = job.program(RUNTIMES.get(name).environment)
         return [
-            sys.executable, "-m", "transect.stages.retrain.worker", "--spec", str(job.spec_file),
-            "--step", str(need(job, "step")), "--out", str(job.folder),
-            "--programs", json.dumps(programs),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "transect.stages.retrain.worker",
+            "--spec",
+            str(job.spec_file),
+            "--step",
+            str(need(job, "step")),
+            "--out",
+            str(job.folder),
+            "--programs",
+            json.dumps(programs),
+        ]
 
     def inputs(self, job: Job) -> list[str]:
         """The graphs, the rows, the base of its repeat, and its own problem."""
         problem = job.spec["problem"]
         return checksums_below(
-            job.input("step"), "step", "data", "test", "facts.json",
-            f"states/state-{problem['repeat']}.safetensors", f"problems/{problem['name']}",
-        )  # fmt: skip
+            job.input("step"),
+            "step",
+            "data",
+            "test",
+            "facts.json",
+            f"states/state-{problem['repeat']}.safetensors",
+            f"problems/{problem['name']}",
+        )

@@ -18,17 +18,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.domain.record import Cause, Status
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.portable_step.manifest import read_manifest
-from transect.stages.retrain.cell import RetrainCell
 from transect.stages.retrain.worker_evaluate import evaluate
 from transect.stages.retrain.worker_result import Part, conclude, refused
 from transect.stages.retrain.worker_turn import CHECKPOINT, Turn, earlier_record, run_turn
-
-__all__ = ["main", "retrain_cell"]
 
 
 def retrain_cell(
@@ -40,9 +38,12 @@ def retrain_cell(
     begin = 0
     for number, (runtime, end) in enumerate(cell.ends()):
         turn = Turn(
-            runtime=runtime, begin=begin, end=end, record=out / f"turn-{number}.json",
+            runtime=runtime,
+            begin=begin,
+            end=end,
+            record=out / f"turn-{number}.json",
             problem=step / "problems" / spec["problem"]["name"],
-        )  # fmt: skip
+        )
         record = earlier_record(turn, out / CHECKPOINT, manifest)
         if record is None:
             record = run_turn(turn, cell, spec, step, out, programs[runtime])
@@ -68,10 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         write_result(given.out, retrain_cell(cell, spec, given.step, given.out, given.programs))
     except FileNotFoundError as error:
         told = f"{error.filename}: no such program or file"
-        write_result(
-            given.out,
-            result(status=Status.FAILED, cause=Cause.MISSING_DEPENDENCY, message=told),
-        )
+        write_result(given.out, result(status=Status.FAILED, cause=Cause.MISSING_DEPENDENCY, message=told))
         return 1
     except FAULTS as error:
         return write_fault(given.out, error)

@@ -20,14 +20,10 @@ from transect.runtimes.options import EQUAL, session_options, thread_variables
 from transect.runtimes.training import EVALUATION
 from transect.stages.retrain.worker_turn import CHECKPOINT
 
-__all__ = ["evaluate"]
-
 _WORK = "evaluation"
 
 
-def evaluate(
-    step: Path, manifest: Manifest, out: Path, programs: dict[str, Any]
-) -> dict[str, float]:
+def evaluate(step: Path, manifest: Manifest, out: Path, programs: dict[str, Any]) -> dict[str, float]:
     """Return loss and metrics of the final state, means over all test rows.
 
     Raises BadInput when the program that runs `eval.onnx` has none.
@@ -40,16 +36,21 @@ def evaluate(
     write_atomic(work / "options.json", json.dumps(session_options(EQUAL, 1, "cpu", {})))
     program = programs[EVALUATION]
     options: dict[str, Any] = {
-        "model": step / "step" / graph.file, "inputs": work / "inputs", "provider": "cpu",
-        "outputs": work / "outputs", "options": work / "options.json",
-        "record": work / "record.json", "warmup": 0, "min-runs": 1, "max-seconds": 0.001,
-    }  # fmt: skip
+        "model": step / "step" / graph.file,
+        "inputs": work / "inputs",
+        "provider": "cpu",
+        "outputs": work / "outputs",
+        "options": work / "options.json",
+        "record": work / "record.json",
+        "warmup": 0,
+        "min-runs": 1,
+        "max-seconds": 0.001,
+    }
     arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
     command = RUNTIMES.get(EVALUATION).command(program["python"], arguments)
     ended = subprocess.run(
-        [*program["wrap"], *command], check=False,
-        env=os.environ | thread_variables(1) | program["variables"],
-    )  # fmt: skip
+        [*program["wrap"], *command], check=False, env=os.environ | thread_variables(1) | program["variables"]
+    )
     record = read_runner_record(work / "record.json", ended.returncode)
     if record["status"] != "ok":
         raise BadInput(f"eval.onnx on the final state: {record.get('message', record)}")

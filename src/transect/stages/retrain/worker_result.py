@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
 from transect.measure.intervals import wilson
@@ -17,13 +18,9 @@ from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.portable_step.state import read_tensors as read_state_file
 from transect.runtimes._records import TOLD
-from transect.stages.retrain.cell import RetrainCell
 from transect.stages.retrain.worker_turn import CHECKPOINT, Turn
 from transect.stages.retrain.worker_verdict import Path64, judge, read_path, told_losses
 
-__all__ = ["SETTLING", "Part", "conclude", "refused"]
-
-# Steps after a start that are left out of medians, and kept in the samples: caches and allocators
 # settle, and virtual machines compile.
 SETTLING = 5
 _NANO = 1e-9
@@ -55,9 +52,7 @@ class Part:
         return times[min(SETTLING, max(0, len(times) - 1)) :]
 
 
-def refused(
-    parts: Sequence[Part], cell: RetrainCell, step: Path, spec: Mapping[str, Any], out: Path
-) -> dict[str, Any]:
+def refused(parts: Sequence[Part], cell: RetrainCell, step: Path, spec: Mapping[str, Any], out: Path) -> dict[str, Any]:
     """Return the result of a cell whose last runner did not end well."""
     last = parts[-1]
     if last.record.get("status") == "skipped":
@@ -68,26 +63,34 @@ def refused(
     path = read_path(last.turn.problem)
     if cause is not Cause.DIVERGED:
         return result(
-            status=Status.FAILED, cause=cause, message=f"{last.turn.runtime}: {message}",
+            status=Status.FAILED,
+            cause=cause,
+            message=f"{last.turn.runtime}: {message}",
             details=_facts(parts, step, spec),
-        )  # fmt: skip
+        )
     loss = told_losses([(part.first, part.record.get("losses", [])) for part in parts], cell.steps)
     verdict = judge(loss, path)
     also = "diverges as well" if path.diverges else "stays finite"
     if verdict.fault:
         cause, message = Cause.WRONG_RESULT, f"{verdict.fault}; then it diverged"
     return result(
-        status=Status.FAILED, cause=cause,
+        status=Status.FAILED,
+        cause=cause,
         message=f"{last.turn.runtime}: {message}; PyTorch's float64 path {also}",
-        metrics=_metrics(verdict.values()), samples=_samples(out, _loss_series(loss, path)),
+        metrics=_metrics(verdict.values()),
+        samples=_samples(out, _loss_series(loss, path)),
         details=_facts(parts, step, spec),
-    )  # fmt: skip
+    )
 
 
 def conclude(
-    parts: Sequence[Part], cell: RetrainCell, step: Path, spec: Mapping[str, Any], out: Path,
+    parts: Sequence[Part],
+    cell: RetrainCell,
+    step: Path,
+    spec: Mapping[str, Any],
+    out: Path,
     evaluate: Callable[[], dict[str, float]],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the result of a cell whose runners ended well: no time stands where the path is wrong."""
     for part in parts:
         _check_record(part, cell)
@@ -101,10 +104,7 @@ def conclude(
         values["final_loss"] = float(loss[-1])
     if not verdict.fault:
         values |= _quality(evaluate(), step, details) | _times(parts, cell)
-        series |= {
-            f"{name}_time": np.concatenate([part.seconds(name) for part in parts])
-            for name in ("step", *_PARTS)
-        }
+        series |= {f"{name}_time": np.concatenate([part.seconds(name) for part in parts]) for name in ("step", *_PARTS)}
     versions = {part.turn.runtime: str(part.record.get("runtime_version")) for part in parts}
     return result(
         status=Status.FAILED if verdict.fault else Status.OK,
@@ -121,13 +121,9 @@ def _check_record(part: Part, cell: RetrainCell) -> None:
     """Raise BadInput for a record that is not of this turn, whatever its status says."""
     record, name = part.record, part.turn.runtime
     if record.get("provider_used") != cell.provider:
-        raise BadInput(
-            f"runner '{name}' ran on {record.get('provider_used')}, the cell asks for {cell.provider}"
-        )
+        raise BadInput(f"runner '{name}' ran on {record.get('provider_used')}, the cell asks for {cell.provider}")
     if record.get("state_step") != part.turn.end:
-        raise BadInput(
-            f"runner '{name}' left a state of {record.get('state_step')} updates, expected {part.turn.end}"
-        )
+        raise BadInput(f"runner '{name}' left a state of {record.get('state_step')} updates, expected {part.turn.end}")
     wanted = part.turn.end - part.first
     for key in ("losses", *(f"{one}_ns" for one in _PARTS)):
         amount = len(record.get(key, ()))
@@ -158,9 +154,7 @@ def _times(parts: Sequence[Part], cell: RetrainCell) -> dict[str, float]:
     return values
 
 
-def _quality(
-    evaluated: Mapping[str, float], step: Path, details: dict[str, Any]
-) -> dict[str, float]:
+def _quality(evaluated: Mapping[str, float], step: Path, details: dict[str, Any]) -> dict[str, float]:
     """Return the score on the test rows before and after; put into `details` how many they are."""
     details["evaluated"] = {n: v if np.isfinite(v) else str(v) for n, v in evaluated.items()}
     if details["score"] != "accuracy" or "accuracy" not in evaluated:
@@ -170,9 +164,11 @@ def _quality(
     share = evaluated["accuracy"]
     low, high = wilson(round(share * rows), rows)
     return {
-        "accuracy": share, "accuracy_ci_low": low, "accuracy_ci_high": high,
+        "accuracy": share,
+        "accuracy_ci_low": low,
+        "accuracy_ci_high": high,
         "accuracy_before": details["base_score"],
-    }  # fmt: skip
+    }
 
 
 def _facts(parts: Sequence[Part], step: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,24 +179,31 @@ def _facts(parts: Sequence[Part], step: Path, spec: Mapping[str, Any]) -> dict[s
     last = parts[-1].record
     turns = [
         {
-            "runtime": part.turn.runtime, "begin": part.turn.begin, "end": part.turn.end,
-            "first_step": part.first, "killed": part.record.get("killed", 0),
+            "runtime": part.turn.runtime,
+            "begin": part.turn.begin,
+            "end": part.turn.end,
+            "first_step": part.first,
+            "killed": part.record.get("killed", 0),
             "runtime_version": part.record.get("runtime_version"),
             "language_version": part.record.get("language_version"),
             "peak_memory_bytes": part.record.get("peak_memory_bytes"),
             "step_time_s": float(np.median(part.steady()))
-            if part.record.get("status") == "ok" and part.record.get("run_ns") else None,
+            if part.record.get("status") == "ok" and part.record.get("run_ns")
+            else None,
         }
         for part in parts
-    ]  # fmt: skip
+    ]
     return {
-        "turns": turns, "problem": dict(problem), "score": known["score"],
+        "turns": turns,
+        "problem": dict(problem),
+        "score": known["score"],
         "base_score": known["base_scores"][str(problem["repeat"])],
-        "reference_score": own["score"], "not_checkable_from": own["not_checkable_from"],
+        "reference_score": own["score"],
+        "not_checkable_from": own["not_checkable_from"],
         "tolerance_rule": known["tolerance_rule"],
         "resumed_from": [part.first for part in parts if part.first > part.turn.begin],
         **({key: last[key] for key in TOLD if key in last} if len(parts) == 1 else {}),
-    }  # fmt: skip
+    }
 
 
 def _loss_series(loss: np.ndarray, path: Path64) -> dict[str, np.ndarray]:
@@ -210,12 +213,9 @@ def _loss_series(loss: np.ndarray, path: Path64) -> dict[str, np.ndarray]:
 def _samples(out: Path, series: Mapping[str, np.ndarray]) -> dict[str, Any]:
     np.savez_compressed(out / "samples.npz", **series)  # type: ignore[arg-type]
     return {
-        name: {
-            "unit": "s" if name.endswith("_time") else "1",
-            "file": "samples.npz", "key": name, "count": len(array),
-        }
+        name: {"unit": "s" if name.endswith("_time") else "1", "file": "samples.npz", "key": name, "count": len(array)}
         for name, array in series.items()
-    }  # fmt: skip
+    }
 
 
 def _metrics(values: Mapping[str, float]) -> list[dict[str, Any]]:

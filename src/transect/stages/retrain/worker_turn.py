@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
@@ -18,9 +19,6 @@ from transect.portable_step.state import read_state, read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._records import read_runner_record
 from transect.runtimes.options import thread_variables
-from transect.stages.retrain.cell import RetrainCell
-
-__all__ = ["CHECKPOINT", "Turn", "earlier_record", "run_turn"]
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -64,9 +62,8 @@ def earlier_record(turn: Turn, checkpoint: Path, manifest: Manifest) -> dict[str
 
 
 def run_turn(
-    turn: Turn, cell: RetrainCell, spec: Mapping[str, Any], step: Path, out: Path,
-    program: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+    turn: Turn, cell: RetrainCell, spec: Mapping[str, Any], step: Path, out: Path, program: Mapping[str, Any]
+) -> dict[str, Any]:
     """Start the runner, and again where it was killed after a further checkpoint; return its record.
 
     The record gets `state_step`, and `killed`: how often it was. Raises FileNotFoundError when the
@@ -90,9 +87,7 @@ def run_turn(
     return record
 
 
-def _command(
-    turn: Turn, cell: RetrainCell, spec: Mapping[str, Any], step: Path, out: Path, python: str
-) -> list[str]:
+def _command(turn: Turn, cell: RetrainCell, spec: Mapping[str, Any], step: Path, out: Path, python: str) -> list[str]:
     options: dict[str, Any] = {
         "mode": "train",
         "step": step / "step",

@@ -11,8 +11,6 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.training.distance import weights_distance
 
-__all__ = ["Path64", "Verdict", "judge", "read_path", "told_losses"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path64:
@@ -45,10 +43,11 @@ def read_path(problem: Path) -> Path64:
     """Read `path.npz` of a problem's folder."""
     with np.load(problem / "path.npz") as file:
         return Path64(
-            loss=file["loss"], tolerance=file["tolerance"],
+            loss=file["loss"],
+            tolerance=file["tolerance"],
             weights={n.removeprefix("weights/"): file[n] for n in file.files if n.startswith("weights/")},
             weights_tolerance=float(file["weights_tolerance"]),
-        )  # fmt: skip
+        )
 
 
 def told_losses(parts: Sequence[tuple[int, Sequence[float]]], steps: int) -> np.ndarray:

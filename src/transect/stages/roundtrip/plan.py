@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from transect.domain.axes.export import RoundtripCell
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.domain.study import Section, check_together
@@ -16,18 +17,13 @@ from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.stages.model.plan import model_of
-from transect.stages.roundtrip.cell import RoundtripCell
-
-__all__ = ["Roundtrip", "RoundtripSection"]
 
 
 class RoundtripSection(Section):
     """Round trips: every model by every exporter into every framework that loads ONNX."""
 
     models: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#model)")
-    exporters: list[str] = Field(
-        default=[], description="whose files; names from [plugins.md](plugins.md#exporter)"
-    )
+    exporters: list[str] = Field(default=[], description="whose files; names from [plugins.md](plugins.md#exporter)")
     loaders: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#loader)")
 
 
@@ -67,9 +63,7 @@ class Roundtrip(Stage):
     def supports(self, cell: RoundtripCell) -> str | None:
         """Whatever can be exported."""
         made = model_of(cell.workload, cell.exporter)
-        return MODELS.get(cell.workload).supports(made) or EXPORTERS.get(cell.exporter).supports(
-            made
-        )
+        return MODELS.get(cell.workload).supports(made) or EXPORTERS.get(cell.exporter).supports(made)
 
     def environment(self, cell: RoundtripCell) -> str:
         """The loader's."""

@@ -11,8 +11,6 @@ from transect.report.context import Context
 from transect.report.parts import Section
 from transect.report.sections.porting import matrix, reasons
 
-__all__ = ["SECTIONS"]
-
 
 def _model(record: AnyRecord) -> str:
     return f"{record.cell.workload} by {record.cell.get('exporter')}"

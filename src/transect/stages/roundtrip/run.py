@@ -7,8 +7,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums_below, need
 from transect.onnx_models.facts import FACTS
 
-__all__ = ["Roundtrip"]
-
 
 @RUNNERS.register("roundtrip")
 class Roundtrip(OneProcess):

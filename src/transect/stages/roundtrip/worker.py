@@ -31,19 +31,22 @@ from transect.onnx_models.models import Outputs
 from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.tensors import NoTensor, read_tensors
 
-__all__ = ["main", "roundtrip_cell"]
-
 _LIBRARIES = (
-    "onnx", "onnx2torch", "torch", "jax", "jaxonnxruntime", "opencv-python-headless", "openvino",
-    "tinygrad", "numpy",
-)  # fmt: skip
+    "onnx",
+    "onnx2torch",
+    "torch",
+    "jax",
+    "jaxonnxruntime",
+    "opencv-python-headless",
+    "openvino",
+    "tinygrad",
+    "numpy",
+)
 _MOST_WORDS = 400
 
 
 def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
-    return {
-        n: x if rows is None or isinstance(x, NoTensor) else x[:rows] for n, x in tensors.items()
-    }
+    return {n: x if rows is None or isinstance(x, NoTensor) else x[:rows] for n, x in tensors.items()}
 
 
 def _computed(loader: Loader, path: Path, inputs: dict[str, Any]) -> list[Any]:
@@ -116,12 +119,7 @@ def _libraries() -> dict[str, str]:
 
 def _wrong(error: BadInput) -> dict[str, Any]:
     """Return the result of a framework that loads the file, and gives other outputs than it has."""
-    return result(
-        status=Status.FAILED,
-        cause=Cause.WRONG_RESULT,
-        message=str(error),
-        libraries=_libraries(),
-    )
+    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=str(error), libraries=_libraries())
 
 
 def _refused(error: BaseException) -> dict[str, Any]:

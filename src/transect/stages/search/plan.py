@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.text import SearchCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -29,12 +30,9 @@ from transect.stages.classify.plan import (
     text_inputs,
 )
 from transect.stages.corpus.plan import check_names
-from transect.stages.search.cell import SearchCell
 from transect.stages.search.plan_section import RateRange, SearchRule, SearchSection
 from transect.text.classifiers import CLASSIFIERS
 from transect.training.optimisers import OPTIMISERS
-
-__all__ = ["Search", "draw_points", "places_of"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 # A range of rates has no more points when so many in a row were drawn before.
@@ -58,9 +56,11 @@ class Search(Stage):
                 raise BadInput(f"{where}: expected letters, digits, _ and - in its name")
             tickets = context.section("tickets")
             for key, given in (
-                ("corpora", rule.corpora), ("partitions", [rule.partition]),
-                ("vectors", [rule.vectors]), ("lengths", [rule.words]),
-            ):  # fmt: skip
+                ("corpora", rule.corpora),
+                ("partitions", [rule.partition]),
+                ("vectors", [rule.vectors]),
+                ("lengths", [rule.words]),
+            ):
                 check_names(tickets, key, given, where)
             check_model(rule.model, [rule.partition], f"{where}.model", context)
             check_valid([rule.partition], f"{where}: points are compared", context)
@@ -87,9 +87,14 @@ class Search(Stage):
                 for rung in range(rule.rungs):
                     for place in range(_places(rule, first, rung)):
                         yield SearchCell(
-                            corpus=corpus, search=name, kind=kind, rung=rung, place=place,
-                            device=rule.device, threads=rule.threads,
-                        )  # fmt: skip
+                            corpus=corpus,
+                            search=name,
+                            kind=kind,
+                            rung=rung,
+                            place=place,
+                            device=rule.device,
+                            threads=rule.threads,
+                        )
 
     def inputs(self, cell: SearchCell, context: Context) -> dict[str, Cell]:
         """The tickets, and all places of the rung before."""
@@ -182,9 +187,7 @@ def draw_points(rule: SearchRule, name: str, seed: int) -> list[dict[str, Any]]:
             found[tuple(_draw(values, generator) for values in space.values())] = None
             misses = 0 if len(found) > known else misses + 1
         return [dict(zip(space, point, strict=True)) for point in found]
-    every = [
-        dict(zip(space, values, strict=True)) for values in product(*map(set_of, space.values()))
-    ]
+    every = [dict(zip(space, values, strict=True)) for values in product(*map(set_of, space.values()))]
     order = generator.permutation(len(every))[:wanted]
     return [every[number] for number in order]
 

@@ -8,8 +8,6 @@ from pydantic import Field, model_validator
 
 from transect.domain.study import Count, Counts, Names, Section
 
-__all__ = ["RateRange", "SearchRule", "SearchSection", "SpaceRule"]
-
 Rate = Annotated[float, Field(gt=0)]
 
 
@@ -33,9 +31,7 @@ class SpaceRule(Section):
         default=None, description="a list, or `{low: …, high: …}`, drawn evenly in its logarithm"
     )
     batches: Counts | None = Field(default=None, description="tickets in a batch")
-    optimisers: Names | None = Field(
-        default=None, description="a file of `src/transect/training/optimisers` each"
-    )
+    optimisers: Names | None = Field(default=None, description="a file of `src/transect/training/optimisers` each")
     heads: Counts | None = Field(default=None, description="of attention")
     layers: Counts | None = Field(default=None, description="of the encoder")
 
@@ -48,12 +44,8 @@ class SearchRule(Section):
     """
 
     corpora: Names = Field(description="names from `tickets.corpora`, each searched for itself")
-    view: Literal["conversation", "first"] = Field(
-        default="conversation", description="all messages, or the first one"
-    )
-    names: Literal["kept", "pseudonyms", "removed"] = Field(
-        default="pseudonyms", description="of people, in texts"
-    )
+    view: Literal["conversation", "first"] = Field(default="conversation", description="all messages, or the first one")
+    names: Literal["kept", "pseudonyms", "removed"] = Field(default="pseudonyms", description="of people, in texts")
     stop_words: bool = Field(default=False, description="true: they stay in the text")
     partition: str = Field(
         description="a name from `tickets.partitions`; its share `valid` says which points are the best"
@@ -67,9 +59,10 @@ class SearchRule(Section):
     )
     epochs: Count = Field(default=2, description="epochs of each cell of rung 0")
     keep: int = Field(
-        default=3, ge=2,
+        default=3,
+        ge=2,
         description="one of so many places goes on to the next rung, up to so many times as many epochs",
-    )  # fmt: skip
+    )
     rungs: Count = Field(default=3, description="how often the best are taken, and once for all")
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="where it is trained")
     threads: Count = Field(default=1, description="of each cell")

@@ -3,6 +3,4 @@
 from transect.report.parts import Section
 from transect.report.sections.searches import searches_body
 
-__all__ = ["SECTIONS"]
-
 SECTIONS = (Section(key="searches", title="Searches", order=85, make=searches_body),)

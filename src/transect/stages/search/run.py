@@ -10,8 +10,6 @@ from transect.engine.stage_helpers import OneProcess, checksums_below, need, rec
 from transect.stages.classify.run import encoded_checksums
 from transect.text.classifiers import STATE
 
-__all__ = ["Search", "ranked"]
-
 
 @RUNNERS.register("search")
 class Search(OneProcess):
@@ -24,10 +22,17 @@ class Search(OneProcess):
         role = _chosen(job)
         earlier = ("--from", need(job, role)) if role else ()
         return job.module(
-            "transect.stages.search.worker", "--spec", job.spec_file,
-            "--encode", need(job, "encode"), "--vectors", need(job, "vectors"), *earlier,
-            "--out", job.folder,
-        )  # fmt: skip
+            "transect.stages.search.worker",
+            "--spec",
+            job.spec_file,
+            "--encode",
+            need(job, "encode"),
+            "--vectors",
+            need(job, "vectors"),
+            *earlier,
+            "--out",
+            job.folder,
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """The tickets; of the rung before the chosen point's state, and no other's."""

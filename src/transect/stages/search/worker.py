@@ -12,19 +12,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.text import SearchCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.domain.record import read_record
 from transect.onnx_models.results import write_fault, write_result
 from transect.stages.classify.worker import classify, parser
-from transect.stages.search.cell import SearchCell
-
-__all__ = ["main", "search"]
 
 
-def search(
-    spec: dict[str, Any], folders: dict[str, Path], out: Path, keep_every_s: float
-) -> dict[str, Any]:
+def search(spec: dict[str, Any], folders: dict[str, Path], out: Path, keep_every_s: float) -> dict[str, Any]:
     """Train the point of one place; return its result. `folders` has `shorter` in later rungs."""
     cell = Cell.of(**spec["cell"])
     assert isinstance(cell, SearchCell)
@@ -34,9 +30,12 @@ def search(
         point, earlier = record.details["point"], record.cell_id
     made = classify(spec, point | spec["knobs"], folders, out, keep_every_s)
     made["details"] |= {
-        "point": point, "rung": cell.rung, "place": cell.place, "from": earlier,
+        "point": point,
+        "rung": cell.rung,
+        "place": cell.place,
+        "from": earlier,
         "went_on_from": earlier,
-    }  # fmt: skip
+    }
     return made
 
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.data import data_of
+from transect.domain.axes.retrain import StepCell
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
-from transect.stages.step.cell import StepCell
 from transect.stages.train.plan import exported_by
 from transect.training.models import no_module
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["BASE_FRAMEWORK", "Step"]
-
-# Whose weights retraining goes on from: the module that is exported is its own.
 BASE_FRAMEWORK = "torch"
 
 

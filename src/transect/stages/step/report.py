@@ -12,8 +12,6 @@ from transect.report.parts import Section
 from transect.report.sections.porting import reasons
 from transect.report.text import clean, in_unit, number
 
-__all__ = ["SECTIONS"]
-
 
 def _name(record: AnyRecord) -> str:
     cell = record.cell

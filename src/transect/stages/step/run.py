@@ -8,8 +8,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, data_checksums, need
 
-__all__ = ["Step"]
-
 
 @RUNNERS.register("step")
 class Step(OneProcess):
@@ -17,9 +15,7 @@ class Step(OneProcess):
 
     def command(self, job: Job) -> list[str]:
         """One process in torch's environment."""
-        arguments: list[str | Path] = [
-            "--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder,
-        ]  # fmt: skip
+        arguments: list[str | Path] = ["--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder]
         if "weights" in job.spec["inputs"]:
             arguments += ["--weights", need(job, "weights") / "weights.npz"]
         return job.module("transect.stages.step.worker", *arguments)

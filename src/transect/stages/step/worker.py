@@ -51,6 +51,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.retrain import StepCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
@@ -59,25 +60,15 @@ from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import write_tensors
 from transect.portable_step.manifest import read_manifest
 from transect.portable_step.state import read_state, write_state
-from transect.stages.step.cell import StepCell
 from transect.stages.step.worker_base import Bases, export, libraries
 from transect.stages.step.worker_check import exported_fault
-from transect.stages.step.worker_path import (
-    Course,
-    follow,
-    rate_error_seen,
-    score,
-    tolerance,
-    trainer_of,
-)
+from transect.stages.step.worker_path import Course, follow, rate_error_seen, score, tolerance, trainer_of
 from transect.stages.step.worker_rates import retraining_rates
 from transect.training.inputs import load_arrays
 from transect.training.models import Model
 from transect.training.sharpness import blind_from
 from transect.training.tolerance import rule
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["main", "row_order"]
 
 
 def row_order(rows: int, needed: int, seed: int, repeat: int) -> np.ndarray:
@@ -92,17 +83,29 @@ def row_order(rows: int, needed: int, seed: int, repeat: int) -> np.ndarray:
 
 
 def _problem(
-    problem: dict[str, Any], seed: int, model: Model, parameters: Parameters,
-    weights: dict[str, np.ndarray], data: dict[str, Any], clip: float | None, out: Path,
-) -> tuple[Course, dict[str, Any]]:  # fmt: skip
+    problem: dict[str, Any],
+    seed: int,
+    model: Model,
+    parameters: Parameters,
+    weights: dict[str, np.ndarray],
+    data: dict[str, Any],
+    clip: float | None,
+    out: Path,
+) -> tuple[Course, dict[str, Any]]:
     """Write what a retraining is told and held to; return its course and what is known of it."""
     shape = problem["steps"], problem["accumulate"], problem["batch"]
     order = row_order(len(data["y_train"]), int(np.prod(shape)), seed, problem["repeat"])
     rates = retraining_rates(parameters.learning_rate, problem["rate"], problem["steps"])
     course = Course(
-        model=model, parameters=parameters, weights=weights, x=data["x_train"],
-        y=data["y_train"], rows=order.reshape(shape), rates=rates, clip=clip,
-    )  # fmt: skip
+        model=model,
+        parameters=parameters,
+        weights=weights,
+        x=data["x_train"],
+        y=data["y_train"],
+        rows=order.reshape(shape),
+        rates=rates,
+        clip=clip,
+    )
     exact = follow(course)
     allowed = tolerance(course, exact)
     trained = trainer_of(model, parameters, exact.weights, "fp64")
@@ -112,10 +115,13 @@ def _problem(
     told = rates.tolist() if len(set(rates.tolist())) > 1 else float(rates[0])
     write_atomic(out / "schedule.json", json.dumps({"lr": told}) + "\n")
     np.savez(
-        out / "path.npz", loss=exact.loss, tolerance=allowed.loss, score=reached,
+        out / "path.npz",
+        loss=exact.loss,
+        tolerance=allowed.loss,
+        score=reached,
         weights_tolerance=allowed.weights,
         **{f"weights/{name}": array for name, array in exact.weights.items()},  # type: ignore[arg-type]
-    )  # fmt: skip
+    )
     return course, {
         "score": reached,
         "not_checkable_from": blind_from(exact.loss, allowed.loss),
@@ -134,10 +140,7 @@ def make_step(
     own = Parameters.model_validate(spec["parameters"])
     parameters = own.model_copy(update={"optimiser": cell.optimiser})
     data = load_arrays(data_folder, np.float32)
-    train, test = (
-        {"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]}
-        for part in ("train", "test")
-    )
+    train, test = ({"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]} for part in ("train", "test"))
     write_tensors(out / "data", train)
     write_tensors(out / "test", test)
     bases = Bases(cell=cell, model=model, parameters=own, data=data_folder, weights=weights)
@@ -152,11 +155,7 @@ def make_step(
         for repeat, one in base.items()
     }
     # Float64 from the rounded rows, which are all that a runtime gets.
-    exact = {
-        f"{k}_{part}": v
-        for part, rows in (("train", train), ("test", test))
-        for k, v in rows.items()
-    }
+    exact = {f"{k}_{part}": v for part, rows in (("train", train), ("test", test)) for k, v in rows.items()}
     known, fault = {}, ""
     for problem in spec["problems"]:
         folder, repeat = out / "problems" / problem["name"], problem["repeat"]
@@ -167,8 +166,7 @@ def make_step(
         fault = fault or exported_fault(out / "step", state, course, folder)
     longest = max(model.longest_sum(problem["batch"]) for problem in spec["problems"])
     words = f"{rule('fp32', longest)}; that of the loss at the outputs also by u over the batch"
-    facts = {"base_scores": scores, "problems": known, "score": model.score,
-             "tolerance_rule": words}  # fmt: skip
+    facts = {"base_scores": scores, "problems": known, "score": model.score, "tolerance_rule": words}
     write_atomic(out / "facts.json", json.dumps(facts, indent=1, sort_keys=True) + "\n")
     return _result(cell, out, export_time_s, facts, fault)
 
@@ -185,9 +183,7 @@ def _write_states(out: Path, bases: dict[int, dict[str, np.ndarray]]) -> None:
         write_state(path, state | named, manifest)
 
 
-def _result(
-    cell: StepCell, out: Path, export_time_s: float, facts: dict[str, Any], fault: str
-) -> dict[str, Any]:
+def _result(cell: StepCell, out: Path, export_time_s: float, facts: dict[str, Any], fault: str) -> dict[str, Any]:
     import onnx
 
     graph = onnx.load(str(out / "step" / "step.onnx"))

@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.retrain import StepCell
 from transect.domain.files import write_atomic
 from transect.onnx_models.trainable import write_inference_models
 from transect.portable_step.export import export_step
-from transect.stages.step.cell import StepCell
 from transect.stages.step.worker_path import trainer_of
 from transect.training.inputs import load_data, load_weights
 from transect.training.models import Model, TorchModel
 from transect.training.workloads import Parameters
 
-__all__ = ["WORKLOAD", "Bases", "export", "libraries"]
-
-# What runtimes without the ONNX graphs read.
 WORKLOAD = "workload.json"
 _LIBRARIES = ("torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy")
 # Rows of the batch that the export looks at.
@@ -64,18 +61,15 @@ class Bases:
         for epoch in data["order"][: self.cell.base_epochs]:
             for first in range(0, len(epoch) - batch + 1, batch):
                 rows = epoch[first : first + batch]
-                trainer.forward_backward(
-                    *trainer.batch(data["x_train"][rows], data["y_train"][rows])
-                )
+                trainer.forward_backward(*trainer.batch(data["x_train"][rows], data["y_train"][rows]))
                 trainer.update(self.parameters.learning_rate)
         weights: Arrays = trainer.weights()
         return weights
 
 
 def export(
-    cell: StepCell, model: Model, parameters: Parameters, weights: Arrays,
-    rows: Mapping[str, np.ndarray], folder: Path,
-) -> None:  # fmt: skip
+    cell: StepCell, model: Model, parameters: Parameters, weights: Arrays, rows: Mapping[str, np.ndarray], folder: Path
+) -> None:
     """Write the step's folder, with `workload.json` beside the manifest."""
     import torch
 
@@ -88,14 +82,22 @@ def export(
     example = [torch.from_numpy(np.ascontiguousarray(rows[name][:_EXAMPLE])) for name in ("x", "y")]
     clip = {} if cell.clip is None else {"clip": "norm", "defaults": {"clip": cell.clip}}
     export_step(
-        module, _loss(parameters), make_optimiser(parameters, trained), example,
-        folder, metrics=("accuracy",) if model.score == "accuracy" else (),
-        accumulation=cell.accumulates, **clip,
-    )  # fmt: skip
+        module,
+        _loss(parameters),
+        make_optimiser(parameters, trained),
+        example,
+        folder,
+        metrics=("accuracy",) if model.score == "accuracy" else (),
+        accumulation=cell.accumulates,
+        **clip,
+    )
     facts = {
-        "workload": cell.workload, "parameters": parameters.model_dump(mode="json"),
-        "optimiser": cell.optimiser, "clip": cell.clip, "accumulates": cell.accumulates,
-    }  # fmt: skip
+        "workload": cell.workload,
+        "parameters": parameters.model_dump(mode="json"),
+        "optimiser": cell.optimiser,
+        "clip": cell.clip,
+        "accumulates": cell.accumulates,
+    }
     said = write_inference_models(module, example[:1], ["x"], folder)
     # For ONNX Runtime training: null, or what the exporter said in place of a file.
     facts["inference_models"] = said

@@ -11,9 +11,6 @@ from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state
 from transect.stages.step.worker_path import Course
 
-__all__ = ["exported_fault"]
-
-# The second loss sees the first update, the third what momentum does.
 _STEPS = 4
 
 
@@ -36,9 +33,8 @@ def exported_fault(step: Path, state: Path, course: Course, problem: Path) -> st
 
 
 def _losses(
-    folder: Path, manifest: Manifest, state: dict[str, np.ndarray], course: Course,
-    rates: list[float],
-) -> list[float]:  # fmt: skip
+    folder: Path, manifest: Manifest, state: dict[str, np.ndarray], course: Course, rates: list[float]
+) -> list[float]:
     """Return the losses of the first steps, each the mean of its micro-batches'."""
     import onnxruntime
 
@@ -59,9 +55,7 @@ def _losses(
         for turn, rows in enumerate(batches, 1):
             name = "step" if turn == len(batches) else "accumulate"
             graph = manifest.graphs[name]
-            known = (
-                state | hyper | {"lr": np.float64(rate), "x": course.x[rows], "y": course.y[rows]}
-            )
+            known = state | hyper | {"lr": np.float64(rate), "x": course.x[rows], "y": course.y[rows]}
             feed = {one: np.asarray(known[one]) for one in graph.inputs}
             made = dict(zip(graph.outputs, sessions[name].run([*graph.outputs], feed), strict=True))
             state = state | {following[one]: made[one] for one in graph.outputs if one in following}

@@ -15,10 +15,6 @@ from transect.training.models import Model
 from transect.training.tolerance import PERTURBED_RUNS, Tolerance, tolerance_of
 from transect.training.workloads import Parameters
 
-__all__ = [
-    "Course", "Followed", "follow", "rate_error_seen", "score", "tolerance", "trainer_of",
-]  # fmt: skip
-
 _PROBED_ERROR = 1e-3
 
 # Test samples that are predicted at once.
@@ -50,14 +46,17 @@ class Followed:
     weights: dict[str, np.ndarray]
 
 
-def trainer_of(
-    model: Model, parameters: Parameters, weights: Mapping[str, np.ndarray], precision: str
-) -> Any:
+def trainer_of(model: Model, parameters: Parameters, weights: Mapping[str, np.ndarray], precision: str) -> Any:
     """Return torch's trainer on one CPU thread, so that the same numbers come again."""
     plan = ModelPlan(
-        model=model, parameters=parameters, weights=dict(weights), batch=parameters.batch,
-        precision=precision, device="cpu", threads=1,
-    )  # fmt: skip
+        model=model,
+        parameters=parameters,
+        weights=dict(weights),
+        batch=parameters.batch,
+        precision=precision,
+        device="cpu",
+        threads=1,
+    )
     return FRAMEWORKS.get("torch").trainer(plan)
 
 

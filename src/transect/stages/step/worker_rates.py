@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["retraining_rates"]
-
 
 def retraining_rates(own: float, rule: Mapping[str, Any], steps: int) -> np.ndarray:
     """Return float64 (steps,): `own` is the workload's rate, `rule` the fields of a RateRule.

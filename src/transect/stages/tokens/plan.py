@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from transect.domain.axes.text import DialogueCell, TokensCell
 from transect.domain.cell import Cell
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.dialogue.cell import DialogueCell
-from transect.stages.tokens.cell import TokensCell
-
-__all__ = ["Tokens"]
 
 
 @STAGES.register("tokens")

@@ -6,8 +6,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, need
 
-__all__ = ["Tokens"]
-
 
 @RUNNERS.register("tokens")
 class Tokens(OneProcess):
@@ -17,8 +15,13 @@ class Tokens(OneProcess):
         """One process in the text environment."""
         return job.module(
             "transect.stages.tokens.worker",
-            "--spec", job.spec_file, "--dialogue", need(job, "dialogue"), "--out", job.folder,
-        )  # fmt: skip
+            "--spec",
+            job.spec_file,
+            "--dialogue",
+            need(job, "dialogue"),
+            "--out",
+            job.folder,
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """The texts."""

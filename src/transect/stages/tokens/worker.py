@@ -10,12 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.text import TokensCell
 from transect.domain.cell import Cell
-from transect.stages.tokens.cell import TokensCell
 from transect.text.payload import run
 from transect.text.token_files import write_tokens
-
-__all__ = ["main", "tokenise"]
 
 
 def tokenise(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:

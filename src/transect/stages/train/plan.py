@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from transect.domain.axes.data import data_of
+from transect.domain.axes.train import TrainCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.options import Value
@@ -22,11 +24,9 @@ from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.memory.plan import memory_of
 from transect.stages.reference.plan import reference_of
-from transect.stages.train.cell import TrainCell
 from transect.stages.train.plan_options import PLAN, PlannerSection, check_plan, planned_options
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -34,8 +34,6 @@ from transect.training.memory import MEMORIES, too_small
 from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.workloads import WORKLOADS
-
-__all__ = ["Train", "TrainGrid", "TrainSection", "exported_by"]
 
 
 class TrainGrid(Section):
@@ -47,13 +45,9 @@ class TrainGrid(Section):
     ranks: Counts = Field(default=[1], description="ranks per node")
     nodes: Counts = Field(default=[1], description="nodes; more than one needs a launcher that can")
     threads: Counts = Field(default=[1], description="threads per rank")
-    precisions: Names = Field(
-        default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
-    )
+    precisions: Names = Field(default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports")
     networks: list[str | None] = Field(
-        default=[None],
-        min_length=1,
-        description="names among the system's networks; null: its own choice",
+        default=[None], min_length=1, description="names among the system's networks; null: its own choice"
     )
     containers: list[str | None] = Field(
         default=[None],
@@ -73,8 +67,7 @@ class TrainGrid(Section):
         description="in place of the workload's batch (null), global or each replica's as `scaling` says",
     )
     learning_rate_rule: Literal["none", "linear"] = Field(
-        default="none",
-        description="linear: in proportion to the global batch, after the workload's warmup_steps",
+        default="none", description="linear: in proportion to the global batch, after the workload's warmup_steps"
     )
     reduce: list[Literal["mean", "sum"]] = Field(
         default=["mean"],
@@ -94,8 +87,7 @@ class TrainGrid(Section):
         "auto, data, model or hybrid, which the planner turns into knobs ([parallelism.md](parallelism.md))",
     )
     memories: Names = Field(
-        default=["plain"],
-        description="what becomes of activations: names from [plugins.md](plugins.md#memory)",
+        default=["plain"], description="what becomes of activations: names from [plugins.md](plugins.md#memory)"
     )
     memory_budgets: list[Count | None] = Field(
         default=[None],
@@ -114,8 +106,7 @@ class TrainSection(Section):
     """Training cells, and how often each is repeated, each repeat with its own seed."""
 
     repeats: Count = Field(
-        default=3,
-        description="runs of each cell, each with its own initial weights and batch order",
+        default=3, description="runs of each cell, each with its own initial weights and batch order"
     )
     until: Until | None = Field(
         default=None, description="measure on until it is known; null: as the study's `until` says"
@@ -132,10 +123,16 @@ def exported_by(cell: TrainCell) -> tuple[str, str] | None:
     It is one on one CPU rank and thread.
     """
     usual = (
-        cell.strategy == "single" and cell.device == "cpu" and cell.threads == 1
-        and cell.precision == "fp32" and cell.input == "stored" and cell.repeat == 0
-        and cell.memory == "plain" and cell.memory_budget is None and cell.container is None
-    )  # fmt: skip
+        cell.strategy == "single"
+        and cell.device == "cpu"
+        and cell.threads == 1
+        and cell.precision == "fp32"
+        and cell.input == "stored"
+        and cell.repeat == 0
+        and cell.memory == "plain"
+        and cell.memory_budget is None
+        and cell.container is None
+    )
     return (cell.workload, cell.framework) if usual else None
 
 
@@ -148,9 +145,7 @@ class Train(Stage):
     needs = ("data", "memory", "reference")
     placement = Placement(by_workload=True)
     spreads = True
-    contest = Contest(
-        metrics=("samples_per_second",), seeded=("time_to_quality",), apart=("device",)
-    )
+    contest = Contest(metrics=("samples_per_second",), seeded=("time_to_quality",), apart=("device",))
 
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""
@@ -165,9 +160,7 @@ class Train(Stage):
                 context.knows(registry, names, f"train.grids.{number}.{key}")
             if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
                 with context.complaints.noted():
-                    self._check_options(
-                        grid, section, context.where(f"train.grids.{number}.options")
-                    )
+                    self._check_options(grid, section, context.where(f"train.grids.{number}.options"))
 
     def _check_options(self, grid: TrainGrid, section: TrainSection, where: str) -> None:
         for name, options in product(grid.strategies, grid.options):
@@ -183,27 +176,61 @@ class Train(Stage):
         for number, grid in enumerate(section.grids):
             where = context.where(f"train.grids.{number}.options")
             for (
-                workload, framework, strategy, nodes, ranks, threads, precision, network, reduce, source,
-                options, memory, budget, batch, container,
+                workload,
+                framework,
+                strategy,
+                nodes,
+                ranks,
+                threads,
+                precision,
+                network,
+                reduce,
+                source,
+                options,
+                memory,
+                budget,
+                batch,
+                container,
             ) in product(
-                grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
-                grid.threads, grid.precisions, grid.networks, grid.reduce, grid.inputs,
-                grid.options, grid.memories, grid.memory_budgets, grid.batches, grid.containers,
-            ):  # fmt: skip
+                grid.workloads,
+                grid.frameworks,
+                grid.strategies,
+                grid.nodes,
+                grid.ranks,
+                grid.threads,
+                grid.precisions,
+                grid.networks,
+                grid.reduce,
+                grid.inputs,
+                grid.options,
+                grid.memories,
+                grid.memory_budgets,
+                grid.batches,
+                grid.containers,
+            ):
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
-                        workload=workload, framework=framework, strategy=strategy, nodes=nodes,
-                        ranks_per_node=ranks, threads=threads, precision=precision,
-                        device=grid.device, network=network, reduce=reduce, input=source,
+                        workload=workload,
+                        framework=framework,
+                        strategy=strategy,
+                        nodes=nodes,
+                        ranks_per_node=ranks,
+                        threads=threads,
+                        precision=precision,
+                        device=grid.device,
+                        network=network,
+                        reduce=reduce,
+                        input=source,
                         learning_rate_rule=grid.learning_rate_rule,
-                        memory=memory, memory_budget=budget, container=container,
-                        batch=batch or context.parameters(workload).batch, repeat=repeat,
-                    )  # fmt: skip
+                        memory=memory,
+                        memory_budget=budget,
+                        container=container,
+                        batch=batch or context.parameters(workload).batch,
+                        repeat=repeat,
+                    )
                     if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
                         continue
-                    explicit = planned_options(
-                        cell, context.parameters(workload), options, section.planner, where
-                    )
+                    explicit = planned_options(cell, context.parameters(workload), options, section.planner, where)
                     cell = cell.changed(options=strategy_options(strategy, explicit, where))
                     if grid.scaling == "weak":
                         replicas = STRATEGIES.get(strategy).layout(cell).replicas
@@ -246,10 +273,7 @@ class Train(Stage):
 
     def sources(self, cell: TrainCell) -> list[Path]:
         """The optimisers, and what starts its ranks."""
-        return [
-            PACKAGE / "launch" / "processes.py",
-            *(OPTIMISERS.source(name) for name in OPTIMISERS),
-        ]
+        return [PACKAGE / "launch" / "processes.py", *(OPTIMISERS.source(name) for name in OPTIMISERS)]
 
     def launchers(self, cell: TrainCell, system: System) -> tuple[str, ...]:
         """The system's, for MPI or without."""

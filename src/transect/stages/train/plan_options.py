@@ -7,6 +7,7 @@ from functools import cache
 
 from pydantic import Field
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput, Unsupported
 from transect.domain.options import Value
 from transect.domain.study import Section
@@ -14,12 +15,9 @@ from transect.planner.auto import MODES, Asked, make_plan
 from transect.planner.costs import Rates, counted_costs, weight_copies
 from transect.planner.machine import Machine
 from transect.planner.problem import Infeasible, Link
-from transect.stages.train.cell import TrainCell
 from transect.training.parts import no_parts
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-
-__all__ = ["PLAN", "PlannerSection", "check_plan", "planned_options"]
 
 PLAN = "plan"
 # What the planner decides: a grid that says `plan` says none of them.
@@ -30,12 +28,8 @@ class PlannerSection(Section):
     """What the planner takes a rank and its messages for; plans only compare, but ids depend on it."""
 
     flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` tells")
-    bytes_per_s: float = Field(
-        gt=0, description="read and written by one rank, as `memory-bandwidth-probe` tells"
-    )
-    latency_s: float = Field(
-        ge=0, description="of a message within a node, as `network-probe` tells"
-    )
+    bytes_per_s: float = Field(gt=0, description="read and written by one rank, as `memory-bandwidth-probe` tells")
+    latency_s: float = Field(ge=0, description="of a message within a node, as `network-probe` tells")
     link_bytes_per_s: float = Field(gt=0, description="of messages within a node")
     node_latency_s: float | None = Field(
         default=None, ge=0, description="of a message between nodes; null: as within one"
@@ -43,9 +37,7 @@ class PlannerSection(Section):
     node_link_bytes_per_s: float | None = Field(
         default=None, gt=0, description="of messages between nodes; null: as within one"
     )
-    memory_bytes: int | None = Field(
-        default=None, ge=1, description="what a rank's training may hold; null: no limit"
-    )
+    memory_bytes: int | None = Field(default=None, ge=1, description="what a rank's training may hold; null: no limit")
 
     def machine(self) -> Machine:
         """Return it as the planner takes it."""
@@ -53,9 +45,11 @@ class PlannerSection(Section):
         alpha = inside.alpha_s if self.node_latency_s is None else self.node_latency_s
         rate = self.node_link_bytes_per_s
         return Machine(
-            rates=Rates(self.flops_per_s, self.bytes_per_s), inside=inside, source="the study",
+            rates=Rates(self.flops_per_s, self.bytes_per_s),
+            inside=inside,
+            source="the study",
             between=Link(alpha, inside.beta_s_per_byte if rate is None else 1 / rate),
-        )  # fmt: skip
+        )
 
 
 def check_plan(
@@ -76,17 +70,14 @@ def check_plan(
     if given := [name for name in _KNOBS if name in rest]:
         raise BadInput(f"{where}: `{PLAN}` decides {', '.join(given)}: expected one or the other")
     if planner is None:
-        raise BadInput(
-            f"{where}.{PLAN}: expected `train.planner`, which says what a rank and its messages take"
-        )
+        raise BadInput(f"{where}.{PLAN}: expected `train.planner`, which says what a rank and its messages take")
     return rest
 
 
 @cache
 def _planned(
-    workload: str, values: str, planner: PlannerSection, ranks: int, nodes: int,
-    batch: int, precision: str, mode: str,
-) -> tuple[tuple[str, Value], ...]:  # fmt: skip
+    workload: str, values: str, planner: PlannerSection, ranks: int, nodes: int, batch: int, precision: str, mode: str
+) -> tuple[tuple[str, Value], ...]:
     machine, parameters = planner.machine(), Parameters.model_validate_json(values)
     model = model_of(WORKLOADS.get(workload))
     if (reason := no_parts(model)) is not None:
@@ -94,19 +85,27 @@ def _planned(
     found = make_plan(
         Asked(
             costs_of=lambda size: counted_costs(model, parameters, size, precision, machine.rates),
-            machine=machine, ranks=ranks, nodes=nodes, batch=batch, mode=mode,  # type: ignore[arg-type]
-            memory_bytes=planner.memory_bytes, copies=weight_copies(parameters),
+            machine=machine,
+            ranks=ranks,
+            nodes=nodes,
+            batch=batch,
+            mode=mode,  # type: ignore[arg-type]
+            memory_bytes=planner.memory_bytes,
+            copies=weight_copies(parameters),
         )
-    )  # fmt: skip
+    )
     if isinstance(found, Infeasible):
         raise Unsupported(found.reason)
     return tuple(found.options().items())
 
 
 def planned_options(
-    cell: TrainCell, parameters: Parameters, options: Mapping[str, Value | None],
-    planner: PlannerSection | None, where: str,
-) -> dict[str, Value | None]:  # fmt: skip
+    cell: TrainCell,
+    parameters: Parameters,
+    options: Mapping[str, Value | None],
+    planner: PlannerSection | None,
+    where: str,
+) -> dict[str, Value | None]:
     """Return a cell's options with `plan` resolved; the cell has none yet, and its global batch.
 
     Raises BadInput where there is no such plan, naming the constraint.
@@ -117,9 +116,15 @@ def planned_options(
     assert planner is not None
     try:
         chosen = _planned(
-            cell.workload, parameters.model_dump_json(), planner, cell.ranks, cell.nodes, cell.batch, cell.precision,
+            cell.workload,
+            parameters.model_dump_json(),
+            planner,
+            cell.ranks,
+            cell.nodes,
+            cell.batch,
+            cell.precision,
             str(options[PLAN]),
-        )  # fmt: skip
+        )
     except Unsupported as error:
         raise BadInput(
             f"{where}.{PLAN}: no plan {options[PLAN]} of {cell.workload} for {cell.ranks} ranks: {error}"

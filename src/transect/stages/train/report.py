@@ -6,11 +6,7 @@ from transect.report.findings.communication import communication_findings
 from transect.report.findings.distribution import distribution_findings
 from transect.report.findings.equality import equality_findings
 from transect.report.findings.languages import language_findings
-from transect.report.findings.parallel import (
-    exchange_findings,
-    memory_findings,
-    pipeline_findings,
-)
+from transect.report.findings.parallel import exchange_findings, memory_findings, pipeline_findings
 from transect.report.findings.ranks import rank_findings
 from transect.report.findings.training import training_findings
 from transect.report.findings.twins import twin_findings
@@ -28,8 +24,6 @@ from transect.report.sections.pipelines import pipelines_body
 from transect.report.sections.ranks import ranks_body
 from transect.report.sections.scaling import scaling_body
 from transect.report.sections.speed import speed_body
-
-__all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
 
 SECTIONS = (
     Section(key="frameworks", title="Frameworks side by side", order=100, make=frameworks_body),
@@ -68,9 +62,7 @@ FINDINGS = (
 )
 
 DECISIONS = (
-    DecisionColumn(
-        key="train", title="Train on this machine", order=100, stage="train", always=True
-    ),
+    DecisionColumn(key="train", title="Train on this machine", order=100, stage="train", always=True),
     DecisionColumn(
         key="scale",
         title="Scale to more ranks",

@@ -32,8 +32,6 @@ from transect.training.rank_files import RANK_SERIES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["WARMUP_STEPS", "merge"]
-
 Arrays = dict[str, np.ndarray]
 
 
@@ -49,20 +47,14 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     layout, unchecked = strategy.layout(cell), strategy.unchecked(cell)
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     working = {name: times[layout.servers :] for name, times in by_rank.items()}
-    merged = merged_steps(
-        by_rank if unchecked else working, alone=bool(unchecked and layout.servers)
-    )
+    merged = merged_steps(by_rank if unchecked else working, alone=bool(unchecked and layout.servers))
     telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
     reference = None
     if "reference" in job.spec["inputs"] and unchecked is None:
         reference = Reference(job)
     bubble = np.stack([rank["bubble"] for rank in series])
-    values = (
-        speed_values(cell.batch or 1, merged)
-        | overlap_values(working, bubble[layout.servers :])
-        | _usage(facts)
-    )
+    values = speed_values(cell.batch or 1, merged) | overlap_values(working, bubble[layout.servers :]) | _usage(facts)
     values |= _memory(facts) | input_overlap(facts)
     # Who divides layers, not a list of them, has no stages that wait.
     if layout.model_parts > 1 and bubble.any():
@@ -86,10 +78,12 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     updates = None
     if strategy.counts_gradients:
         updates = Updates(
-            layout=layout, steps=loss.size, bound=_bound(strategy.settings(cell)),
+            layout=layout,
+            steps=loss.size,
+            bound=_bound(strategy.settings(cell)),
             series={name: series[0][name] for name in OF_EACH_GRADIENT if name in series[0]},
             ranks=[rank.get("strategy", {}) for rank in facts],
-        )  # fmt: skip
+        )
         values |= updates.values()
     equality = None
     if reference is not None:
@@ -97,10 +91,11 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             equality = Equality(reference, loss, {n: file[n] for n in file.files}, facts)
         values |= equality.values()
     arrays = merged | {
-        "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
+        "loss": loss,
+        model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
         **{f"rank_{SERIES_NAMES.get(name, 'bubble_time')}": times for name, times in by_rank.items()},
-    }  # fmt: skip
+    }
     if updates is not None:
         arrays |= updates.series
     if reference is not None:
@@ -112,10 +107,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         for path in job.folder.glob(pattern):
             path.unlink()
     result = Result(
-        metrics=[
-            *(MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)),
-            *_energy(facts),
-        ],
+        metrics=[*(MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)), *_energy(facts)],
         samples={
             name: Samples(
                 unit="s" if name.endswith("_time") or name == "epoch_end" else "1",
@@ -135,11 +127,9 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "ranks": [rank.get("strategy", {}) for rank in facts],
             "installed": installed,
             **({"memory": [rank["memory"] for rank in facts]} if any(r.get("memory") for r in facts) else {}),
-            "quality": None if cell.input == "synthetic" else {
-                "metric": model.score,
-                "target": parameters.quality_target,
-                "reached": reached,
-            },
+            "quality": None
+            if cell.input == "synthetic"
+            else {"metric": model.score, "target": parameters.quality_target, "reached": reached},
             **effective_rate(str(cell.reduce), layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
@@ -151,7 +141,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         },
         # Ranks may be of two languages; where two tell of one library, rank 0 counts.
         libraries={n: v for rank in reversed(facts) for n, v in rank["libraries"].items()},
-    )  # fmt: skip
+    )
     _judge(result, loss, equality)
     if updates is not None and (fault := updates.fault()) and result.status is Status.OK:
         result.status, result.cause, result.message = Status.FAILED, Cause.WRONG_RESULT, fault
@@ -184,21 +174,13 @@ def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
     return means
 
 
-_MEMORY = {
-    "training_memory": "step_bytes",
-    "offloaded_bytes": "offloaded_bytes",
-    "offload_wait_time": "waited_s",
-}
+_MEMORY = {"training_memory": "step_bytes", "offloaded_bytes": "offloaded_bytes", "offload_wait_time": "waited_s"}
 
 
 def _memory(facts: list[dict[str, Any]]) -> dict[str, float]:
     """Return the most that any rank's steps held, moved, and waited for; nothing where none tells."""
     told = [rank.get("memory", {}) for rank in facts]
-    return {
-        name: max(one[key] for one in told)
-        for name, key in _MEMORY.items()
-        if all(key in one for one in told)
-    }
+    return {name: max(one[key] for one in told) for name, key in _MEMORY.items() if all(key in one for one in told)}
 
 
 def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
@@ -207,9 +189,7 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
     A counter belongs to a node, not to a rank: ranks that share a GPU read the same one.
     """
     counters = {
-        (rank["host"], counter["source"]): counter["joules"]
-        for rank in facts
-        for counter in rank["usage"]["energy"]
+        (rank["host"], counter["source"]): counter["joules"] for rank in facts for counter in rank["usage"]["energy"]
     }
     total: dict[str, float] = {}
     for (_, source), joules in counters.items():
@@ -265,6 +245,4 @@ def _diverged(result: Result, loss: Any, reference: Reference | None) -> None:
     if reason and result.status is Status.OK:
         result.status, result.cause, result.message = Status.FAILED, Cause.DIVERGED, reason
         if reference is not None and divergence(reference.loss):
-            result.message += (
-                "; the float64 reference diverges as well, so look at the hyper-parameters first"
-            )
+            result.message += "; the float64 reference diverges as well, so look at the hyper-parameters first"

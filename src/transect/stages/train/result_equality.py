@@ -22,8 +22,6 @@ from transect.training.distance import weights_distance
 from transect.training.restarts import RESTARTS, RestartPath, read_paths
 from transect.training.sharpness import blind_from
 
-__all__ = ["Equality", "Reference", "effective_rate"]
-
 Facts = list[dict[str, Any]]
 
 
@@ -59,11 +57,7 @@ class Reference:
         return {
             "reference": job.spec["inputs"]["reference"][1],
             "reference_steps": len(self.loss),
-            "tolerance": {
-                "precision": job.cell.precision,
-                "rule": self.rule,
-                "weights": self.weights_tolerance,
-            },
+            "tolerance": {"precision": job.cell.precision, "rule": self.rule, "weights": self.weights_tolerance},
         }
 
 
@@ -84,9 +78,7 @@ class _Restarted:
 class Equality:
     """The comparison of one cell: `loss` (steps,) is the ranks' mean, `weights` those checked."""
 
-    def __init__(
-        self, reference: Reference, loss: np.ndarray, weights: dict[str, np.ndarray], facts: Facts
-    ) -> None:
+    def __init__(self, reference: Reference, loss: np.ndarray, weights: dict[str, np.ndarray], facts: Facts) -> None:
         self._reference = reference
         self.deviation = np.abs(loss[: len(reference.loss)] - reference.loss)
         self.moved = weights_distance(weights, reference.weights)
@@ -111,12 +103,11 @@ class Equality:
         return {
             "not_checkable_from": self.blind_from,
             "restarts": [
-                {"step": one.path.first, "steps": len(one.deviation), "ratio": one.ratio,
-                 "sharp": one.path.sharp}
+                {"step": one.path.first, "steps": len(one.deviation), "ratio": one.ratio, "sharp": one.path.sharp}
                 for one in self._restarts
             ],
             "restarts_not_checkable": self._reason,
-        }  # fmt: skip
+        }
 
     def fault(self) -> str | None:
         """Say what is wrong with the training, or None when nothing leaves its tolerance."""
@@ -156,12 +147,9 @@ def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted]
             return [], str(one["not_checkable"])
     if not paths:
         return [], "the reference's loss overflows from each of its states"
-    losses = [
-        np.mean([rank["loss"][number] for rank in told], axis=0) for number in range(len(paths))
-    ]
+    losses = [np.mean([rank["loss"][number] for rank in told], axis=0) for number in range(len(paths))]
     restarts = [
-        _Restarted(path=path, deviation=np.abs(loss - path.loss))
-        for path, loss in zip(paths, losses, strict=True)
+        _Restarted(path=path, deviation=np.abs(loss - path.loss)) for path, loss in zip(paths, losses, strict=True)
     ]
     if not any(path.sharp for path in paths):
         return restarts, "a tolerance of a tenth of what the updates do is exceeded from each state"

@@ -8,8 +8,6 @@ from transect.engine.job import Job
 from transect.measure.footprint import footprint
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 
-__all__ = ["what_is_installed"]
-
 
 def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
     """Return `bytes` and `files` of each part; nothing where they are not known, as of loaded modules.

@@ -8,18 +8,11 @@ import numpy as np
 
 from transect.training.rank_files import RANK_SERIES
 
-__all__ = [
-    "SERIES_NAMES", "WARMUP_STEPS", "bubble_share", "input_overlap", "merged_steps", "overlap_values",
-    "speed_values",
-]  # fmt: skip
-
 # Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
 WARMUP_STEPS = 5
 
 # What a series is called as a metric and in samples.
-SERIES_NAMES = {name: f"{name}_time" for name in RANK_SERIES} | {
-    "under_way": "communication_total_time"
-}
+SERIES_NAMES = {name: f"{name}_time" for name in RANK_SERIES} | {"under_way": "communication_total_time"}
 
 Arrays = dict[str, np.ndarray]
 
@@ -72,9 +65,7 @@ def overlap_values(by_rank: Arrays, bubble: np.ndarray | float = 0.0) -> dict[st
 def input_overlap(facts: list[dict[str, Any]]) -> dict[str, float]:
     """Return the share of preparing batches that no step waited for, where ranks tell what it took."""
     told = [rank.get("strategy", {}).get("input") for rank in facts]
-    prepared, hidden = (
-        sum(one[name] for one in told if one is not None) for name in ("preparing_s", "hidden_s")
-    )
+    prepared, hidden = (sum(one[name] for one in told if one is not None) for name in ("preparing_s", "hidden_s"))
     return {"input_overlap": hidden / prepared} if prepared > 0 else {}
 
 

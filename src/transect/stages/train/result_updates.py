@@ -9,9 +9,6 @@ import numpy as np
 
 from transect.training.layout import Layout
 
-__all__ = ["OF_EACH_GRADIENT", "Updates"]
-
-# Series of rank 0 with a number for each applied gradient, in the order of application; the first is a metric too.
 OF_EACH_GRADIENT = ("staleness", "lead", "applied_worker")
 # A 95th percentile says something from so many on: five lie above it.
 _ENOUGH = 100
@@ -67,9 +64,7 @@ class Updates:
             return f"of {asked} applied gradients the server tells {logged} times {', '.join(OF_EACH_GRADIENT)}"
         of_each = np.bincount(self.series["applied_worker"].astype(np.int64), minlength=workers + 1)
         if of_each.tolist() != [0, *[steps] * workers]:
-            return (
-                f"gradients applied by rank are {of_each.tolist()}: expected {steps} of each worker"
-            )
+            return f"gradients applied by rank are {of_each.tolist()}: expected {steps} of each worker"
         ends = {rank.get("weights_crc32") for rank in self.ranks}
         if len(ends) != 1 or None in ends:
             return f"the ranks end with {len(ends)} different weights, by their checksums"

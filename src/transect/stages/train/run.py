@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 
+from transect.domain.axes.train import MEMORY_PLAN
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result
@@ -13,7 +14,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import checksums, data_checksums, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
-from transect.stages.memory.cell import MEMORY_PLAN
 from transect.stages.train.result import merge
 from transect.stages.train.run_last_words import last_words
 from transect.training.frameworks import FRAMEWORKS, RankFiles
@@ -25,9 +25,6 @@ from transect.training.support import reason_to_skip
 from transect.training.trainer_plan import write_trainer_plan
 from transect.training.workloads import Parameters
 
-__all__ = ["Train"]
-
-# What a trainer in another language is told; not there when ranks run our worker.
 _PLAN = "trainer-plan.json"
 # What Open MPI's mpiexec, a rank's parent (launch/parent.py) and srun say of one that died by a signal.
 _TOLD = re.compile(
@@ -64,13 +61,7 @@ class Train:
         if cell.memory_budget is not None:
             # Its limit is kept by the kernel, and must not cost a fault for each page.
             worker = job.module(BLOCK_CACHE, *worker[2:])
-        files = RankFiles(
-            plan=job.folder / _PLAN,
-            out=job.folder,
-            programs=job.bin,
-            cell=cell,
-            worker=tuple(worker),
-        )
+        files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell, worker=tuple(worker))
         # A framework from before there were commands has none.
         give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
         command = give(files) if give is not None else None

@@ -51,16 +51,11 @@ from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["EVALUATION_BATCH", "main", "make_batches", "score_test", "train"]
-
-# Test samples that are predicted at once, and numbers in them.
 EVALUATION_BATCH = 512
 _EVALUATION_NUMBERS = 2**22
 
 
-def score_test(
-    model: Model, predict: Callable[[np.ndarray], np.ndarray], batches: Batches
-) -> float:
+def score_test(model: Model, predict: Callable[[np.ndarray], np.ndarray], batches: Batches) -> float:
     """Return the sum of the test samples' scores; they are taken in parts, as there may be many."""
     x, y = batches.x_test, batches.y_test
     total = 0.0
@@ -144,12 +139,7 @@ def _memory(trainer: Trainer) -> dict[str, Any]:
 
 
 def make_batches(
-    cell: Cell,
-    model: Model,
-    trainer: Trainer,
-    data: dict[str, Any],
-    folder: Path,
-    share: Share | None,
+    cell: Cell, model: Model, trainer: Trainer, data: dict[str, Any], folder: Path, share: Share | None
 ) -> Batches:
     """Return the batches of the cell's `input`; without a share, steps without any.
 
@@ -164,9 +154,15 @@ def make_batches(
     match cell.input:
         case "synthetic":
             return SyntheticBatches(
-                trainer, model, share, batch=cell.batch, epochs=epochs,
-                steps=samples // cell.batch, seed=cell.repeat, dtype=dtype,
-            )  # fmt: skip
+                trainer,
+                model,
+                share,
+                batch=cell.batch,
+                epochs=epochs,
+                steps=samples // cell.batch,
+                seed=cell.repeat,
+                dtype=dtype,
+            )
         case "files":
             reader = FileReader(folder, dtype, threads=cell.threads)
             return FileBatches(trainer, data, cell.batch, share, reader)

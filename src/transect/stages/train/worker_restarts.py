@@ -17,13 +17,10 @@ from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import read_states
 from transect.training.strategies import Strategy
 
-__all__ = ["restart"]
-
 
 def restart(
-    path: Path | None, plan: ModelPlan, trainer: Trainer, strategy: Strategy, batches: Batches,
-    rates: np.ndarray,
-) -> dict[str, Any]:  # fmt: skip
+    path: Path | None, plan: ModelPlan, trainer: Trainer, strategy: Strategy, batches: Batches, rates: np.ndarray
+) -> dict[str, Any]:
     """Return this rank's `loss` of each restart's steps, or the reason why it was `not_checkable`.
 
     `rates` are those of the whole training. All ranks must call it.
@@ -31,9 +28,7 @@ def restart(
     if path is None:
         return {"not_checkable": "the cell has no reference"}
     if not isinstance(trainer, ResumableTrainer):
-        return {
-            "not_checkable": f"{type(trainer).__name__} cannot go on from a given state: it has no `resume`"
-        }
+        return {"not_checkable": f"{type(trainer).__name__} cannot go on from a given state: it has no `resume`"}
     trained = [weight.name for weight in plan.model.weight_shapes() if weight.trained]
     states = OPTIMISERS.get(plan.parameters.optimiser).states
     losses = []

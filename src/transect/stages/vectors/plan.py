@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from transect.domain.axes.text import PartitionCell, TokensCell, VectorsCell
 from transect.domain.cell import Cell
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.partition.cell import PartitionCell
-from transect.stages.tokens.cell import TokensCell
-from transect.stages.vectors.cell import VectorsCell
-
-__all__ = ["WordVectors", "tokens_of"]
 
 
 def tokens_of(cell: Any) -> TokensCell:
     """Return the cell whose words a later one of the pipeline reads."""
-    return TokensCell(
-        corpus=cell.corpus, view=cell.view, names=cell.names, stop_words=cell.stop_words
-    )
+    return TokensCell(corpus=cell.corpus, view=cell.view, names=cell.names, stop_words=cell.stop_words)
 
 
 @STAGES.register("vectors")

@@ -6,8 +6,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums_below, need
 
-__all__ = ["WordVectors"]
-
 
 @RUNNERS.register("vectors")
 class WordVectors(OneProcess):
@@ -17,9 +15,15 @@ class WordVectors(OneProcess):
         """One process in the text environment."""
         return job.module(
             "transect.stages.vectors.worker",
-            "--spec", job.spec_file, "--tokens", need(job, "tokens"),
-            "--partition", need(job, "partition"), "--out", job.folder,
-        )  # fmt: skip
+            "--spec",
+            job.spec_file,
+            "--tokens",
+            need(job, "tokens"),
+            "--partition",
+            need(job, "partition"),
+            "--out",
+            job.folder,
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """The words of the texts, and which of them train."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.text import VectorsCell
 from transect.domain.cell import Cell
-from transect.stages.vectors.cell import VectorsCell
 from transect.text.arrays import Lists
 from transect.text.lines import write_array
 from transect.text.payload import run
@@ -22,8 +22,6 @@ from transect.text.token_files import read_tokens
 from transect.text.tokeniser import UNKNOWN
 from transect.text.vocabulary import chosen, numbering, occurrences, write_vocabulary
 from transect.text.word_vectors import METHODS, Sentences, with_special
-
-__all__ = ["fit", "main"]
 
 
 def fit(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
@@ -43,9 +41,7 @@ def fit(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
     place = {word: number for number, word in enumerate(facts["words"])}
     frequencies = counts[[place[word] for word in words]]
     begin = time.monotonic()
-    vectors = METHODS[rule["method"]](
-        Sentences(tokens, fitted, numbers, words), words, frequencies, rule, spec["seed"]
-    )
+    vectors = METHODS[rule["method"]](Sentences(tokens, fitted, numbers, words), words, frequencies, rule, spec["seed"])
     seconds = time.monotonic() - begin
     write_array(out / "vectors.npy", with_special(vectors))
     write_vocabulary(out, words, facts["stop_words"])
@@ -67,9 +63,7 @@ def _mask(rows: np.ndarray, tokens: Lists) -> np.ndarray:
     return mask
 
 
-def _covered(
-    tokens: Lists, parts: dict[str, np.ndarray], numbers: np.ndarray, words: int
-) -> dict[str, float | None]:
+def _covered(tokens: Lists, parts: dict[str, np.ndarray], numbers: np.ndarray, words: int) -> dict[str, float | None]:
     """Return the share of the words of each part that the vocabulary has; None for a part without."""
     shares: dict[str, float | None] = {}
     for part, rows in parts.items():

@@ -83,9 +83,7 @@ class Classifier(Protocol):
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
         ...
 
-    def check_knobs(
-        self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str
-    ) -> None:
+    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
         """Raise BadInput for values that do not go together, or not with vectors of this width."""
         ...
 

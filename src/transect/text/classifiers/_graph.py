@@ -14,8 +14,6 @@ import numpy as np
 
 from transect.domain.files import write_atomic
 
-__all__ = ["Pairs", "write_table_graph"]
-
 OPSET = 17
 # As `onnx` would number it by itself is newer than some runtimes read.
 _IR = 8
@@ -29,9 +27,8 @@ class Pairs:
 
 
 def write_table_graph(
-    path: Path, table: np.ndarray, bias: np.ndarray, *,
-    factors: np.ndarray | None = None, pairs: Pairs | None = None,
-) -> None:  # fmt: skip
+    path: Path, table: np.ndarray, bias: np.ndarray, *, factors: np.ndarray | None = None, pairs: Pairs | None = None
+) -> None:
     """Write the graph. `table` (rows, classes), `bias` (classes,), `factors` (rows,) float."""
     import onnx
     from onnx import TensorProto, helper
@@ -43,9 +40,7 @@ def write_table_graph(
     graph.constant("bias", bias.astype(np.float32))
     graph.constant("zero", np.array(0, np.int64))
     graph.constant("places", np.array([1], np.int64))
-    there = graph.node(
-        "Cast", graph.node("Not", graph.node("Equal", "x", "zero")), to=TensorProto.FLOAT
-    )
+    there = graph.node("Cast", graph.node("Not", graph.node("Equal", "x", "zero")), to=TensorProto.FLOAT)
     total = graph.node("ReduceSum", graph.node("Gather", "table", "x"), "places", keepdims=0)
     words = graph.node("ReduceSum", there, "places", keepdims=1)
     if pairs is not None:
@@ -59,16 +54,15 @@ def write_table_graph(
     logits = graph.node("Add", graph.node("Div", total, graph.node("Max", words, "least")), "bias")
     graph.node("Softmax", logits, axis=-1, output="probabilities")
     made = helper.make_graph(
-        graph.nodes, "classifier",
+        graph.nodes,
+        "classifier",
         [helper.make_tensor_value_info("x", TensorProto.INT64, ["batch", "length"])],
-        [helper.make_tensor_value_info(
-            "probabilities", TensorProto.FLOAT, ["batch", table.shape[1]])],
+        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["batch", table.shape[1]])],
         graph.constants,
-    )  # fmt: skip
+    )
     model = helper.make_model(
-        made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR,
-        producer_name="transect",
-    )  # fmt: skip
+        made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR, producer_name="transect"
+    )
     onnx.checker.check_model(model)
     write_atomic(path, model.SerializeToString())
 
@@ -103,12 +97,8 @@ def _norm(graph: _Graph, factors: np.ndarray) -> str:
 
     graph.constant("squares", np.square(factors).astype(np.float32))
     graph.constant("behind", np.array([2], np.int64))
-    same = graph.node(
-        "Equal", graph.node("Unsqueeze", "x", "behind"), graph.node("Unsqueeze", "x", "places")
-    )
-    counts = graph.node(
-        "ReduceSum", graph.node("Cast", same, to=TensorProto.FLOAT), "behind", keepdims=0
-    )
+    same = graph.node("Equal", graph.node("Unsqueeze", "x", "behind"), graph.node("Unsqueeze", "x", "places"))
+    counts = graph.node("ReduceSum", graph.node("Cast", same, to=TensorProto.FLOAT), "behind", keepdims=0)
     squares = graph.node("Mul", counts, graph.node("Gather", "squares", "x"))
     return graph.node("Sqrt", graph.node("ReduceSum", squares, "places", keepdims=1))
 

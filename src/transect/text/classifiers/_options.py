@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from transect.domain.errors import BadInput, unknown_name
 from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["NoKnobs", "Options", "TrainingOptions", "WithTraining", "options_of", "read_options"]
-
 
 class Options(BaseModel):
     """No option, unless a classifier's own class has some."""
@@ -51,15 +49,11 @@ def read_options(kind: type[O], options: dict[str, Any], where: str = "options")
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join([where, *map(str, first["loc"])])
-        known = (
-            f"; known: {', '.join(kind.model_fields)}" if first["type"] == "extra_forbidden" else ""
-        )
+        known = f"; known: {', '.join(kind.model_fields)}" if first["type"] == "extra_forbidden" else ""
         raise BadInput(f"{key}: {first['input']!r:.80}: {first['msg']}{known}") from None
 
 
-def options_of(
-    kind: type[O], options: dict[str, Any], knobs: dict[str, Any], where: str = "options"
-) -> O:
+def options_of(kind: type[O], options: dict[str, Any], knobs: dict[str, Any], where: str = "options") -> O:
     """Return the options with a cell's knobs in the place of their own values: epochs, or updates."""
     for one, other in (("updates", "epochs"), ("epochs", "updates")):
         if one in knobs:
@@ -77,9 +71,7 @@ class NoKnobs:
         """Raise BadInput, beginning with `where`, for options that it does not have."""
         read_options(self.options, options, where)
 
-    def check_knobs(
-        self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str
-    ) -> None:
+    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
         """Any vectors will do."""
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -113,9 +105,7 @@ class WithTraining:
         if read.epochs is None and read.updates is None:
             raise BadInput(f"{where}.epochs: null, and no updates are given")
 
-    def check_knobs(
-        self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str
-    ) -> None:
+    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
         """Raise BadInput for a knob's value that it cannot use."""
         options_of(self.options, options, knobs, where)
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["regress", "softmax"]
-
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Return probabilities (n, classes) float32."""

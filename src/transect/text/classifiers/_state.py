@@ -18,8 +18,6 @@ from transect.text.classifiers._updates import Updates
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Progress", "copy_weights", "put_weights", "read_state", "write_state"]
-
 
 @dataclass(slots=True)
 class Progress:
@@ -43,11 +41,7 @@ _FACTS = ("epoch", "updates", "history", "ended", "best_loss", "best_epoch")
 
 def copy_weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
     """Return copies of what is trained, by name: the rest is made again as it was."""
-    return {
-        name: one.detach().cpu().numpy().copy()
-        for name, one in module.named_parameters()
-        if one.requires_grad
-    }
+    return {name: one.detach().cpu().numpy().copy() for name, one in module.named_parameters() if one.requires_grad}
 
 
 def put_weights(module: torch.nn.Module, weights: dict[str, np.ndarray]) -> None:
@@ -59,9 +53,12 @@ def put_weights(module: torch.nn.Module, weights: dict[str, np.ndarray]) -> None
 
 
 def write_state(
-    path: Path, identity: dict[str, Any], weights: dict[str, np.ndarray],
-    updates: dict[str, np.ndarray], progress: Progress,
-) -> None:  # fmt: skip
+    path: Path,
+    identity: dict[str, Any],
+    weights: dict[str, np.ndarray],
+    updates: dict[str, np.ndarray],
+    progress: Progress,
+) -> None:
     """Write weights, the best ones, and what the optimiser keeps. Raises OSError."""
     facts = {name: getattr(progress, name) for name in _FACTS}
     text = json.dumps({"identity": identity, "progress": facts})
@@ -74,9 +71,7 @@ def write_state(
     write_atomic(path, stream.getvalue())
 
 
-def read_state(
-    path: Path, identity: dict[str, Any], module: torch.nn.Module, updates: Updates
-) -> Progress:
+def read_state(path: Path, identity: dict[str, Any], module: torch.nn.Module, updates: Updates) -> Progress:
     """Bring module and optimiser to a state; return how far it got.
 
     Raises BadInput for a file that is no state, or one of another training.

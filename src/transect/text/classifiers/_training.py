@@ -16,21 +16,12 @@ import numpy as np
 from transect.domain.errors import BadInput, MissingDependency
 from transect.text.classifiers import STATE, Diverged, Fitted, Task
 from transect.text.classifiers._options import TrainingOptions
-from transect.text.classifiers._state import (
-    Progress,
-    copy_weights,
-    put_weights,
-    read_state,
-    write_state,
-)
+from transect.text.classifiers._state import Progress, copy_weights, put_weights, read_state, write_state
 from transect.text.classifiers._updates import Updates, make_updates
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["count_trained", "tell", "train"]
-
-# Rows whose labels are told at once.
 _TOLD_AT_ONCE = 256
 # Of so many batches the tickets are sorted by length before they are dealt out to them.
 _POOLED = 16
@@ -51,9 +42,7 @@ class _Run:
     cuts: bool
 
 
-def train(
-    make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions, *, cuts: bool
-) -> Fitted:
+def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions, *, cuts: bool) -> Fitted:
     """Train what `make` makes, from word numbers (n, length) to logits; return what it tells.
 
     `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module
@@ -71,9 +60,7 @@ def train(
     module = make().to(device)
     run = _Run(module, make_updates(options, module), task, options, Progress(), device, cuts)
     if task.resume is not None:
-        run.progress = read_state(
-            task.resume / STATE, _identity(task, options), module, run.updates
-        )
+        run.progress = read_state(task.resume / STATE, _identity(task, options), module, run.updates)
     _run_epochs(run)
     if run.progress.best is not None:
         put_weights(module, run.progress.best)
@@ -102,9 +89,11 @@ def count_trained(module: torch.nn.Module) -> int:
 def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
     """Return what two runs must share for one to go on with the other's state."""
     return {
-        "options": options.model_dump(exclude={"epochs", "updates"}), "seed": task.seed,
-        "classes": list(task.classes), "rows": {part: list(x.shape) for part, x in task.x.items()},
-    }  # fmt: skip
+        "options": options.model_dump(exclude={"epochs", "updates"}),
+        "seed": task.seed,
+        "classes": list(task.classes),
+        "rows": {part: list(x.shape) for part, x in task.x.items()},
+    }
 
 
 def _run_epochs(run: _Run) -> None:
@@ -143,9 +132,7 @@ def _has_ended(run: _Run) -> bool:
     else:
         assert options.epochs is not None
         if progress.epoch > options.epochs:
-            raise BadInput(
-                f"the state to go on from has {progress.epoch} epochs, and {options.epochs} are asked for"
-            )
+            raise BadInput(f"the state to go on from has {progress.epoch} epochs, and {options.epochs} are asked for")
         progress.ended = "epochs" if progress.epoch == options.epochs else ""
     return bool(progress.ended)
 
@@ -170,13 +157,9 @@ def _run_epoch(run: _Run) -> None:
     progress.updates += len(batches)
     entry: dict[str, Any] = {"epoch": progress.epoch, "updates": progress.updates}
     entry["loss"] = float(total) / len(batches)
-    finite = np.isfinite(entry["loss"]) and all(
-        bool(torch.isfinite(one).all()) for one in run.module.parameters()
-    )
+    finite = np.isfinite(entry["loss"]) and all(bool(torch.isfinite(one).all()) for one in run.module.parameters())
     if not finite:
-        raise Diverged(
-            f"loss or weights were no longer finite in epoch {progress.epoch}", progress.history
-        )
+        raise Diverged(f"loss or weights were no longer finite in epoch {progress.epoch}", progress.history)
     seconds = time.monotonic() - begin
     entry |= _validate(run)
     entry["seconds"] = seconds

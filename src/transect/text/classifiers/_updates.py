@@ -17,8 +17,6 @@ from transect.training.workloads import Parameters
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Updates", "make_updates"]
-
 
 class Updates(Protocol):
     """Changes weights by their gradients."""
@@ -43,10 +41,14 @@ class Updates(Protocol):
 def make_updates(options: TrainingOptions, module: torch.nn.Module) -> Updates:
     """Return what changes the weights of a module that lies on its device for good."""
     rule = Parameters(
-        batch=options.batch, epochs=1, learning_rate=options.learning_rate,
-        optimiser=options.optimiser, momentum=options.momentum,
-        weight_decay=options.weight_decay, quality_target=1,
-    )  # fmt: skip
+        batch=options.batch,
+        epochs=1,
+        learning_rate=options.learning_rate,
+        optimiser=options.optimiser,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
+        quality_target=1,
+    )
     trained = [one for one in module.parameters() if one.requires_grad]
     on_cpu = all(one.device.type == "cpu" for one in trained)
     return _ByRule(rule, trained) if on_cpu else _ByTorch(rule, trained)
@@ -79,9 +81,8 @@ class _ByRule:
         # What diverges is noticed at the end of the epoch.
         with np.errstate(all="ignore"):
             self._optimiser.update(
-                self._rule, self._weights, self._gradient, self._states,
-                self._rule.learning_rate, self._steps,
-            )  # fmt: skip
+                self._rule, self._weights, self._gradient, self._states, self._rule.learning_rate, self._steps
+            )
 
     def state(self) -> dict[str, np.ndarray]:
         kept = {f"state-{place}": one.copy() for place, one in enumerate(self._states)}

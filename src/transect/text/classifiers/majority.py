@@ -7,8 +7,6 @@ import numpy as np
 from transect.text.classifiers import CLASSIFIERS, Fitted, Task
 from transect.text.classifiers._options import NoKnobs
 
-__all__ = ["Majority"]
-
 
 @CLASSIFIERS.register("majority")
 class Majority(NoKnobs):

@@ -10,8 +10,6 @@ from transect.text.classifiers._graph import write_table_graph
 from transect.text.classifiers._options import NoKnobs, Options, read_options
 from transect.text.classifiers._regression import regress, softmax
 
-__all__ = ["MeanVectors"]
-
 
 class _Options(Options):
     strength: float = Field(default=1.0, gt=0)
@@ -38,15 +36,12 @@ class MeanVectors(NoKnobs):
         deviation = train.std(axis=0)
         deviation[deviation == 0] = 1.0
         weights, bias, told = regress(
-            train / deviation, task.y["train"], len(task.classes), options.strength,
-            options.iterations,
-        )  # fmt: skip
+            train / deviation, task.y["train"], len(task.classes), options.strength, options.iterations
+        )
         weights /= deviation[:, None]
         write_table_graph(task.out / MODEL, vectors @ weights, bias)
         return Fitted(
-            probabilities={
-                part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.told
-            },
+            probabilities={part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.told},
             parameters=weights.size + bias.size,
             details=told,
         )

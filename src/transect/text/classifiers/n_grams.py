@@ -18,9 +18,6 @@ from transect.text.classifiers._options import TrainingOptions, WithTraining, op
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NGrams"]
-
-# As fastText mixes a word's hash with the next one's.
 _FACTOR = 116049371
 
 
@@ -49,14 +46,14 @@ class NGrams(WithTraining):
         options = options_of(_Options, task.options, task.knobs)
         module = _module(len(task.vectors), options, len(task.classes), task.seed)
         fitted = train(lambda: module, task, options, cuts=True)
-        state = {
-            name: tensor.double().cpu().numpy() for name, tensor in module.state_dict().items()
-        }
+        state = {name: tensor.double().cpu().numpy() for name, tensor in module.state_dict().items()}
         # The mean of rows times a matrix is the mean of the rows of their product.
         write_table_graph(
-            task.out / MODEL, state["table.weight"] @ state["head.weight"].T, state["head.bias"],
+            task.out / MODEL,
+            state["table.weight"] @ state["head.weight"].T,
+            state["head.bias"],
             pairs=Pairs(len(task.vectors), options.buckets, _FACTOR) if options.buckets else None,
-        )  # fmt: skip
+        )
         return fitted
 
 

@@ -12,8 +12,6 @@ from transect.text.classifiers._graph import write_table_graph
 from transect.text.classifiers._options import NoKnobs, Options, read_options
 from transect.text.classifiers._regression import regress, softmax
 
-__all__ = ["TfIdf"]
-
 
 class _Options(Options):
     strength: float = Field(default=10.0, gt=0)
@@ -40,19 +38,19 @@ class TfIdf(NoKnobs):
         words = len(task.vectors)
         scale = TfidfTransformer().fit(_counts(task.x["train"], words))
         weights, bias, told = regress(
-            scale.transform(_counts(task.x["train"], words)), task.y["train"], len(task.classes),
-            options.strength, options.iterations,
-        )  # fmt: skip
+            scale.transform(_counts(task.x["train"], words)),
+            task.y["train"],
+            len(task.classes),
+            options.strength,
+            options.iterations,
+        )
         probabilities = {
-            part: softmax(scale.transform(_counts(task.x[part], words)) @ weights + bias)
-            for part in task.told
+            part: softmax(scale.transform(_counts(task.x[part], words)) @ weights + bias) for part in task.told
         }
         factors = scale.idf_.copy()
         factors[0] = 0.0
         write_table_graph(task.out / MODEL, factors[:, None] * weights, bias, factors=factors)
-        return Fitted(
-            probabilities=probabilities, parameters=weights.size + bias.size, details=told
-        )
+        return Fitted(probabilities=probabilities, parameters=weights.size + bias.size, details=told)
 
 
 def _counts(x: np.ndarray, words: int) -> Any:

@@ -9,15 +9,9 @@ from pydantic import Field
 
 from transect.domain.errors import BadInput
 from transect.text.classifiers import CLASSIFIERS, MODEL, Fitted, Task
-from transect.text.classifiers._options import (
-    TrainingOptions,
-    WithTraining,
-    options_of,
-)
+from transect.text.classifiers._options import TrainingOptions, WithTraining, options_of
 from transect.training import text_encoder
 from transect.training.text_encoder import EncoderConfig, build_encoder
-
-__all__ = ["Transformer"]
 
 
 class _Options(TrainingOptions):
@@ -36,10 +30,19 @@ class _Options(TrainingOptions):
 # What the ticket distributor of Göttingen (2024) was trained with; its vectors were 512 wide, and 280
 # words were read, which stand in the study's `tickets`.
 _PUBLISHED = {
-    "epochs": 300, "batch": 1, "learning_rate": 5e-7, "optimiser": "sgd", "momentum": 0.9,
-    "weight_decay": 1e-4, "heads": 1, "layers": 2, "ffn": 2048, "dropout": 0.1,
-    "pooling": "flatten", "reshape": "published",
-}  # fmt: skip
+    "epochs": 300,
+    "batch": 1,
+    "learning_rate": 5e-7,
+    "optimiser": "sgd",
+    "momentum": 0.9,
+    "weight_decay": 1e-4,
+    "heads": 1,
+    "layers": 2,
+    "ffn": 2048,
+    "dropout": 0.1,
+    "pooling": "flatten",
+    "reshape": "published",
+}
 
 
 @CLASSIFIERS.register("transformer")
@@ -58,15 +61,11 @@ class Transformer(WithTraining):
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
         super().check(_whole(options, where), where)
 
-    def check_knobs(
-        self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str
-    ) -> None:
+    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
         """Raise BadInput where heads cannot share the width."""
         read = options_of(_Options, _whole(options, where), knobs, where)
         if width % read.heads:
-            raise BadInput(
-                f"{where}: {read.heads} heads do not share vectors of width {width} equally"
-            )
+            raise BadInput(f"{where}: {read.heads} heads do not share vectors of width {width} equally")
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return its options' values."""
@@ -90,12 +89,20 @@ class Transformer(WithTraining):
 
         options = options_of(_Options, _whole(task.options), task.knobs)
         config = EncoderConfig(
-            vocabulary=len(task.vectors), width=task.vectors.shape[1], heads=options.heads,
-            layers=options.layers, ffn=options.ffn, length=task.x["train"].shape[1],
-            classes=len(task.classes), dropout=options.dropout, positions=options.positions,
-            mask=options.mask, pooling=options.pooling, reshape=options.reshape,
+            vocabulary=len(task.vectors),
+            width=task.vectors.shape[1],
+            heads=options.heads,
+            layers=options.layers,
+            ffn=options.ffn,
+            length=task.x["train"].shape[1],
+            classes=len(task.classes),
+            dropout=options.dropout,
+            positions=options.positions,
+            mask=options.mask,
+            pooling=options.pooling,
+            reshape=options.reshape,
             embedding=options.embedding,
-        )  # fmt: skip
+        )
         module = build_encoder(config, task.vectors, task.seed)
         # Heads put together as published mix places, those of padding too.
         unmixed = options.reshape == "right" or options.heads == 1
@@ -123,10 +130,15 @@ def _export(module: Any, example: Any, path: Path, any_length: bool) -> None:
     whole = torch.nn.Sequential(module, torch.nn.Softmax(dim=1)).cpu().eval()
     try:
         torch.onnx.export(
-            whole, (torch.from_numpy(example).to(torch.int64),), str(part), dynamo=False,
-            opset_version=17, input_names=["x"], output_names=["probabilities"],
+            whole,
+            (torch.from_numpy(example).to(torch.int64),),
+            str(part),
+            dynamo=False,
+            opset_version=17,
+            input_names=["x"],
+            output_names=["probabilities"],
             dynamic_axes=axes | {"probabilities": {0: "batch"}},
-        )  # fmt: skip
+        )
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

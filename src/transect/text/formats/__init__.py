@@ -26,9 +26,7 @@ class TicketFormat(Protocol):
         """Raise BadInput, beginning with `where`, for options that cannot be used; reads no file."""
         ...
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each ticket, or why it could not be read. Raises BadInput for what is no such file."""
         ...
 

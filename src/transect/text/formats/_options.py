@@ -14,8 +14,6 @@ from transect.text.rejection import rejected
 from transect.text.replies import clean
 from transect.text.tickets import Rejected, Ticket
 
-__all__ = ["FileOptions", "Options", "TableOptions", "TimeFormat", "checked", "cleaned", "moment"]
-
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -25,25 +23,16 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     largest: int = Field(
-        default=1_000_000,
-        ge=1,
-        le=1 << 30,
-        description="characters of a ticket; one with more is rejected",
+        default=1_000_000, ge=1, le=1 << 30, description="characters of a ticket; one with more is rejected"
     )
-    replies: Literal["drop", "keep"] = Field(
-        default="drop", description="what a message quotes of earlier ones"
-    )
-    signatures: Literal["drop", "keep"] = Field(
-        default="drop", description="what follows a line `--` in a message"
-    )
+    replies: Literal["drop", "keep"] = Field(default="drop", description="what a message quotes of earlier ones")
+    signatures: Literal["drop", "keep"] = Field(default="drop", description="what follows a line `--` in a message")
 
 
 class FileOptions(Options):
     """Of a format that reads a text file."""
 
-    encoding: str | None = Field(
-        default=None, description="of a file without byte order mark; null: UTF-8"
-    )
+    encoding: str | None = Field(default=None, description="of a file without byte order mark; null: UTF-8")
 
     @field_validator("encoding")
     @classmethod
@@ -73,9 +62,11 @@ class TableOptions(FileOptions):
     """Of a format that reads rows."""
 
     delimiter: str | None = Field(
-        default=None, min_length=1, max_length=1,
+        default=None,
+        min_length=1,
+        max_length=1,
         description="between columns; null: that of comma, semicolon, tab and | which the header has",
-    )  # fmt: skip
+    )
 
 
 def checked(model: type[T], options: dict[str, Any], where: str) -> T:
@@ -86,8 +77,7 @@ def checked(model: type[T], options: dict[str, Any], where: str) -> T:
         first = error.errors()[0]
         key = ".".join(map(str, (where, *first["loc"])))
         raise BadInput(
-            f"{key}: {first['msg']}, given {first['input']!r}. Known options: "
-            f"{', '.join(model.model_fields)}"
+            f"{key}: {first['msg']}, given {first['input']!r}. Known options: {', '.join(model.model_fields)}"
         ) from None
 
 

@@ -17,8 +17,6 @@ from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["Csv", "CsvOptions", "Row", "rows"]
-
 _DELIMITERS = ",;\t|"
 _COLUMNS = ("id", "text", "author", "role", "time", "owner", "queue", "language")
 _ROLES = ("customer", "agent", "")
@@ -30,9 +28,7 @@ class CsvOptions(TableOptions):
     columns: dict[str, str] = Field(
         default={}, description=f"names of columns that are called otherwise: {', '.join(_COLUMNS)}"
     )
-    time_format: TimeFormat | None = Field(
-        default=None, description="of times, as `strptime` has it; null: ISO 8601"
-    )
+    time_format: TimeFormat | None = Field(default=None, description="of times, as `strptime` has it; null: ISO 8601")
 
     @field_validator("columns")
     @classmethod
@@ -64,9 +60,7 @@ class Csv:
         """Raise BadInput for options that it does not have."""
         checked(CsvOptions, options, where)
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield the ticket of each run of rows with one id."""
         given = checked(CsvOptions, options, "options")
         columns = {name: given.columns.get(name, name) for name in _COLUMNS}
@@ -111,9 +105,7 @@ def _message(row: Row, options: CsvOptions) -> Message | Rejected:
     return Message(text=cells["text"], author=cells.get("author", ""), role=role, time=time)
 
 
-def rows(
-    path: Path, options: TableOptions, columns: dict[str, str], needed: set[str]
-) -> Iterator[Row | Rejected]:
+def rows(path: Path, options: TableOptions, columns: dict[str, str], needed: set[str]) -> Iterator[Row | Rejected]:
     """Yield each row's cells by the keys of `columns`, whose values are names in the header.
 
     Columns that the header lacks are left out. Raises BadInput where it lacks one of `needed`.

@@ -15,8 +15,6 @@ from transect.text.mail import LARGEST_HEAD, BrokenMail
 from transect.text.threads import MailOptions, threads
 from transect.text.tickets import Rejected, Ticket
 
-__all__ = ["EmailThreads"]
-
 
 class _Folder:
     """The files below a folder, sorted by their paths; hidden ones are not counted.
@@ -37,9 +35,7 @@ class _Folder:
             inside = Path(folder)
             links = [name for name in folders if (inside / name).is_symlink()]
             self._files += [
-                str((inside / name).relative_to(path))
-                for name in (*files, *links)
-                if not name.startswith(".")
+                str((inside / name).relative_to(path)) for name in (*files, *links) if not name.startswith(".")
             ]
         self._files.sort()
 
@@ -79,9 +75,7 @@ class EmailThreads:
         """Raise BadInput for options that it does not have."""
         checked(MailOptions, options, where)
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield the ticket of each thread. Raises BadInput for what is no folder."""
         given = checked(MailOptions, options, "options")
         if path is None or not path.is_dir():

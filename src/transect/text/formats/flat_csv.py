@@ -14,8 +14,6 @@ from transect.text.formats.csv_ import rows
 from transect.text.reading import need_file
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["FlatCsv", "FlatOptions"]
-
 _QUEUE = "Topic_group"
 
 
@@ -40,9 +38,7 @@ class FlatCsv:
         """Raise BadInput for options that it does not have."""
         checked(FlatOptions, options, where)
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each row's ticket; its id is its number among the rows."""
         given = checked(FlatOptions, options, "options")
         columns = {"text": given.text, "queue": given.queue or _QUEUE}

@@ -15,9 +15,6 @@ from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["JsonLines", "JsonOptions"]
-
-# `\u0041` is the longest that a character can be written.
 _ESCAPE = 6
 _ROLES = ("customer", "agent", "")
 
@@ -26,8 +23,7 @@ class JsonOptions(FileOptions):
     """Of JSON Lines."""
 
     time_format: TimeFormat | None = Field(
-        default=None,
-        description="of times, as `strptime` has it; null: ISO 8601, or seconds since 1970",
+        default=None, description="of times, as `strptime` has it; null: ISO 8601, or seconds since 1970"
     )
 
 
@@ -48,9 +44,7 @@ class JsonLines:
         """Raise BadInput for options that it does not have."""
         checked(JsonOptions, options, where)
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each line's ticket; empty lines are none."""
         given = checked(JsonOptions, options, "options")
         lines = Lines(need_file(path), given.encoding, _ESCAPE * given.largest + 65_536)
@@ -102,10 +96,7 @@ def _of(value: Any, place: str, options: JsonOptions) -> Ticket:
         raise _Wrong("wrong-type", "people: expected a list of strings")
     return Ticket(
         id=_text(value, "id", "") or place,
-        messages=[
-            _message(message, f"messages.{number}", options)
-            for number, message in enumerate(messages)
-        ],
+        messages=[_message(message, f"messages.{number}", options) for number, message in enumerate(messages)],
         owner=_text(value, "owner", ""),
         queue=_text(value, "queue", ""),
         language=_text(value, "language", ""),
@@ -127,9 +118,7 @@ def _message(value: Any, where: str, options: JsonOptions) -> Message:
         time = moment(value.get("time"), options.time_format)
     except ValueError:
         raise _Wrong("broken-time", f"{where}.time") from None
-    return Message(
-        text=_text(value, "text", where), author=_text(value, "author", where), role=role, time=time
-    )
+    return Message(text=_text(value, "text", where), author=_text(value, "author", where), role=role, time=time)
 
 
 def _text(value: dict[str, Any], key: str, where: str) -> str:

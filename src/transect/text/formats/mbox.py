@@ -16,8 +16,6 @@ from transect.text.reading import need_file
 from transect.text.threads import MailOptions, threads
 from transect.text.tickets import Rejected, Ticket
 
-__all__ = ["Mbox"]
-
 _BEGIN = b"From "
 _DATED = re.compile(rb"From \S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d")
 _QUOTED = re.compile(rb"\n>(>*From )")
@@ -80,9 +78,7 @@ class Mbox:
         """Raise BadInput for options that it does not have."""
         checked(MailOptions, options, where)
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield the ticket of each thread. Raises BadInput for what is no mbox."""
         given = checked(MailOptions, options, "options")
         store = _File(need_file(path))

@@ -11,8 +11,6 @@ from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["SAMPLE", "Sample"]
-
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "tickets-sample.csv"
 
 
@@ -35,9 +33,7 @@ class Sample:
         """The tickets: cells that read them run again when they change."""
         return [SAMPLE]
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each ticket, in the order of the file; its id is the row in the whole data set."""
         with SAMPLE.open(newline="", encoding="utf-8") as stream:
             for row in csv.DictReader(stream):

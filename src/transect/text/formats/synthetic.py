@@ -15,8 +15,6 @@ from transect.text.synthetic.options import options_of
 from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
 from transect.text.tickets import Message, Rejected, Ticket
 
-__all__ = ["Synthetic"]
-
 _BEGIN = datetime(2022, 1, 1, tzinfo=UTC)
 _SPAN = timedelta(days=730)
 
@@ -40,9 +38,7 @@ class Synthetic:
         """Return the Bayes-optimal accuracy of these tickets, exactly, by view and names."""
         return Model(options_of(options, "options"), seed).accuracy(label)
 
-    def tickets(
-        self, path: Path | None, options: dict[str, Any], seed: int
-    ) -> Iterator[Ticket | Rejected]:
+    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each ticket, in the order of their time."""
         known = options_of(options, "options")
         model = Model(known, seed)
@@ -66,9 +62,8 @@ class Synthetic:
 
 
 def _messages(
-    features: Features, language: str, owners: list[str], customer: str, begin: datetime,
-    generator: np.random.Generator,
-) -> list[Message]:  # fmt: skip
+    features: Features, language: str, owners: list[str], customer: str, begin: datetime, generator: np.random.Generator
+) -> list[Message]:
     """Put a ticket into words: question and reply, then follow-ups with theirs."""
 
     def any_of(texts: Sequence[str]) -> str:

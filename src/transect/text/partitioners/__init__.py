@@ -23,9 +23,7 @@ class Rows:
 class Partitioner(Protocol):
     """Puts tickets in an order that is then cut into parts."""
 
-    def parts(
-        self, rows: Rows, shares: dict[str, float], generator: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:
         """Return the rows of each part, by the names of `shares`, none twice.
 
         Raises BadInput naming what the tickets lack, such as times.

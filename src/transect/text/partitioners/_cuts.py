@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["cut"]
-
 
 def cut(order: np.ndarray, shares: dict[str, float]) -> dict[str, np.ndarray]:
     """Cut an order of rows (n,) into consecutive parts by their shares of n; what is over is left.

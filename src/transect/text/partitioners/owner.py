@@ -8,8 +8,6 @@ from transect.domain.errors import BadInput
 from transect.text.partitioners import PARTITIONERS, Rows
 from transect.text.partitioners._cuts import cut
 
-__all__ = ["Owner"]
-
 
 @PARTITIONERS.register("owner")
 class Owner:
@@ -19,14 +17,11 @@ class Owner:
     at a cut.
     """
 
-    def parts(
-        self, rows: Rows, shares: dict[str, float], generator: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:
         """Raises BadInput when a ticket has no owner, or no share is for devices."""
         if unknown := int((rows.owners < 0).sum()):
             raise BadInput(
-                f"partitioner owner: {unknown} of {len(rows.owners)} tickets have no owner: "
-                "expected one for each"
+                f"partitioner owner: {unknown} of {len(rows.owners)} tickets have no owner: expected one for each"
             )
         if "device" not in shares:
             raise BadInput("partitioner owner: no share `device`: it is for the rarest owners")

@@ -7,15 +7,11 @@ import numpy as np
 from transect.text.partitioners import PARTITIONERS, Rows
 from transect.text.partitioners._cuts import cut
 
-__all__ = ["Random"]
-
 
 @PARTITIONERS.register("random")
 class Random:
     """By chance: what a ticket is has no part in it."""
 
-    def parts(
-        self, rows: Rows, shares: dict[str, float], generator: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:
         """Cut one permutation."""
         return cut(generator.permutation(len(rows.labels)), shares)

@@ -7,16 +7,12 @@ import numpy as np
 from transect.text.partitioners import PARTITIONERS, Rows
 from transect.text.partitioners._cuts import cut
 
-__all__ = ["Stratified"]
-
 
 @PARTITIONERS.register("stratified")
 class Stratified:
     """By chance, and each part has every class by its share, to within a few tickets."""
 
-    def parts(
-        self, rows: Rows, shares: dict[str, float], generator: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:
         """Spread the tickets of each class evenly over one order, and cut that."""
         places = np.empty(len(rows.labels))
         for label in np.unique(rows.labels):

@@ -25,9 +25,6 @@ import numpy as np
 
 from transect.text.synthetic.options import SyntheticOptions
 
-__all__ = ["ALTERNATIVES", "FOLLOW_UP_SLOTS", "LABELS", "REPLY_SLOTS", "Features", "Model"]
-
-# Slots of the first reply, of each later one, and the words to choose from in each.
 REPLY_SLOTS, FOLLOW_UP_SLOTS, ALTERNATIVES = 4, 2, 4
 LABELS = ("owner", "queue")
 
@@ -71,9 +68,7 @@ class Model:
         self._words = (1 - options.strength) / ALTERNATIVES + options.strength * by_habit
         # P(o) P(t | o): (topics, owners).
         own_topic = self.home == np.arange(options.queues)[:, None]
-        self._topics = self.prior * (
-            (1 - options.focus) / options.queues + options.focus * own_topic
-        )
+        self._topics = self.prior * ((1 - options.focus) / options.queues + options.focus * own_topic)
         # P(w | o): (owners, writers).
         self._writers = np.full((owners, owners), options.stand_in / (owners - 1))
         np.fill_diagonal(self._writers, 1 - options.stand_in)
@@ -82,9 +77,7 @@ class Model:
     def draw(self, late: bool, generator: np.random.Generator) -> Features:
         """Draw what a ticket of the first or second half of the time is about."""
         options = self.options
-        owner = min(
-            int(np.searchsorted(self._up_to, generator.random(), "right")), options.owners - 1
-        )
+        owner = min(int(np.searchsorted(self._up_to, generator.random(), "right")), options.owners - 1)
         topic = int(self.home[owner])
         if generator.random() >= options.focus:
             topic = int(generator.integers(options.queues))
@@ -100,10 +93,14 @@ class Model:
                 word = int(generator.integers(ALTERNATIVES))
             choices.append((slot, word))
         return Features(
-            owner=owner, topic=topic, writer=writer, late=late,
+            owner=owner,
+            topic=topic,
+            writer=writer,
+            late=late,
             addressed=bool(generator.random() < options.addressed),
-            signed=bool(generator.random() < options.signed), choices=tuple(choices),
-        )  # fmt: skip
+            signed=bool(generator.random() < options.signed),
+            choices=tuple(choices),
+        )
 
     def confidence(self, features: Features) -> dict[str, dict[str, dict[str, float]]]:
         """Return the largest P(label | text) by label, view and treatment of names."""
@@ -122,13 +119,9 @@ class Model:
             }
         return told
 
-    def _by_names(
-        self, certain: float | None, named: np.ndarray, nameless: np.ndarray, label: str
-    ) -> dict[str, float]:
+    def _by_names(self, certain: float | None, named: np.ndarray, nameless: np.ndarray, label: str) -> dict[str, float]:
         """Return by names the largest posterior of two vectors of joint probabilities."""
-        kept, removed = (
-            float(self._by_label(joint, label).max() / joint.sum()) for joint in (named, nameless)
-        )
+        kept, removed = (float(self._by_label(joint, label).max() / joint.sum()) for joint in (named, nameless))
         kept = kept if certain is None else certain
         return {"kept": kept, "pseudonyms": kept, "removed": removed}
 
@@ -149,9 +142,7 @@ class Model:
         """
         options = self.options
         asked = self._best(self._topics, label)
-        by_words = np.mean(
-            [self._by_words(later, label) for later in range(options.follow_ups + 1)]
-        )
+        by_words = np.mean([self._by_words(later, label) for later in range(options.follow_ups + 1)])
         # By topic and writer, whose own words then tell no more.
         by_name = self._best(self._topics[:, None, :] * self._writers.T, label)
         nameless = float(by_words)
@@ -185,10 +176,12 @@ class Model:
         """
         texts = np.ones((1, *self.habits.shape[:2]))
         for slot in slots:
-            uses = np.stack([
-                orders * np.prod(self._words[:, :, slot, :] ** counts, axis=-1)
-                for counts, orders in _multisets(times)
-            ])  # fmt: skip
+            uses = np.stack(
+                [
+                    orders * np.prod(self._words[:, :, slot, :] ** counts, axis=-1)
+                    for counts, orders in _multisets(times)
+                ]
+            )
             texts = (texts[:, None] * uses).reshape(-1, *self.habits.shape[:2])
         return texts
 

@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MESSAGES", "QUEUES", "SLOTS", "TOPICS", "people"]
-
-QUEUES = (
-    "printing", "mail", "network", "accounts", "storage", "telephony", "software", "workplace",
-)  # fmt: skip
+QUEUES = ("printing", "mail", "network", "accounts", "storage", "telephony", "software", "workplace")
 
 # By language, for each queue.
 TOPICS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -38,7 +34,7 @@ TOPICS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("Lizenz", "Installationsprogramm", "Plugin", "Makro", "Aktualisierung"),
         ("Bildschirm", "Tastatur", "Maus", "Notebook", "Dockingstation"),
     ),
-}  # fmt: skip
+}
 
 # By language, the alternatives of each slot: of a first reply, then of a later one.
 SLOTS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -58,7 +54,7 @@ SLOTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("weitergeleitet", "weitergegeben", "übertragen", "eskaliert"),
         ("Hersteller", "Lieferanten", "Anbieter", "Händler"),
     ),
-}  # fmt: skip
+}
 
 # By language; `hello` and `again` have some to draw from, and so does what customers add.
 MESSAGES: dict[str, dict[str, Any]] = {
@@ -71,13 +67,14 @@ MESSAGES: dict[str, dict[str, Any]] = {
             "could somebody look at the {one}? The {two} is concerned as well.",
         ),
         "more": (
-            "Call me on 030 23125 {number}.", "My machine is 192.0.2.{number}.",
-            "Write to desk{number}@example.org, please.", "It is urgent.", "Many thanks!",
+            "Call me on 030 23125 {number}.",
+            "My machine is 192.0.2.{number}.",
+            "Write to desk{number}@example.org, please.",
+            "It is urgent.",
+            "Many thanks!",
         ),
         "reply": "thanks for your {0}. I have {1} the {one}, and it gets {2} {3}.",
-        "again": (
-            "it happens again today.", "unfortunately nothing has changed.", "now it is worse.",
-        ),
+        "again": ("it happens again today.", "unfortunately nothing has changed.", "now it is worse."),
         "later": "I have {0} this to the {1}.",
         "signature": "Yours {name}",
     },
@@ -90,29 +87,69 @@ MESSAGES: dict[str, dict[str, Any]] = {
             "kann jemand nach {one} sehen? Auch {two} ist betroffen.",
         ),
         "more": (
-            "Sie erreichen mich unter 030 23125 {number}.", "Mein Rechner ist 192.0.2.{number}.",
-            "Schreiben Sie bitte an platz{number}@example.org.", "Es eilt.", "Vielen Dank!",
+            "Sie erreichen mich unter 030 23125 {number}.",
+            "Mein Rechner ist 192.0.2.{number}.",
+            "Schreiben Sie bitte an platz{number}@example.org.",
+            "Es eilt.",
+            "Vielen Dank!",
         ),
         "reply": "danke für Ihre {0}. Ich habe {one} {1}, und es wird {3} {2}.",
-        "again": (
-            "heute ist es wieder so.", "leider hat sich nichts getan.", "jetzt ist es schlimmer.",
-        ),
+        "again": ("heute ist es wieder so.", "leider hat sich nichts getan.", "jetzt ist es schlimmer."),
         "later": "Ich habe das an {1} {0}.",
         "signature": "Ihr {name}",
     },
-}  # fmt: skip
+}
 
 _GIVEN = (
-    ("Al", "Be", "Da", "El", "Fa", "Gi", "He", "Is", "Jo", "Ka",
-     "Lu", "Mo", "No", "Or", "Pe", "Ro", "Sa", "Te", "Ul", "Vi"),
+    (
+        "Al",
+        "Be",
+        "Da",
+        "El",
+        "Fa",
+        "Gi",
+        "He",
+        "Is",
+        "Jo",
+        "Ka",
+        "Lu",
+        "Mo",
+        "No",
+        "Or",
+        "Pe",
+        "Ro",
+        "Sa",
+        "Te",
+        "Ul",
+        "Vi",
+    ),
     ("bra", "dric", "fen", "gund", "kor", "lian", "mir", "nwyn", "ric", "stan", "tomar", "vik"),
-)  # fmt: skip
+)
 _FAMILY = (
-    ("Ahl", "Brand", "Cron", "Dorn", "Ebbing", "Falk", "Grun", "Holm", "Ihr", "Jern",
-     "Kalk", "Lind", "Murk", "Nord", "Oster", "Pfal", "Quast", "Rosen", "Stam", "Thal"),
-    ("acker", "becken", "dorfer", "eggen", "feldt", "gaarden", "hauge", "kvist", "loh",
-     "mander", "quist", "sund"),
-)  # fmt: skip
+    (
+        "Ahl",
+        "Brand",
+        "Cron",
+        "Dorn",
+        "Ebbing",
+        "Falk",
+        "Grun",
+        "Holm",
+        "Ihr",
+        "Jern",
+        "Kalk",
+        "Lind",
+        "Murk",
+        "Nord",
+        "Oster",
+        "Pfal",
+        "Quast",
+        "Rosen",
+        "Stam",
+        "Thal",
+    ),
+    ("acker", "becken", "dorfer", "eggen", "feldt", "gaarden", "hauge", "kvist", "loh", "mander", "quist", "sund"),
+)
 
 
 def people(owners: int, seed: int) -> tuple[list[str], list[str]]:

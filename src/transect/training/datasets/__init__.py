@@ -13,9 +13,7 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.training.layers import Shape
 
-__all__ = [
-    "DATASETS", "Dataset", "DerivedDataset", "Division", "Samples", "Stored", "StoredDataset",
-]  # fmt: skip
+__all__ = ["DATASETS", "Dataset", "DerivedDataset", "Division", "Samples", "Stored", "StoredDataset"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +119,4 @@ class StoredDataset(Protocol):
         ...
 
 
-DATASETS: Registry[Dataset | DerivedDataset | StoredDataset] = Registry(
-    "dataset", "transect.training.datasets"
-)
+DATASETS: Registry[Dataset | DerivedDataset | StoredDataset] = Registry("dataset", "transect.training.datasets")

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["QUALITY", "SEED", "SIZE", "generate", "texture"]
-
-# As large as the files of the Intel natural-scenes set.
 SIZE = 150
 QUALITY = 90
 # Not the study's seed: it is the same dataset in every study.

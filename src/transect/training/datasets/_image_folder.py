@@ -21,17 +21,8 @@ from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic
 from transect.measure.provenance import available_cores
 from transect.training.datasets import Division, Stored
-from transect.training.decoding import (
-    RESIZING,
-    Unusable,
-    decode,
-    decoder,
-    read_ahead,
-    read_bytes,
-)
+from transect.training.decoding import RESIZING, Unusable, decode, decoder, read_ahead, read_bytes
 from transect.training.images import FILE_LIST
-
-__all__ = ["LISTED_IN_RECORD", "Found", "printable", "scan", "store"]
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 # The rest of what was left out stands in the list of files only.
@@ -161,8 +152,7 @@ def _too_few(scanned: Found, name: str, usable: int) -> BadInput:
     mine = [refused for refused in scanned.left_out if refused["file"].startswith(f"{name}/")]
     reasons = "".join(f"; {refused['file']}: {refused['reason']}" for refused in mine[:3])
     return BadInput(
-        f"{printable(str(scanned.folder))}: class '{name}' has {usable} usable images, at least 2 "
-        f"are needed{reasons}"
+        f"{printable(str(scanned.folder))}: class '{name}' has {usable} usable images, at least 2 are needed{reasons}"
     )
 
 
@@ -183,9 +173,7 @@ def _write_part(raw: BinaryIO, numbers: np.ndarray, shape: tuple[int, ...], path
             stream.write(row.data)
 
 
-def _moments(
-    raw: BinaryIO, numbers: np.ndarray, shape: tuple[int, ...]
-) -> tuple[np.ndarray, np.ndarray]:
+def _moments(raw: BinaryIO, numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and deviation per channel of bytes scaled to 0..1.
 
     Sums of integers are exact in float64 up to 2^53 and go on as Python's own, so neither the order
@@ -199,8 +187,7 @@ def _moments(
     count = len(numbers) * shape[1] * shape[2]
     mean = [total / (255 * count) for total in totals]
     variance = [
-        (count * square - total * total) / (255 * count) ** 2
-        for total, square in zip(totals, squares, strict=True)
+        (count * square - total * total) / (255 * count) ** 2 for total, square in zip(totals, squares, strict=True)
     ]
     return np.array(mean), np.sqrt(np.array(variance))
 
@@ -217,9 +204,16 @@ def _write_list(path: Path, head: dict[str, Any], lists: dict[str, list[dict[str
 
 
 def store(
-    scanned: Found, *, size: int, limit: int | None, divide: Division, out: Path, named: str,
-    source: str, details: dict[str, Any] | None = None,
-) -> Stored:  # fmt: skip
+    scanned: Found,
+    *,
+    size: int,
+    limit: int | None,
+    divide: Division,
+    out: Path,
+    named: str,
+    source: str,
+    details: dict[str, Any] | None = None,
+) -> Stored:
     """Decode all files into `out`; memory does not grow with their number.
 
     `limit`: usable files per class, in the order of their names. `named`: the folder as the list
@@ -235,9 +229,7 @@ def store(
         train, test = divide(shape, y, classes)
         mean, deviation = _moments(raw, train, shape)
         if not deviation.all():
-            raise BadInput(
-                f"{printable(str(scanned.folder))}: all training images have the same value in a channel"
-            )
+            raise BadInput(f"{printable(str(scanned.folder))}: all training images have the same value in a channel")
         _write_part(raw, train, shape, out / "x_train.npy")
         _write_part(raw, test, shape, out / "x_test.npy")
     head = {"folder": named, "size": size, "classes": classes, "decoder": decoder()}
@@ -245,11 +237,15 @@ def store(
     lists = {part: [asdict(used[i]) for i in numbers] for part, numbers in parts.items()}
     _write_list(out / FILE_LIST, head, lists | {"left_out": scanned.left_out})
     return Stored(
-        y=y, train=train, test=test, shape=shape, classes=classes, mean=mean, deviation=deviation,
+        y=y,
+        train=train,
+        test=test,
+        shape=shape,
+        classes=classes,
+        mean=mean,
+        deviation=deviation,
         source=source,
-        source_sha256=digest(
-            part for image in used for part in (os.fsencode(image.file), image.sha256)
-        ),
+        source_sha256=digest(part for image in used for part in (os.fsencode(image.file), image.sha256)),
         files=("x_train.npy", "x_test.npy", FILE_LIST),
         details={
             "generated": False,
@@ -263,4 +259,4 @@ def store(
             "decoder": decoder(),
         }
         | (details or {}),
-    )  # fmt: skip
+    )

@@ -9,8 +9,6 @@ import numpy as np
 from transect.training.datasets import DATASETS, Samples
 from transect.training.datasets._bundled import bundled_file
 
-__all__ = ["Digits"]
-
 
 @DATASETS.register("digits")
 class Digits:

@@ -18,9 +18,6 @@ from transect.training.datasets._generated_images import SEED, generate
 from transect.training.datasets._image_folder import printable, scan, store
 from transect.training.layers import Shape
 
-__all__ = ["ImageFolder", "ImageOptions"]
-
-# The generated folder, inside the data stage's own.
 GENERATED = "images"
 
 
@@ -29,24 +26,16 @@ class ImageOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    folder: str | None = Field(
-        default=None, description="holds one folder per class; null: generate"
-    )
+    folder: str | None = Field(default=None, description="holds one folder per class; null: generate")
     size: int | None = Field(
         default=None, ge=1, le=4096, description="height and width in pixels; null: the workload's"
     )
-    per_class: int | None = Field(
-        default=None, ge=2, description="use the first so many usable files of each class"
-    )
-    generate: int = Field(
-        default=40, ge=2, le=100_000, description="images per class when no folder is given"
-    )
+    per_class: int | None = Field(default=None, ge=2, description="use the first so many usable files of each class")
+    generate: int = Field(default=40, ge=2, le=100_000, description="images per class when no folder is given")
     otherwise: Literal["refuse", "generate"] = Field(
         default="refuse", description="where the folder is not there: an error, or a generated one"
     )
-    classes: int = Field(
-        default=6, ge=2, le=100, description="number of classes when no folder is given"
-    )
+    classes: int = Field(default=6, ge=2, le=100, description="number of classes when no folder is given")
 
 
 def _options(given: dict[str, Any], sample: Shape) -> tuple[ImageOptions, int]:
@@ -56,18 +45,13 @@ def _options(given: dict[str, Any], sample: Shape) -> tuple[ImageOptions, int]:
         first = error.errors()[0]
         key = ".".join(map(str, ("dataset_options", *first["loc"])))
         known = ", ".join(ImageOptions.model_fields)
-        raise BadInput(
-            f"key '{key}': {first['msg']}, given {first['input']!r}. Known options: {known}"
-        ) from None
+        raise BadInput(f"key '{key}': {first['msg']}, given {first['input']!r}. Known options: {known}") from None
     if len(sample) != 3 or sample[0] != 3 or sample[1] != sample[2]:
-        raise BadInput(
-            f"dataset 'images' gives samples (3, size, size), the workload takes {sample}"
-        )
+        raise BadInput(f"dataset 'images' gives samples (3, size, size), the workload takes {sample}")
     size = options.size or sample[1]
     if size != sample[1]:
         raise BadInput(
-            f"key 'dataset_options.size': the workload takes images of {sample[1]} x {sample[1]} "
-            f"pixels, given {size}"
+            f"key 'dataset_options.size': the workload takes images of {sample[1]} x {sample[1]} pixels, given {size}"
         )
     return options, size
 
@@ -94,14 +78,24 @@ class ImageFolder:
         if used.folder is not None:
             folder = Path(used.folder).expanduser().absolute()
             return store(
-                scan(folder), size=size, limit=used.per_class, divide=divide, out=out,
-                named=str(folder), source=f"image folder {printable(str(folder))}",
-            )  # fmt: skip
+                scan(folder),
+                size=size,
+                limit=used.per_class,
+                divide=divide,
+                out=out,
+                named=str(folder),
+                source=f"image folder {printable(str(folder))}",
+            )
         folder = out / GENERATED
         shutil.rmtree(folder, ignore_errors=True)
         generate(folder, classes=used.classes, per_class=used.generate)
         return store(
-            scan(folder), size=size, limit=used.per_class, divide=divide, out=out, named=GENERATED,
+            scan(folder),
+            size=size,
+            limit=used.per_class,
+            divide=divide,
+            out=out,
+            named=GENERATED,
             source=f"generated: {used.classes} procedural textures, {used.generate} JPEG files each",
             details={"generated": True, "generated_seed": SEED},
-        )  # fmt: skip
+        )

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from transect.domain.axes.text import EncodeCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import read_record
-from transect.stages.encode.cell import EncodeCell
 from transect.training.datasets import DATASETS, Samples
-
-__all__ = ["Tickets"]
 
 _UNKNOWN = 1
 _PARTS = ("train", "test")
@@ -71,10 +69,13 @@ class Tickets:
         counts = [len(one) for one in rows]
         made_up = ", synthetic" if details["synthetic"] else ""
         return Samples(
-            x=np.concatenate(rows), y=np.concatenate(labels), classes=tuple(details["classes"]),
-            source=f"tickets of '{told.corpus}', encoded{made_up}", file=folder / "x_train.npy",
+            x=np.concatenate(rows),
+            y=np.concatenate(labels),
+            classes=tuple(details["classes"]),
+            source=f"tickets of '{told.corpus}', encoded{made_up}",
+            file=folder / "x_train.npy",
             test=np.arange(counts[0], sum(counts)),
-        )  # fmt: skip
+        )
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Words stay what they are."""

@@ -10,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
 from transect.domain.registry import Registry
-from transect.stages.train.cell import TrainCell
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model

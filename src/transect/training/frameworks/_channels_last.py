@@ -14,21 +14,7 @@ from math import prod
 
 import numpy as np
 
-from transect.training.layers import (
-    Conv2d,
-    Flatten,
-    Layer,
-    Linear,
-    Residual,
-    Shape,
-    shapes,
-    walk,
-    weight_shapes,
-)
-
-__all__ = [
-    "native_shapes", "order_at_end", "samples_first", "samples_last", "to_native", "to_neutral",
-]  # fmt: skip
+from transect.training.layers import Conv2d, Flatten, Layer, Linear, Residual, Shape, shapes, walk, weight_shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +95,8 @@ def native_shapes(layers: tuple[Layer, ...], sample: Shape) -> dict[str, Shape]:
 
 
 def to_native(
-    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *,
-    ordered: bool = False,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *, ordered: bool = False
+) -> dict[str, np.ndarray]:
     """Return contiguous copies with channels last, of the same dtypes, in `weight_shapes`' order.
 
     `weights` may be a part of the model's arrays, e.g. the gradients. Raises ValueError for a model
@@ -123,18 +108,15 @@ def to_native(
         if name in weights:
             given = weights[name]
             if given.shape != move.neutral:
-                raise ValueError(
-                    f"weight '{name}' has shape {given.shape}, the model takes {move.neutral}"
-                )
+                raise ValueError(f"weight '{name}' has shape {given.shape}, the model takes {move.neutral}")
             moved = given.reshape(move.split).transpose(move.axes)
             result[name] = moved.reshape(move.native).copy()
     return result
 
 
 def to_neutral(
-    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *,
-    ordered: bool = False,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *, ordered: bool = False
+) -> dict[str, np.ndarray]:
     """Return contiguous copies in the neutral layout: the exact inverse of `to_native`."""
     result: dict[str, np.ndarray] = {}
     for name, move in _moves(layers, sample, ordered).items():

@@ -9,8 +9,6 @@ import numpy as np
 from transect.training.frameworks import TrainingState
 from transect.training.frameworks._keras_trainers import KerasTrainer
 
-__all__ = ["JaxTrainer"]
-
 
 class JaxTrainer(KerasTrainer):
     """Jitted functions of the `state`: the values of the trained, the other and the optimiser's

@@ -27,12 +27,14 @@ from transect.training.layers import (
     Sigmoid,
 )
 
-__all__ = ["build_model", "configure", "make_loss"]
-
 _PARTS = {
-    "kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias",
-    "moving_mean": "running_mean", "moving_variance": "running_var",
-}  # fmt: skip
+    "kernel": "weight",
+    "gamma": "weight",
+    "bias": "bias",
+    "beta": "bias",
+    "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+}
 
 
 def configure(keras: Any, floatx: str, data_format: str) -> None:
@@ -110,9 +112,7 @@ class _Builder:
                 if padding and not same:
                     x = make.ZeroPadding2D(padding)(x)
                 cut = "same" if same else "valid"
-                return self._noted(
-                    make.Conv2D(outputs, kernel, stride, cut, use_bias=bias), x, name
-                )
+                return self._noted(make.Conv2D(outputs, kernel, stride, cut, use_bias=bias), x, name)
             case BatchNorm2d(_, momentum, epsilon):
                 axis = 1 if self._first else -1
                 norm = self._norm(axis=axis, momentum=1 - momentum, epsilon=epsilon)
@@ -139,10 +139,7 @@ class _Builder:
             case Flatten():
                 return make.Flatten()(x)
             case Residual(body, shortcut):
-                ends = [
-                    self.chain(body, x, f"{name}.body."),
-                    self.chain(shortcut, x, f"{name}.shortcut."),
-                ]
+                ends = [self.chain(body, x, f"{name}.body."), self.chain(shortcut, x, f"{name}.shortcut.")]
                 return make.Add()(ends)
         raise TypeError(f"no Keras layer for {layer!r}: add it to {__name__}")
 
@@ -153,9 +150,7 @@ def _operations(keras: Any) -> Any:
         return keras.ops
     import tensorflow as tf
 
-    return SimpleNamespace(
-        cast=tf.cast, one_hot=tf.one_hot, pad=tf.pad, reshape=tf.reshape, sum=tf.reduce_sum
-    )
+    return SimpleNamespace(cast=tf.cast, one_hot=tf.one_hot, pad=tf.pad, reshape=tf.reshape, sum=tf.reduce_sum)
 
 
 def build_model(keras: Any, layers: tuple[Layer, ...], sample: Shape) -> tuple[Any, dict[str, Any]]:

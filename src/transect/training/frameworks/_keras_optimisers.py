@@ -8,8 +8,6 @@ import numpy as np
 
 from transect.training.workloads import Parameters
 
-__all__ = ["make_optimiser", "set_states"]
-
 
 def make_optimiser(keras: Any, rule: Parameters) -> Any:
     """Return an optimiser whose `set_rate` changes the learning rate.
@@ -80,9 +78,7 @@ def _sgd(keras: Any, rule: Parameters) -> Any:
 
     kind = CoupledSGD if hasattr(keras, "ops") else CoupledSGD2
     # As for batch norm: a Python number would lose digits.
-    return kind(
-        rule.learning_rate, np.float64(rule.momentum), nesterov=rule.optimiser == "nesterov"
-    )
+    return kind(rule.learning_rate, np.float64(rule.momentum), nesterov=rule.optimiser == "nesterov")
 
 
 def _adamw(keras: Any, rule: Parameters) -> Any:

@@ -12,8 +12,6 @@ from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import TorchTrainer
 from transect.training.parts import PartByTrainer
 
-__all__ = ["KerasJaxPart", "KerasTorchPart"]
-
 
 class KerasJaxPart(PartByTrainer):
     """`jax.vjp` within a jitted function gives a function as a result, with all that it has kept.
@@ -41,9 +39,7 @@ class KerasJaxPart(PartByTrainer):
         def taped(function: Any) -> Any:
             def run(trained: Any, others: Any, x: Any, *y: Any) -> Any:
                 if inner:
-                    return jax.vjp(
-                        lambda t, i: function(t, others, i, *y), trained, x, has_aux=True
-                    )
+                    return jax.vjp(lambda t, i: function(t, others, i, *y), trained, x, has_aux=True)
                 return jax.vjp(lambda t: function(t, others, x, *y), trained, has_aux=True)
 
             return jax.jit(run)

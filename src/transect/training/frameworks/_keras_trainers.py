@@ -16,14 +16,8 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
-from transect.training.frameworks._keras_model import (
-    build_model,
-    configure,
-    make_loss,
-)
+from transect.training.frameworks._keras_model import build_model, configure, make_loss
 from transect.training.frameworks._keras_optimisers import make_optimiser, set_states
-
-__all__ = ["OPTIMISERS", "PRECISIONS", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
 
 PRECISIONS = ("fp32", "fp64")
 OPTIMISERS = ("sgd", "nesterov", "adamw")
@@ -166,9 +160,10 @@ class TensorFlowTrainer(KerasTrainer):
 
         self._functions = [tf.function(one, autograph=False) for one in (backward, apply, step)]
         self._predict = tf.function(
-            lambda x: model(x, training=False), autograph=False,
+            lambda x: model(x, training=False),
+            autograph=False,
             input_signature=[tf.TensorSpec((None, *model.inputs[0].shape[1:]), self.dtype)],
-        )  # fmt: skip
+        )
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Compute the mean loss and the flat gradient."""

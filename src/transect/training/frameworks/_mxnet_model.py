@@ -18,9 +18,6 @@ from transect.training.layers import (
     weight_shapes,
 )
 
-__all__ = ["build_net", "with_loss"]
-
-# What Gluon calls the arrays of a batch norm.
 _NORM_PARTS = {"weight": "gamma", "bias": "beta"}
 
 
@@ -56,9 +53,7 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
             case Linear(inputs, outputs):
                 return keep(nn.Dense(outputs, flatten=False, in_units=inputs), layer, name)
             case Conv2d(inputs, outputs, kernel, padding, stride, bias):
-                block = nn.Conv2D(
-                    outputs, kernel, stride, padding, in_channels=inputs, use_bias=bias
-                )
+                block = nn.Conv2D(outputs, kernel, stride, padding, in_channels=inputs, use_bias=bias)
                 return keep(block, layer, name)
             case BatchNorm2d(channels, _, epsilon):
                 block = nn.BatchNorm(momentum=0.0, epsilon=epsilon, in_channels=channels)

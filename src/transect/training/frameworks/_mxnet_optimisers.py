@@ -8,8 +8,6 @@ import numpy as np
 
 from transect.training.workloads import Parameters
 
-__all__ = ["make_optimiser", "set_states"]
-
 
 def make_optimiser(rule: Parameters, dtype: Any) -> Any:
     """Return an optimiser for gluon.Trainer whose `change_rate` sets the learning rate.
@@ -42,9 +40,7 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
         """MXNet's own kernels. Their momentum holds learning_rate * v: scaled when that changes."""
 
         def __init__(self) -> None:
-            super().__init__(
-                momentum=rule.momentum, wd=rule.weight_decay, learning_rate=rule.learning_rate
-            )
+            super().__init__(momentum=rule.momentum, wd=rule.weight_decay, learning_rate=rule.learning_rate)
             self.momenta: list[Any] = []
 
         @property

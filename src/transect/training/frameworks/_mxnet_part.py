@@ -10,8 +10,6 @@ from transect.training.frameworks import ModelPart, ModelPlan
 from transect.training.frameworks.mxnet_ import MxnetTrainer
 from transect.training.parts import PartByTrainer
 
-__all__ = ["MxnetPart"]
-
 
 class MxnetPart(PartByTrainer):
     """Gradients of micro-batches add up in Gluon's own place.

@@ -7,18 +7,12 @@ import numpy as np
 from transect.training.frameworks._numpy_layers import Backward, forward, loss_and_gradient
 from transect.training.layers import Layer, Residual, weight_shapes
 
-__all__ = ["LayeredComputation"]
-
 
 class LayeredComputation:
     """Layers bound to arrays of weights and gradients, by their names; `loss` as in `Parameters`."""
 
     def __init__(
-        self,
-        layers: tuple[Layer, ...],
-        loss: str,
-        weights: dict[str, np.ndarray],
-        gradients: dict[str, np.ndarray],
+        self, layers: tuple[Layer, ...], loss: str, weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray]
     ) -> None:
         self._steps, self._loss = _chain(layers, weights, gradients), loss
 
@@ -41,9 +35,7 @@ class LayeredComputation:
 class _Leaf:
     """A layer with its arrays, looked up once: in a small model look-ups cost 5 % of a step."""
 
-    def __init__(
-        self, layer: Layer, weights: list[np.ndarray], gradients: list[np.ndarray]
-    ) -> None:
+    def __init__(self, layer: Layer, weights: list[np.ndarray], gradients: list[np.ndarray]) -> None:
         self.layer, self.weights, self.gradients = layer, weights, gradients
         self.trained = bool(gradients)
 
@@ -101,10 +93,7 @@ class _Sum:
 
 
 def _chain(
-    layers: tuple[Layer, ...],
-    weights: dict[str, np.ndarray],
-    gradients: dict[str, np.ndarray],
-    prefix: str = "",
+    layers: tuple[Layer, ...], weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray], prefix: str = ""
 ) -> _Chain:
     parts: list[_Leaf | _Sum] = []
     for index, layer in enumerate(layers):

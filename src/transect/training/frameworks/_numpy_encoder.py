@@ -13,16 +13,12 @@ import numpy as np
 from transect.training.frameworks._numpy_layers import loss_and_gradient
 from transect.training.text_encoder import HIDDEN, NORM_EPSILON, EncoderConfig, position_table
 
-__all__ = ["EncoderComputation"]
-
 Array = np.ndarray
 Arrays = Mapping[str, Array]
 Back = Callable[[Array], Array]
 
 
-def _linear(
-    x: Array, name: str, joint: str, weights: Arrays, gradients: Arrays
-) -> tuple[Array, Back]:
+def _linear(x: Array, name: str, joint: str, weights: Arrays, gradients: Arrays) -> tuple[Array, Back]:
     """x W^T + b over the last axis; `joint` stands between the name and `weight` or `bias`."""
     weight, bias = (f"{name}{joint}{part}" for part in ("weight", "bias"))
 
@@ -63,9 +59,8 @@ def _softmax(scores: Array) -> Array:
 
 
 def _attention(
-    x: Array, hidden: Array | None, config: EncoderConfig, name: str, weights: Arrays,
-    gradients: Arrays,
-) -> tuple[Array, Back]:  # fmt: skip
+    x: Array, hidden: Array | None, config: EncoderConfig, name: str, weights: Arrays, gradients: Arrays
+) -> tuple[Array, Back]:
     """Multi-head self-attention on (n, length, width)."""
     n, length, width = x.shape
     heads, size = config.heads, width // config.heads
@@ -91,9 +86,7 @@ def _attention(
         if unseen is not None:
             np.copyto(of_scores, 0, where=unseen)
         of_scores *= factor
-        parts = np.stack(
-            [of_scores @ key, of_scores.swapaxes(-1, -2) @ query, shares.swapaxes(-1, -2) @ g]
-        )
+        parts = np.stack([of_scores @ key, of_scores.swapaxes(-1, -2) @ query, shares.swapaxes(-1, -2) @ g])
         return back_in(parts.transpose(1, 3, 0, 2, 4).reshape(n, length, 3 * width))
 
     return result, back
@@ -107,9 +100,8 @@ def _feed_forward(x: Array, name: str, weights: Arrays, gradients: Arrays) -> tu
 
 
 def _layer(
-    x: Array, hidden: Array | None, config: EncoderConfig, name: str, weights: Arrays,
-    gradients: Arrays,
-) -> tuple[Array, Back]:  # fmt: skip
+    x: Array, hidden: Array | None, config: EncoderConfig, name: str, weights: Arrays, gradients: Arrays
+) -> tuple[Array, Back]:
     attended, back_attention = _attention(x, hidden, config, f"{name}self_attn", weights, gradients)
     y, back_first = _norm(x + attended, f"{name}norm1", weights, gradients)
     changed, back_forward = _feed_forward(y, name, weights, gradients)
@@ -145,9 +137,7 @@ def _pool(vectors: Array, words: Array | None, flatten: bool) -> tuple[Array, Ba
 class EncoderComputation:
     """An encoder bound to arrays of weights and gradients, by their names; `loss` as in `Parameters`."""
 
-    def __init__(
-        self, config: EncoderConfig, loss: str, weights: Arrays, gradients: Arrays
-    ) -> None:
+    def __init__(self, config: EncoderConfig, loss: str, weights: Arrays, gradients: Arrays) -> None:
         self._config, self._loss = config, loss
         self._weights, self._gradients = weights, gradients
         table = position_table(config.length, config.width) if config.positions else None

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["kept_arrays"]
-
 
 def _owner(array: np.ndarray) -> np.ndarray:
     """Return the array whose memory a view shows; windows over an array stand on an object of their own."""

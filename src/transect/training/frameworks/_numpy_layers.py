@@ -19,8 +19,6 @@ from transect.training.layers import (
     Sigmoid,
 )
 
-__all__ = ["Backward", "forward", "loss_and_gradient"]
-
 Array = np.ndarray
 
 _KEPT_BYTES = 2**26
@@ -37,9 +35,7 @@ def _linear(x: Array, weight: Array, bias: Array) -> tuple[Array, Backward]:
     return x @ weight.T + bias, backward
 
 
-def _convolution(
-    x: Array, weight: Array, bias: Array | None, pad: int, stride: int
-) -> tuple[Array, Backward]:
+def _convolution(x: Array, weight: Array, bias: Array | None, pad: int, stride: int) -> tuple[Array, Backward]:
     """Convolution as one matrix product over unfolded windows (im2col)."""
     out_channels, _, kernel, _ = weight.shape
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad))) if pad else x
@@ -107,9 +103,7 @@ def _pool(x: Array, layer: MaxPool2d) -> tuple[Array, Backward]:
     return y, backward
 
 
-def _batch_norm(
-    x: Array, layer: BatchNorm2d, weights: list[Array], training: bool
-) -> tuple[Array, Backward]:
+def _batch_norm(x: Array, layer: BatchNorm2d, weights: list[Array], training: bool) -> tuple[Array, Backward]:
     """Normalise each channel; in training the running statistics are moved in place."""
     weight, bias, running_mean, running_var = (w.reshape(1, -1, 1, 1) for w in weights)
     count = x.size // x.shape[1]
@@ -136,9 +130,7 @@ def _batch_norm(
     return normal * weight + bias, backward
 
 
-def forward(
-    layer: Layer, x: Array, weights: list[Array], training: bool = True
-) -> tuple[Array, Backward]:
+def forward(layer: Layer, x: Array, weights: list[Array], training: bool = True) -> tuple[Array, Backward]:
     """Run one layer that is not residual; the returned function runs it backwards.
 
     `weights` are the layer's own, in the order of `layers.weight_shapes`.
@@ -156,8 +148,9 @@ def forward(
         case GlobalAveragePool():
             area = x.shape[2] * x.shape[3]
             return x.mean(axis=(2, 3), dtype=x.dtype), lambda g, need: (
-                np.broadcast_to((g / area)[:, :, None, None], x.shape), ()
-            )  # fmt: skip
+                np.broadcast_to((g / area)[:, :, None, None], x.shape),
+                (),
+            )
         case ReLU():
             return np.maximum(x, 0), lambda g, need: (g * (x > 0), ())
         case Sigmoid():

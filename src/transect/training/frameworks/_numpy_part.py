@@ -13,8 +13,6 @@ from transect.training.frameworks._numpy_layers import Backward, loss_and_gradie
 from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.parts import PartByTrainer
 
-__all__ = ["NumpyPart"]
-
 
 class NumpyPart(PartByTrainer):
     """The trainer's flat buffer holds one micro-batch's gradient, the part's own their sum."""

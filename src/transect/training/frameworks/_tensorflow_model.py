@@ -20,8 +20,6 @@ from transect.training.layers import (
     Sigmoid,
 )
 
-__all__ = ["Model", "in_order"]
-
 
 class Model:
     """Computes with `variables`, named as in the neutral layers, in TensorFlow's layouts.
@@ -81,9 +79,14 @@ class Model:
         running = [variables[f"{name}running_mean"], variables[f"{name}running_var"]]
         if x.dtype != tf.float64:
             result = tf.raw_ops.FusedBatchNormV3(
-                x=x, scale=scale, offset=offset, epsilon=layer.epsilon, is_training=training,
-                mean=[] if training else running[0], variance=[] if training else running[1],
-            )  # fmt: skip
+                x=x,
+                scale=scale,
+                offset=offset,
+                epsilon=layer.epsilon,
+                is_training=training,
+                mean=[] if training else running[0],
+                variance=[] if training else running[1],
+            )
             # Its variance is the sample variance in training, though it divides by the other.
             x, *new = result[:3]
         else:

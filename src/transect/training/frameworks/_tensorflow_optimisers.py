@@ -6,8 +6,6 @@ from typing import Any
 
 from transect.training.workloads import Parameters
 
-__all__ = ["make_optimiser"]
-
 
 def make_optimiser(tf: Any, rule: Parameters, trained: list[Any], dtype: Any) -> Any:
     """Return an object with `apply(gradients, rate)` and `resume(states, updates)`, which takes arrays
@@ -40,10 +38,13 @@ class _Sgd:
                 gradient = gradient + rule.weight_decay * weight
             if rule.momentum:
                 raw.ResourceApplyMomentum(
-                    var=weight.handle, accum=self._velocities[index].handle, lr=rate,
-                    grad=gradient, momentum=self._tf.constant(rule.momentum, self._dtype),
+                    var=weight.handle,
+                    accum=self._velocities[index].handle,
+                    lr=rate,
+                    grad=gradient,
+                    momentum=self._tf.constant(rule.momentum, self._dtype),
                     use_nesterov=rule.optimiser == "nesterov",
-                )  # fmt: skip
+                )
             else:
                 raw.ResourceApplyGradientDescent(var=weight.handle, alpha=rate, delta=gradient)
 
@@ -81,11 +82,17 @@ class _AdamW:
                 )
             # Powers of 0: the learning rate is corrected already.
             raw.ResourceApplyAdam(
-                var=weight.handle, m=self._first[index].handle, v=self._second[index].handle,
-                beta1_power=zero, beta2_power=zero, lr=corrected,
-                beta1=tf.constant(rule.beta1, dtype), beta2=tf.constant(rule.beta2, dtype),
-                epsilon=epsilon, grad=gradient,
-            )  # fmt: skip
+                var=weight.handle,
+                m=self._first[index].handle,
+                v=self._second[index].handle,
+                beta1_power=zero,
+                beta2_power=zero,
+                lr=corrected,
+                beta1=tf.constant(rule.beta1, dtype),
+                beta2=tf.constant(rule.beta2, dtype),
+                epsilon=epsilon,
+                grad=gradient,
+            )
 
     def resume(self, states: list[list[Any]], updates: int) -> None:
         _assign(self._first, states[0])

@@ -12,8 +12,6 @@ from transect.training.frameworks._keras_trainers import TensorFlowTrainer
 from transect.training.frameworks.tensorflow_ import TensorflowTrainer
 from transect.training.parts import PartByTrainer
 
-__all__ = ["KerasTensorflowPart", "TensorflowPart"]
-
 
 class TensorflowPart(PartByTrainer):
     """A tape remembers what a compiled forward pass has kept for its compiled backward pass.

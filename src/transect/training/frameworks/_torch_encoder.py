@@ -13,8 +13,6 @@ from transect.training.text_encoder import HIDDEN, NORM_EPSILON, EncoderConfig, 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["make_encoder"]
-
 
 def make_encoder(config: EncoderConfig) -> torch.nn.Module:
     """Make the module, whose weights are to be loaded. Its `encode` gives the last layer's vectors."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["kept_storages"]
-
 
 def _saved(node: Any) -> Iterator[Any]:
     """Yield the tensors that a node of the graph has saved: attributes that autograd names `_saved_`."""

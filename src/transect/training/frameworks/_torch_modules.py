@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from transect.training.frameworks import TrainingState
     from transect.training.workloads import Parameters
 
-__all__ = [
-    "build_module", "load_weights", "make_optimiser", "module_dtype", "set_optimiser_state",
-]  # fmt: skip
-
 
 def module_dtype(precision: str) -> torch.dtype:
     """Return the torch dtype in which a precision keeps weights. Raises BadInput when it is unknown."""
@@ -101,9 +97,7 @@ def build_module(
     return chain(layers)
 
 
-def load_weights(
-    module: torch.nn.Module, weights: dict[str, np.ndarray], dtype: torch.dtype
-) -> torch.nn.Module:
+def load_weights(module: torch.nn.Module, weights: dict[str, np.ndarray], dtype: torch.dtype) -> torch.nn.Module:
     """Bring the module to `dtype` and copy the weights, given in the neutral layout, into it.
 
     Parameters keep their identity, so an optimiser or a wrapper that holds them stays valid.
@@ -123,10 +117,7 @@ def load_weights(
         for name, parameter in parameters.items():
             given = np.ascontiguousarray(weights[name])
             if given.shape != tuple(parameter.shape):
-                raise ValueError(
-                    f"weight '{name}' has shape {given.shape}, "
-                    f"the model takes {tuple(parameter.shape)}"
-                )
+                raise ValueError(f"weight '{name}' has shape {given.shape}, the model takes {tuple(parameter.shape)}")
             _copy(parameter, given)
     return module
 
@@ -145,10 +136,7 @@ def _copy(tensor: Any, array: np.ndarray) -> None:
 
 
 def set_optimiser_state(
-    rule: Parameters,
-    optimiser: torch.optim.Optimizer,
-    module: torch.nn.Module,
-    state: TrainingState,
+    rule: Parameters, optimiser: torch.optim.Optimizer, module: torch.nn.Module, state: TrainingState
 ) -> None:
     """Give an optimiser of `make_optimiser` the states of its rule. It holds the module's parameters."""
     import torch
@@ -182,13 +170,14 @@ def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.op
     momentum = {"lr": rule.learning_rate, "momentum": rule.momentum}
     makers: dict[str, Any] = {
         "sgd": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay),
-        "nesterov": lambda: torch.optim.SGD(
-            parameters, **momentum, weight_decay=rule.weight_decay, nesterov=True
-        ),
+        "nesterov": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay, nesterov=True),
         "adamw": lambda: torch.optim.AdamW(
-            parameters, lr=rule.learning_rate, betas=(rule.beta1, rule.beta2), eps=rule.epsilon,
+            parameters,
+            lr=rule.learning_rate,
+            betas=(rule.beta1, rule.beta2),
+            eps=rule.epsilon,
             weight_decay=rule.weight_decay,
         ),
-    }  # fmt: skip
+    }
     made: torch.optim.Optimizer = makers[rule.optimiser]()
     return made

@@ -11,8 +11,6 @@ from transect.training.frameworks._torch_kept import kept_storages
 from transect.training.frameworks.torch_ import TorchTrainer
 from transect.training.parts import PartByTrainer
 
-__all__ = ["TorchPart"]
-
 
 class TorchPart(PartByTrainer):
     """Gradients of micro-batches add up in `parameter.grad`, as autograd does it."""
@@ -57,10 +55,7 @@ class TorchPart(PartByTrainer):
         inputs, end, weight = self._tapes.pop(i)
         # Layers without weights at the model's beginning leave nothing to compute.
         if end.requires_grad:
-            if g is None:
-                given = torch.full_like(end, weight)
-            else:
-                given = torch.from_numpy(g).to(end.device, end.dtype)
+            given = torch.full_like(end, weight) if g is None else torch.from_numpy(g).to(end.device, end.dtype)
             torch.autograd.backward(end, given)
         return None if self.part.begins else self._array(inputs.grad)
 

@@ -6,29 +6,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
 from transect.measure.footprint import of_package
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, RankFiles, Trainer
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["GoFramework", "GoOpenblas"]
 
 _PRECISIONS = ("fp32", "fp64")
 # What the program without MPI knows, and what only the one with MPI does.
 _ALONE = frozenset({"single"})
-_BY_MPI = frozenset({
-    "async", "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce",
-    "published-sendrecv",
-})  # fmt: skip
-_OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({
-    # Before a layer's forward pass it broadcasts no weights, as `root` does.
-    "mpi-overlap": {
-        "reduce": ("all",), "progress": ("none", "test", "thread"), "wait": ("sleep", "spin"),
-        "bucket_bytes": None,
-    },
-    "async": {"staleness": None},
-})  # fmt: skip
+_BY_MPI = frozenset(
+    {"async", "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce", "published-sendrecv"}
+)
+_OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType(
+    {
+        # Before a layer's forward pass it broadcasts no weights, as `root` does.
+        "mpi-overlap": {
+            "reduce": ("all",),
+            "progress": ("none", "test", "thread"),
+            "wait": ("sleep", "spin"),
+            "bucket_bytes": None,
+        },
+        "async": {"staleness": None},
+    }
+)
 
 
 @FRAMEWORKS.register("go")
@@ -55,9 +56,7 @@ class GoFramework(Framework):
         if cell.device != "cpu":
             return f"the trainers in Go compute on the CPU, not on {cell.device}"
         if cell.precision not in _PRECISIONS:
-            return (
-                f"the trainers in Go train in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
-            )
+            return f"the trainers in Go train in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
         if cell.strategy == "async" and model_of(WORKLOADS.get(cell.workload)).parts_matter:
             return "the server in Go keeps no statistics of batch norms"
         if cell.input == "files":
@@ -83,8 +82,11 @@ class GoFramework(Framework):
             return None
         program = Path(self.command(files)[0])
         on_gpu = files.cell is not None and files.cell.device == "cuda"
-        packages = (*self.loads, *(self.loads_on_gpu if on_gpu else ()),
-                    *(("openmpi",) if program.name.endswith("-mpi") else ()))  # fmt: skip
+        packages = (
+            *self.loads,
+            *(self.loads_on_gpu if on_gpu else ()),
+            *(("openmpi",) if program.name.endswith("-mpi") else ()),
+        )
         environment = files.programs.parent
         return [program, *(file for name in packages for file in of_package(environment, name))]
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, RankFiles, only_layers
 from transect.training.frameworks.go_ import GoFramework
 from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.models import Model
-
-__all__ = ["GoAndNumpy"]
 
 
 @FRAMEWORKS.register("go+numpy")
@@ -22,9 +20,9 @@ class GoAndNumpy(NumpyFramework):
 
     environment = "trainer-go-numpy"
     # Strategies whose messages are the whole gradient; which layers share a message is each language's own.
-    program_strategies = frozenset({
-        "async", "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv",
-    })  # fmt: skip
+    program_strategies = frozenset(
+        {"async", "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv"}
+    )
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType(
         {"async": {"staleness": None}}
     )

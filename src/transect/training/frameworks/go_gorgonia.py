@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.go_ import GoFramework
-
-__all__ = ["GoGorgonia"]
 
 
 @FRAMEWORKS.register("go-gorgonia")
@@ -17,9 +15,12 @@ class GoGorgonia(GoFramework):
     program = "transect-trainer-go-gorgonia"
     # The compiler of CUDA, which lies beside them, only builds it.
     loads_on_gpu = (
-        "nvidia_cublas_cu11", "nvidia_cuda_nvrtc_cu11", "nvidia_cuda_runtime_cu11", "nvidia_cudnn_cu11",
+        "nvidia_cublas_cu11",
+        "nvidia_cuda_nvrtc_cu11",
+        "nvidia_cuda_runtime_cu11",
+        "nvidia_cudnn_cu11",
         "nvidia_curand_cu11",
-    )  # fmt: skip
+    )
 
     def supports(self, cell: TrainCell) -> str | None:
         """As the trainer from scratch; on a GPU one rank, by the program of `trainer-go-gorgonia-cuda`."""

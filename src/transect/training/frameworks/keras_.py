@@ -19,7 +19,7 @@ import os
 from importlib.metadata import version
 from typing import Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import (
@@ -29,8 +29,6 @@ from transect.training.frameworks._keras_trainers import (
     TensorFlowTrainer,
     TorchTrainer,
 )
-
-__all__ = ["Keras2", "KerasJax", "KerasTensorFlow", "KerasTorch"]
 
 
 def _keras(backend: str) -> Any:

@@ -10,20 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    ModelPart,
-    ModelPlan,
-    PartTrainer,
-    TrainingState,
-)
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer, TrainingState
 from transect.training.frameworks._mxnet_model import build_net, with_loss
 from transect.training.frameworks._mxnet_optimisers import make_optimiser, set_states
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
-
-__all__ = ["MxnetFramework", "MxnetTrainer"]
 
 _PRECISIONS = ("fp32", "fp64")
 
@@ -86,9 +78,7 @@ class MxnetTrainer:
         self.gradients = [array.grad() for array in self.trained]
         self._names = [array.name for array in arrays]
         self._trained_names = [array.name for array in arrays if array.trained]
-        self._weights = {
-            array.name: parameters[array.name].data() for array in arrays if array.trained
-        }
+        self._weights = {array.name: parameters[array.name].data() for array in arrays if array.trained}
         self._gradient_memory = [_memory(array) for array in self.gradients]
         self._flat = np.empty(sum(array.size for array in self._gradient_memory), self.dtype)
         self.statistics = _Statistics(plan, parameters, self.dtype)
@@ -109,9 +99,7 @@ class MxnetTrainer:
         self.load(state.weights)
         if not self.trained:
             return
-        states = [
-            [one[name].astype(self.dtype) for name in self._trained_names] for one in state.states
-        ]
+        states = [[one[name].astype(self.dtype) for name in self._trained_names] for one in state.states]
         set_states(self._trainer._updaters[0], states, state.updates)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -196,9 +184,7 @@ class _Statistics:
 
     def __init__(self, plan: ModelPlan, parameters: dict[str, Any], dtype: Any) -> None:
         self._arrays = {
-            array.name: parameters[array.name].data()
-            for array in weight_shapes(plan.layers)
-            if not array.trained
+            array.name: parameters[array.name].data() for array in weight_shapes(plan.layers) if not array.trained
         }
         self._memory = [_memory(array) for array in self._arrays.values()]
         sizes = [array.size for array in self._memory]

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    ModelPart,
-    ModelPlan,
-    PartTrainer,
-    TrainingState,
-)
-from transect.training.frameworks._numpy_chain import LayeredComputation
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer, TrainingState
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
-
-__all__ = ["LayeredComputation", "NumpyFramework", "NumpyTrainer"]
 
 _PRECISIONS = ("fp32", "fp64")
 
@@ -69,7 +60,7 @@ class NumpyTrainer:
         states = tuple(
             {name: own[part].reshape(self._weights[name].shape).copy() for name, part in self._parts.items()}
             for own in self._states
-        )  # fmt: skip
+        )
         return TrainingState(weights=self.weights(), states=states, updates=self._updates)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -94,9 +85,8 @@ class NumpyTrainer:
         """Apply the optimiser's own rule in place."""
         self._updates += 1
         self._optimiser.update(
-            self._plan.parameters, self.flat_weights, self.flat_gradient, self._states,
-            learning_rate, self._updates,
-        )  # fmt: skip
+            self._plan.parameters, self.flat_weights, self.flat_gradient, self._states, learning_rate, self._updates
+        )
 
     def finish_step(self) -> None:
         """Nothing runs behind the back of numpy."""

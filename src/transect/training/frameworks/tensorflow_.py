@@ -9,26 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    ModelPart,
-    ModelPlan,
-    PartTrainer,
-    TrainingState,
-)
-from transect.training.frameworks._channels_last import (
-    order_at_end,
-    samples_last,
-    to_native,
-    to_neutral,
-)
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer, TrainingState
+from transect.training.frameworks._channels_last import order_at_end, samples_last, to_native, to_neutral
 from transect.training.frameworks._tensorflow_model import Model, in_order
 from transect.training.frameworks._tensorflow_optimisers import make_optimiser
 from transect.training.layers import is_statistic
-
-__all__ = ["TensorflowFramework", "TensorflowTrainer", "configure"]
 
 PRECISIONS = ("fp32", "fp64", "amp-bf16")
 
@@ -85,9 +72,7 @@ class TensorflowTrainer:
         self._buffer = np.empty(sum(self._sizes), self.dtype)
         self.flat_gradient: Any = tf.zeros(sum(self._sizes), self.dtype)
         sample = samples_last(np.empty((0, *plan.sample))).shape[1:]
-        self._predict = self.compiled(
-            lambda x: self.outputs(x, False), [tf.TensorSpec((None, *sample), self.dtype)]
-        )
+        self._predict = self.compiled(lambda x: self.outputs(x, False), [tf.TensorSpec((None, *sample), self.dtype)])
         self._forward_backward = self.compiled(self._flat_gradient_of)
         self._update = self.compiled(
             lambda flat, rate: self.apply(self._split(flat), rate),
@@ -113,9 +98,7 @@ class TensorflowTrainer:
     def compiled(self, body: Callable[..., Any], signature: list[Any] | None = None) -> Any:
         """Return a `tf.function` that runs `body` through the current `tf.distribute` strategy."""
         run = self.tf.distribute.get_strategy().run
-        return self.tf.function(
-            lambda *given: run(body, args=given), input_signature=signature, autograph=False
-        )
+        return self.tf.function(lambda *given: run(body, args=given), input_signature=signature, autograph=False)
 
     def _on_device(self) -> Any:
         return self.tf.device("GPU:0") if self._plan.device == "cuda" else nullcontext()

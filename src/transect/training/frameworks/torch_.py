@@ -9,20 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    ModelPart,
-    ModelPlan,
-    PartTrainer,
-    TrainingState,
-)
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer, TrainingState
 from transect.training.memory import MEMORIES
 from transect.training.memory._limit import MemoryLimit
 from transect.training.models import Model, TorchModel, no_module
-
-__all__ = ["TorchFramework", "TorchTrainer"]
 
 PRECISIONS = ("fp32", "fp64", "amp-bf16")
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
 from transect.domain.registry import Registry
-from transect.stages.train.cell import TrainCell
 from transect.training.layered import LayeredModel
 from transect.training.saved_tensors import largest_layer
 from transect.training.strategies import STRATEGIES, Strategy
@@ -59,9 +59,7 @@ class Memory:
         if cell.framework != "torch":
             return f"it is a memory of torch, not of {cell.framework}"
         if not whole_models(cell.strategy):
-            return (
-                f"it works where each rank computes the whole model; by {cell.strategy} none does"
-            )
+            return f"it works where each rank computes the whole model; by {cell.strategy} none does"
         return None
 
     def prepare(self, device: Any) -> None:

@@ -23,10 +23,6 @@ from pathlib import Path
 
 from transect.training.memory._block_cache_source import SOURCE
 
-__all__ = ["BLOCK_CACHE", "Blocks", "begin_again", "cached_blocks"]
-
-
-# What is put before the name of a module, after Python's -m.
 BLOCK_CACHE = "transect.training.memory._block_cache"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SOURCE"]
-
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

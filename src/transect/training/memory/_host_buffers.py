@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-__all__ = ["HostBuffers"]
-
 
 class HostBuffers:
     """A backend of `Store`. Buffers are pinned where the device is a GPU, and used again by later steps.
@@ -42,11 +40,7 @@ class HostBuffers:
     def reserve(self, size: int) -> Any:
         """Return a buffer of `size` bytes. Raises RuntimeError when the host has none."""
         free = self._free[size]
-        buffer = (
-            free.pop()
-            if free
-            else self._torch.empty(size, dtype=self._torch.uint8, pin_memory=self._gpu)
-        )
+        buffer = free.pop() if free else self._torch.empty(size, dtype=self._torch.uint8, pin_memory=self._gpu)
         self._used.append(buffer)
         return buffer
 

@@ -14,8 +14,6 @@ from transect.training.memory._limit import Peak, private_bytes, settle
 from transect.training.memory._runs import layers_of
 from transect.training.models import Model, TorchModel
 
-__all__ = ["layer_costs"]
-
 
 def layer_costs(model: Model, x: np.ndarray, precision: str, repeats: int) -> dict[str, Any]:
     """Return `layers` and `sizes`, as `planner.memory` takes them, of a batch x on a CPU.
@@ -58,10 +56,14 @@ def layer_costs(model: Model, x: np.ndarray, precision: str, repeats: int) -> di
         kept = sum(sizes[t] for t in saved - {before})
         found.append(
             {
-                "name": str(index), **costs, "saved": sorted(saved), "before": before,
-                "after": number, "working_bytes": max(0, own["peak"] - kept),
+                "name": str(index),
+                **costs,
+                "saved": sorted(saved),
+                "before": before,
+                "after": number,
+                "working_bytes": max(0, own["peak"] - kept),
             }
-        )  # fmt: skip
+        )
     held = private_bytes() - begun - _size(value)
     return {"layers": found, "sizes": sizes, "library_bytes": max(0, held)}
 
@@ -70,9 +72,7 @@ def _size(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _measured(
-    layer: Any, value: Any, *, needs: bool, repeats: int
-) -> tuple[dict[str, float], Any, dict[str, Any]]:
+def _measured(layer: Any, value: Any, *, needs: bool, repeats: int) -> tuple[dict[str, float], Any, dict[str, Any]]:
     """Return seconds, the layer's output, and what it saves, where, and holds at most."""
     import torch
 
@@ -138,6 +138,4 @@ class _Saved:
             else:
                 inside[address] = max(inside.get(address, 0), _size(tensor))
         self._tensors = []
-        return {
-            "places": sorted(places), "inside": list(inside.values()), "same": output == self._given
-        }  # fmt: skip
+        return {"places": sorted(places), "inside": list(inside.values()), "same": output == self._given}

@@ -18,10 +18,6 @@ from pathlib import Path
 
 from transect.training.memory._block_cache import cached_blocks
 
-__all__ = [
-    "BudgetUsedUp", "MemoryLimit", "Peak", "large_blocks_apart", "private_bytes", "settle", "status_bytes",
-]  # fmt: skip
-
 _M_MMAP_THRESHOLD = -3
 _BLOCK = 1 << 16
 
@@ -145,9 +141,7 @@ class MemoryLimit:
         except (MemoryError, RuntimeError) as error:
             if self._budget is None or not any(one in str(error) for one in _NOTHING_GIVEN):
                 raise
-            raise BudgetUsedUp(
-                f"the memory_budget of {self._budget:,} bytes does not suffice: {error}"
-            ) from error
+            raise BudgetUsedUp(f"the memory_budget of {self._budget:,} bytes does not suffice: {error}") from error
         finally:
             resource.setrlimit(resource.RLIMIT_DATA, before)
             self.most = max(self.most, self._peak.bytes())

@@ -14,9 +14,6 @@ from pathlib import Path
 
 from transect.domain.errors import MissingDependency
 
-__all__ = ["compile_allocator"]
-
-# Managed memory beyond a card's free memory can hang the card: hence the limit, of all together.
 _SOURCE = r"""
 #include <dlfcn.h>
 #include <pthread.h>
@@ -68,23 +65,11 @@ def compile_allocator(runtime: str, limit: int) -> tuple[Path, ctypes.CDLL]:
     """
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
-        raise MissingDependency(
-            "managed memory needs a C compiler: there is no `cc`, and no CC is set"
-        )
+        raise MissingDependency("managed memory needs a C compiler: there is no `cc`, and no CC is set")
     folder = Path(tempfile.mkdtemp(prefix="transect-managed-"))
     try:
         (folder / "managed.c").write_text(_SOURCE, encoding="ascii")
-        argv = [
-            compiler,
-            "-O1",
-            "-shared",
-            "-fPIC",
-            "-o",
-            "managed.so",
-            "managed.c",
-            "-ldl",
-            "-pthread",
-        ]
+        argv = [compiler, "-O1", "-shared", "-fPIC", "-o", "managed.so", "managed.c", "-ldl", "-pthread"]
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise MissingDependency(f"managed memory: {compiler} fails: {done.stderr.strip()}")
@@ -93,9 +78,7 @@ def compile_allocator(runtime: str, limit: int) -> tuple[Path, ctypes.CDLL]:
         library.transect_managed_used.restype = ctypes.c_size_t
         library.transect_managed_malloc.argtypes = [ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
         library.transect_managed_malloc.restype = ctypes.c_void_p
-        library.transect_managed_free.argtypes = [
-            ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p,
-        ]  # fmt: skip
+        library.transect_managed_free.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
         library.transect_managed_free.restype = None
         if library.transect_managed_begin(os.fsencode(runtime), limit):
             raise MissingDependency(f"managed memory: {runtime} is no CUDA runtime that has it")

@@ -8,9 +8,6 @@ from typing import Any
 
 from transect.training.memory._store import Kept, Store
 
-__all__ = ["LEAST", "OffloadedActivations", "span_of"]
-
-# Bytes of the smallest tensor that is worth its way: statistics of a batch norm are not.
 LEAST = 1 << 16
 
 
@@ -22,9 +19,7 @@ def span_of(tensor: Any) -> Any:
         return None
     expected = 1
     for stride, size in sorted(
-        (stride, size)
-        for stride, size in zip(tensor.stride(), tensor.shape, strict=True)
-        if size > 1
+        (stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1
     ):
         if stride != expected:
             return None

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Action", "Run", "check_runs", "compute_in_runs", "layers_of"]
-
 Action = Literal["keep", "recompute", "offload"]
 
 
@@ -40,14 +38,10 @@ def check_runs(runs: Sequence[Run], count: int) -> None:
     """Raise ValueError unless the runs cover `count` layers, one after another."""
     ends = [0, *(run.last for run in runs)]
     if [run.first for run in runs] != ends[:-1] or ends[-1] != count:
-        raise ValueError(
-            f"runs {[tuple(run) for run in runs]} do not cover {count} layers in order"
-        )
+        raise ValueError(f"runs {[tuple(run) for run in runs]} do not cover {count} layers in order")
 
 
-def compute_in_runs(
-    model: Any, runs: Sequence[Run], offloading: Callable[[], AbstractContextManager[Any]]
-) -> None:
+def compute_in_runs(model: Any, runs: Sequence[Run], offloading: Callable[[], AbstractContextManager[Any]]) -> None:
     """Make a module compute so. Its modules, parameters and their names stay; so do its numbers.
 
     `offloading()` surrounds what is offloaded. Without gradients it computes as ever.
@@ -61,9 +55,8 @@ def compute_in_runs(
 
     def recompute(function: Any, modules: list[Any], *inputs: Any) -> Any:
         return checkpoint(
-            function, *inputs, use_reentrant=False,
-            context_fn=lambda: (nullcontext(), _frozen_statistics(modules)),
-        )  # fmt: skip
+            function, *inputs, use_reentrant=False, context_fn=lambda: (nullcontext(), _frozen_statistics(modules))
+        )
 
     def offload(function: Any, modules: list[Any], *inputs: Any) -> Any:
         with offloading():

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Backend", "Kept", "Store"]
-
 
 class Backend(Protocol):
     """Where the bytes go. `save` and `load` are called by the store's threads."""
@@ -89,7 +87,7 @@ class Store:
         self._threads = [
             threading.Thread(target=self._work, args=(step,), daemon=True, name=f"activations-{name}")
             for name, step in (("out", self._save_next), ("in", self._load_next))
-        ]  # fmt: skip
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -112,9 +110,14 @@ class Store:
         """
         place = self._backend.reserve(size)
         kept = Kept(
-            place=place, like=(flat.numel(), flat.dtype), size=size, flat=flat,
-            moment=self._backend.note(), version=flat._version, identity=identity,
-        )  # fmt: skip
+            place=place,
+            like=(flat.numel(), flat.dtype),
+            size=size,
+            flat=flat,
+            moment=self._backend.note(),
+            version=flat._version,
+            identity=identity,
+        )
         with self._change:
             self._wait(lambda: not self._waiting or self._waiting + size <= self._window)
             self._all.append(kept)
@@ -232,9 +235,7 @@ class Store:
             self._backend.save(kept.place, kept.flat, kept.moment)
             with self._change:
                 if kept.flat._version != kept.version:
-                    raise RuntimeError(
-                        "a tensor of the forward pass was changed in place before its backward pass"
-                    )
+                    raise RuntimeError("a tensor of the forward pass was changed in place before its backward pass")
                 kept.saved = True
                 self.written += kept.size
                 if self._turned and kept.uses > 0:

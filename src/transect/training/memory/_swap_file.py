@@ -8,8 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SwapFile", "SwapFull", "file_system"]
-
 
 class SwapFull(MemoryError):
     """There is no room for activations where they are written."""
@@ -19,9 +17,7 @@ def file_system(folder: str) -> str:
     """Return its type, such as ext4, or "unknown". A file in tmpfs lies in memory, out of any budget's sight."""
     device = Path(folder).stat().st_dev
     own = f"{os.major(device)}:{os.minor(device)}"
-    for line in (
-        Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    ):
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         fields = line.split()
         if fields[2] == own:
             return fields[fields.index("-") + 1]
@@ -93,9 +89,7 @@ class SwapFile:
         while view:
             count = os.preadv(self._file.fileno(), [view], place)
             if not count:
-                raise OSError(
-                    errno.EIO, f"{len(view)} bytes of activations are missing in their file"
-                )
+                raise OSError(errno.EIO, f"{len(view)} bytes of activations are missing in their file")
             view, place = view[count:], place + count
         return flat
 

@@ -7,17 +7,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import MissingDependency
-from transect.stages.train.cell import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 from transect.training.memory.plain import PlainActivations
 
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
 
-__all__ = ["ALLOWED", "Managed"]
-
-# Set to 1 by who knows the machine: no cell asks for managed memory without it.
 ALLOWED = "TRANSECT_MANAGED_MEMORY"
 # Of what is free: the driver's own needs come on top.
 _SHARE = 0.9
@@ -32,9 +29,7 @@ class Managed(Memory):
         if cell.device != "cuda":
             return f"managed memory is a GPU's; the cell runs on the {cell.device}"
         if os.environ.get(ALLOWED) != "1":
-            return (
-                f"managed memory can hang a GPU and is off: set {ALLOWED}=1 where that may happen"
-            )
+            return f"managed memory can hang a GPU and is off: set {ALLOWED}=1 where that may happen"
         return super().supports(cell)
 
     def prepare(self, device: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 from transect.training.memory._offload import OffloadedActivations
 from transect.training.memory._runs import Run, compute_in_runs, layers_of
@@ -14,9 +14,6 @@ from transect.training.memory._swap_file import SwapFile
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
 
-__all__ = ["WINDOW", "OffloadFile", "window_bytes"]
-
-# Bytes that may wait to be written, and as many that are read ahead, without a budget.
 WINDOW = 1 << 28
 
 
@@ -32,9 +29,7 @@ class OffloadFile(Memory):
     def supports(self, cell: TrainCell) -> str | None:
         """On a CPU: a GPU's would pass the host's memory on its way."""
         if cell.device != "cpu":
-            return (
-                f"it writes what lies in the host's memory, not on {cell.device}: see offload-host"
-            )
+            return f"it writes what lies in the host's memory, not on {cell.device}: see offload-host"
         return super().supports(cell)
 
     def arrange(self, model: Any, plan: ModelPlan) -> Activations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 from transect.training.memory._host_buffers import HostBuffers
 from transect.training.memory._offload import OffloadedActivations
@@ -14,8 +14,6 @@ from transect.training.memory.offload_file import window_bytes
 
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
-
-__all__ = ["OffloadHost"]
 
 
 @MEMORIES.register("offload-host")

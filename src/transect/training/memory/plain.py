@@ -5,13 +5,11 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
-
-__all__ = ["Plain", "PlainActivations"]
 
 _AS_IT_IS = nullcontext()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
-from transect.stages.train.cell import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 from transect.training.memory._offload import OffloadedActivations
 from transect.training.memory._runs import Run, compute_in_runs
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from transect.training.frameworks import ModelPlan
-
-__all__ = ["Planned"]
 
 
 @MEMORIES.register("planned")

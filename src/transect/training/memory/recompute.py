@@ -20,8 +20,6 @@ from transect.training.saved_tensors import SavedTensors, saved_tensors
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
 
-__all__ = ["Recompute", "segments"]
-
 
 def segments(saved: SavedTensors) -> list[Run]:
     """Cut layers so that what is kept between segments and the largest segment take the least memory.

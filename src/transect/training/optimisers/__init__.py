@@ -39,9 +39,14 @@ class Optimiser(Protocol):
         ...
 
     def update(
-        self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
-        states: list[np.ndarray], learning_rate: float, step: int,
-    ) -> None:  # fmt: skip
+        self,
+        rule: Parameters,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        states: list[np.ndarray],
+        learning_rate: float,
+        step: int,
+    ) -> None:
         """Change `weights` and `states` in place; `gradient` may be overwritten.
 
         All arrays are (n,) of one dtype; states begin as zeros; `step` counts from 1.

@@ -11,8 +11,6 @@ from transect.training.optimisers import OPTIMISERS
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
-__all__ = ["AdamW"]
-
 
 @OPTIMISERS.register("adamw")
 class AdamW:
@@ -41,9 +39,14 @@ class AdamW:
         return 2
 
     def update(
-        self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
-        states: list[np.ndarray], learning_rate: float, step: int,
-    ) -> None:  # fmt: skip
+        self,
+        rule: Parameters,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        states: list[np.ndarray],
+        learning_rate: float,
+        step: int,
+    ) -> None:
         """Apply the rule; bias corrections are in Python's float64, whatever the arrays are."""
         first, second = states
         if rule.weight_decay:

@@ -11,8 +11,6 @@ from transect.training.optimisers import OPTIMISERS
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
-__all__ = ["Sgd"]
-
 
 @OPTIMISERS.register("sgd")
 class Sgd:
@@ -33,9 +31,14 @@ class Sgd:
         return int(rule.momentum > 0)
 
     def update(
-        self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
-        states: list[np.ndarray], learning_rate: float, step: int,
-    ) -> None:  # fmt: skip
+        self,
+        rule: Parameters,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        states: list[np.ndarray],
+        learning_rate: float,
+        step: int,
+    ) -> None:
         """Apply the rule; without momentum the velocity stays zero."""
         velocity = states[0]
         if rule.weight_decay:

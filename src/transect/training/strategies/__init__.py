@@ -10,17 +10,15 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob, Options, Value, chosen_options, settings
 from transect.domain.registry import Registry
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
 from transect.training.workloads import Parameters
 
-__all__ = [
-    "STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum", "strategy_options",
-]  # fmt: skip
+__all__ = ["STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum", "strategy_options"]
 
 Operation = Literal["mean", "sum"]
 

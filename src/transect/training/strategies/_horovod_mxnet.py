@@ -10,8 +10,6 @@ import numpy as np
 from transect.training.strategies import Operation, Parts
 from transect.training.strategies.horovod import Adapter
 
-__all__ = ["MxnetAdapter"]
-
 
 class MxnetAdapter(Adapter):
     """All gradients at once, in place, the first layers' with the highest priority.
@@ -49,9 +47,7 @@ class MxnetAdapter(Adapter):
         loss = trainer.forward_backward(x, y)
         computed = clock()
         for index, gradient in enumerate(self._gradients):
-            self._hvd.allreduce_(
-                gradient, op=self._operation, name=f"gradient.{index}", priority=-index
-            )
+            self._hvd.allreduce_(gradient, op=self._operation, name=f"gradient.{index}", priority=-index)
         trainer.mx.nd.waitall()
         communication = clock() - computed
         trainer.update(learning_rate)

@@ -8,8 +8,6 @@ from typing import Any
 from transect.training.strategies import Operation, Parts
 from transect.training.strategies.horovod import Adapter
 
-__all__ = ["KerasAdapter", "TensorflowAdapter"]
-
 
 class _Adapter(Adapter):
     """One `hvd.allreduce` per gradient, which is what DistributedGradientTape and Keras'

@@ -8,8 +8,6 @@ from typing import Any
 from transect.training.strategies import Operation, Parts
 from transect.training.strategies.horovod import Adapter
 
-__all__ = ["TorchAdapter"]
-
 
 class TorchAdapter(Adapter):
     """Each gradient is sent as soon as the backward pass has made it; what is left is waited for."""

@@ -10,8 +10,6 @@ import numpy as np
 from transect.training.layers import Shape
 from transect.training.strategies._progress import Flight, Progress
 
-__all__ = ["Lane", "Outbox"]
-
 
 class Lane:
     """Arrays from one neighbour, one for each micro-batch in their order.
@@ -21,9 +19,8 @@ class Lane:
     """
 
     def __init__(
-        self, progress: Progress, comm: Any, source: int, tag: int, slots: int, shape: Shape,
-        dtype: np.dtype,
-    ) -> None:  # fmt: skip
+        self, progress: Progress, comm: Any, source: int, tag: int, slots: int, shape: Shape, dtype: np.dtype
+    ) -> None:
         self._progress, self._comm, self._source, self._tag = progress, comm, source, tag
         self._slots, self._shape, self._dtype = slots, shape, dtype
         self._buffers: list[np.ndarray] = []
@@ -43,9 +40,7 @@ class Lane:
 
     def _post(self, i: int) -> None:
         buffer = self._buffers[i % self._slots][: self._sizes[i]]
-        flight = self._progress.expect(
-            self._comm.Irecv, buffer, source=self._source, tag=2 * i + self._tag
-        )
+        flight = self._progress.expect(self._comm.Irecv, buffer, source=self._source, tag=2 * i + self._tag)
         self._coming[i] = flight, buffer
 
     def take(self, i: int) -> np.ndarray:
@@ -64,10 +59,7 @@ class Lane:
 
     def _expected(self, i: int, buffer: np.ndarray) -> str:
         what = "outputs" if self._tag == 0 else "gradients"
-        return (
-            f"expected {what} {buffer.shape} of micro-batch {i} from stage {self._source}, "
-            f"{buffer.nbytes} bytes"
-        )
+        return f"expected {what} {buffer.shape} of micro-batch {i} from stage {self._source}, {buffer.nbytes} bytes"
 
     def release(self, i: int) -> None:
         """Let the buffer of micro-batch i be written again."""
@@ -84,9 +76,7 @@ class Outbox:
 
     def send(self, i: int, array: np.ndarray) -> None:
         """Begin to send that of micro-batch i, which nobody may change any more."""
-        flight = self._progress.add(
-            self._comm.Isend, array, dest=self._target, tag=2 * i + self._tag
-        )
+        flight = self._progress.add(self._comm.Isend, array, dest=self._target, tag=2 * i + self._tag)
         self._under_way[i] = flight, array
 
     def sent(self, i: int) -> None:

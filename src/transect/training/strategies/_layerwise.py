@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import (
     FRAMEWORKS,
     ModelPart,
@@ -20,8 +20,6 @@ from transect.training.frameworks import (
 from transect.training.models import Model
 from transect.training.parts import layer_count, no_parts, part_weights, parts_of
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["LayerwiseTrainer", "no_layers", "weighty_parts"]
 
 
 def no_layers(cell: TrainCell) -> str | None:
@@ -76,9 +74,7 @@ class LayerwiseTrainer(Trainer):
         """Compute the mean loss and leave the gradients in the parts."""
         return self.passes(x, y, lambda number: None, lambda number: None)
 
-    def passes(
-        self, x: object, y: object, before: Callable[[int], None], after: Callable[[int], None]
-    ) -> float:
+    def passes(self, x: object, y: object, before: Callable[[int], None], after: Callable[[int], None]) -> float:
         """Do the same and say where it stands."""
         last = len(self.parts) - 1
         for part in self.parts:

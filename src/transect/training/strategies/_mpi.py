@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import Place, Strategy
-
-__all__ = ["MpiStrategy"]
 
 
 class MpiStrategy(Strategy, ABC):
@@ -71,7 +69,4 @@ class MpiStrategy(Strategy, ABC):
         import mpi4py
         from mpi4py import MPI
 
-        return {
-            "mpi4py": mpi4py.__version__,
-            "mpi": MPI.Get_library_version().split(",")[0].strip(" \x00\n"),
-        }
+        return {"mpi4py": mpi4py.__version__, "mpi": MPI.Get_library_version().split(",")[0].strip(" \x00\n")}

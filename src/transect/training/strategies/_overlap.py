@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, PartFramework, Trainer
 from transect.training.parts import part_weights
 from transect.training.strategies import Parts, Place
@@ -23,21 +23,17 @@ from transect.training.strategies._root import WeightBuffer
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["BUCKET_BYTES", "FEW_ROUNDS", "Overlapped"]
-
 BUCKET_BYTES = Knob(
-    default=0, least=0,
+    default=0,
+    least=0,
     description="layers are joined until their weights have so many bytes; 0: each layer with weights "
     "has messages of its own",
-)  # fmt: skip
+)
 
 # Of its own Open MPI cuts an Ireduce among few ranks in rounds of 32 KiB, and begins each only when it
 # is called again: 1 MiB took 0.5 ms of a rank that calls all the time, 80 and more of one that sleeps
 # between its calls. Binomial trees of whole messages took 0.2 and 0.3 ms.
-FEW_ROUNDS = {
-    "OMPI_MCA_coll_libnbc_ibcast_algorithm": "2",
-    "OMPI_MCA_coll_libnbc_ireduce_algorithm": "2",
-}
+FEW_ROUNDS = {"OMPI_MCA_coll_libnbc_ibcast_algorithm": "2", "OMPI_MCA_coll_libnbc_ireduce_algorithm": "2"}
 
 
 class Overlapped(MpiStrategy):
@@ -47,9 +43,7 @@ class Overlapped(MpiStrategy):
     that a pass does not use, so that the other ranks would wait for ever.
     """
 
-    knobs: Mapping[str, Knob] = MappingProxyType(
-        {"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES}
-    )
+    knobs: Mapping[str, Knob] = MappingProxyType({"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES})
 
     def supports(self, cell: TrainCell) -> str | None:
         """Models that are lists of layers, in frameworks that can train a part of them."""
@@ -62,10 +56,12 @@ class Overlapped(MpiStrategy):
         itemsize = np.dtype(find_precision(cell.precision).array).itemsize
         parts = weighty_parts(model, given["bucket_bytes"], itemsize)
         return Traffic(
-            pattern=pattern, carrier="mpi", progress=given["progress"] != "none",
+            pattern=pattern,
+            carrier="mpi",
+            progress=given["progress"] != "none",
             cuts=tuple(part.first for part in parts[1:]),
             copies=1 if pattern == "overlap-allreduce" else 2,
-        )  # fmt: skip
+        )
 
     def join(self) -> Place:
         """Initialise MPI, with collective operations of few rounds unless the user has chosen."""
@@ -81,9 +77,7 @@ class Overlapped(MpiStrategy):
         # `supports` has said so.
         assert isinstance(framework, PartFramework)
         self._model = LayerwiseTrainer(framework, plan, cut)
-        self._buffers = [
-            WeightBuffer(part_weights(plan.model, part), plan.precision) for part in cut
-        ]
+        self._buffers = [WeightBuffer(part_weights(plan.model, part), plan.precision) for part in cut]
         self._progress = Progress(self._set["progress"], sleeps=self._set["wait"] == "sleep")
         # Its operations must begin in the same order on all ranks: all of a step's are of one queue.
         self._comm = self.comm.Dup()

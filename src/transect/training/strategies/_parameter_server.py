@@ -43,8 +43,6 @@ import numpy as np
 from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.strategies import Parts
 
-__all__ = ["Flat", "Server", "Worker"]
-
 REQUEST, GRADIENT, STATISTICS, VERSION, WEIGHTS = range(1, 6)
 FETCH, PUSH = 0, 1
 SERVER = 0
@@ -57,9 +55,7 @@ class Flat:
         found = trainer.weights()
         kinds = {array.dtype for array in found.values()}
         if len(kinds) != 1:
-            raise TypeError(
-                f"a flat buffer holds one type of number, the weights have {sorted(map(str, kinds))}"
-            )
+            raise TypeError(f"a flat buffer holds one type of number, the weights have {sorted(map(str, kinds))}")
         self.dtype = kinds.pop()
         arrays = plan.model.weight_shapes()
         self._trained = [weight.name for weight in arrays if weight.trained]
@@ -162,9 +158,7 @@ class Worker(_Side):
 class Server(_Side):
     """Holds the weights and the optimiser; `staleness` None is no bound, 0 the synchronous path."""
 
-    def __init__(
-        self, comm: Any, plan: ModelPlan, trainer: Trainer, *, staleness: int | None, mean: bool
-    ) -> None:
+    def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer, *, staleness: int | None, mean: bool) -> None:
         super().__init__(comm, plan, trainer)
         self.staleness, self._mean = staleness, mean
         # Of each worker: gradients applied, and the step of a fetch that waits.

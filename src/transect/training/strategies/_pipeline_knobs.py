@@ -5,12 +5,8 @@ from __future__ import annotations
 from transect.domain.options import Knob
 from transect.training.cuts import CUTS
 
-__all__ = ["CUT", "MICRO_BATCHES", "STAGES"]
-
 STAGES = Knob(default=0, least=0, description="ranks that compute one replica; 0: all, one replica")
-MICRO_BATCHES = Knob(
-    default=4, least=1, description="parts in which a replica's share goes through"
-)
+MICRO_BATCHES = Knob(default=4, least=1, description="parts in which a replica's share goes through")
 CUT = Knob(
     default="compute",
     choices=tuple(CUTS),

@@ -17,8 +17,6 @@ from typing import Any
 
 from transect.domain.options import Knob
 
-__all__ = ["PERIOD_S", "PROGRESS", "WAIT", "Flight", "Progress", "union"]
-
 PROGRESS = Knob(
     default="none",
     choices=("none", "test", "thread"),
@@ -201,9 +199,7 @@ class Progress:
     def _begin_queued(self) -> None:
         # Two at least, or the network would wait for the next one to begin.
         self._going = [one for one in self._going if one[0].end is None]
-        while self._queued and (
-            len(self._going) < 2 or sum(size for _, size in self._going) < WINDOW_BYTES
-        ):
+        while self._queued and (len(self._going) < 2 or sum(size for _, size in self._going) < WINDOW_BYTES):
             flight, size, post = self._queued.popleft()
             flight.begin = time.perf_counter()
             flight.request = post()

@@ -6,13 +6,11 @@ import time
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import Parts
 from transect.training.strategies._mpi import MpiStrategy
 from transect.training.workloads import Parameters
-
-__all__ = ["PublishedStrategy"]
 
 
 class PublishedStrategy(MpiStrategy):
@@ -26,9 +24,7 @@ class PublishedStrategy(MpiStrategy):
     def supports(self, cell: TrainCell) -> str | None:
         """Sums alone."""
         if cell.reduce != "sum":
-            return (
-                "as published it sums changes and takes no mean: a grid says so by `reduce: [sum]`"
-            )
+            return "as published it sums changes and takes no mean: a grid says so by `reduce: [sum]`"
         return None
 
     def follows(self, parameters: Parameters) -> str | None:

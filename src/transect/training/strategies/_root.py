@@ -9,14 +9,12 @@ from math import prod
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layers import Weight
 from transect.training.strategies import Parts
 from transect.training.strategies._mpi import MpiStrategy
-
-__all__ = ["RootUpdates", "WeightBuffer"]
 
 
 class WeightBuffer:

@@ -18,9 +18,6 @@ from transect.training.layers import (
 )
 from transect.training.layout import Layout
 
-__all__ = ["Halo", "Rows", "layers_by_rows", "rows_of"]
-
-# From a first row to before a last one.
 Rows = tuple[int, int]
 
 
@@ -53,14 +50,11 @@ class Halo:
     receives: tuple[tuple[int, Rows], ...]
 
     @classmethod
-    def of_windows(
-        cls, height: int, kernel: int, padding: int, stride: int, parts: int, part: int
-    ) -> Halo:
+    def of_windows(cls, height: int, kernel: int, padding: int, stride: int, parts: int, part: int) -> Halo:
         """Return what a layer needs whose windows give rows that are divided as its input is."""
         after = (height + 2 * padding - kernel) // stride + 1
         asked = [
-            (first * stride - padding, (last - 1) * stride - padding + kernel)
-            for first, last in rows_of(after, parts)
+            (first * stride - padding, (last - 1) * stride - padding + kernel) for first, last in rows_of(after, parts)
         ]
         return cls._of(height, asked, part)
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from transect.training.strategies import Operation
 
-__all__ = ["TimedCollective", "end_nccl", "prepare_shards"]
-
 
 class TimedCollective:
     """A collective of FSDP with its buffers, as `set_custom_all_gather` takes it.

@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.models import Model
 from transect.training.strategies import Parts, Place, Strategy
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["RankGroup", "ReplicaGroups", "ReplicaStrategy", "share_weights"]
 
 PRECISIONS = ("fp32", "fp64")
 # After which a rank gives a silent one up.
@@ -128,9 +126,7 @@ class ReplicaStrategy(Strategy, ABC):
     # The knob that says how many ranks compute a replica.
     parts = "parts"
     knobs = {  # noqa: RUF012 a constant
-        "parts": Knob(
-            default=0, least=0, description="ranks that compute one replica; 0: all ranks"
-        )
+        "parts": Knob(default=0, least=0, description="ranks that compute one replica; 0: all ranks")
     }
 
     def __init__(self) -> None:
@@ -220,7 +216,4 @@ class ReplicaStrategy(Strategy, ABC):
     def details(self) -> dict[str, Any]:
         """Say which part of which replica it was."""
         part = self.groups.part
-        return {
-            "part": part,
-            "replica": self.groups.replica.ranks[0] // len(self.groups.replica.ranks),
-        }
+        return {"part": part, "replica": self.groups.replica.ranks[0] // len(self.groups.replica.ranks)}

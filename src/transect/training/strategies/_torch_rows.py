@@ -7,23 +7,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from transect.training.layers import (
-    BatchNorm2d,
-    Conv2d,
-    GlobalAveragePool,
-    Layer,
-    MaxPool2d,
-    Shape,
-    shapes,
-    walk,
-)
+from transect.training.layers import BatchNorm2d, Conv2d, GlobalAveragePool, Layer, MaxPool2d, Shape, shapes, walk
 from transect.training.strategies._rows import Halo, Rows
 from transect.training.strategies._torch_replicas import RankGroup
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = ["module_by_rows"]
 
 
 def _cut(x: Any, rows: Rows, first: int) -> Any:
@@ -43,9 +32,7 @@ def _exchanges() -> tuple[Any, Any]:
         sends = [(peer, _cut(x, rows, halo.own[0]).contiguous()) for peer, rows in halo.sends]
         buffers = [_cut(out, rows, first) for _, rows in halo.receives]
         found = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in buffers]
-        group.exchange(
-            sends, [(peer, one) for (peer, _), one in zip(halo.receives, found, strict=True)]
-        )
+        group.exchange(sends, [(peer, one) for (peer, _), one in zip(halo.receives, found, strict=True)])
         for buffer, one in zip(buffers, found, strict=True):
             buffer.copy_(one)
         return out
@@ -58,9 +45,7 @@ def _exchanges() -> tuple[Any, Any]:
         sends = [(peer, _cut(g, rows, first).contiguous()) for peer, rows in halo.receives]
         places = [_cut(total, rows, halo.own[0]) for _, rows in halo.sends]
         found = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in places]
-        group.exchange(
-            sends, [(peer, one) for (peer, _), one in zip(halo.sends, found, strict=True)]
-        )
+        group.exchange(sends, [(peer, one) for (peer, _), one in zip(halo.sends, found, strict=True)])
         for place, one in zip(places, found, strict=True):
             place.add_(one)
         return total
@@ -170,9 +155,7 @@ def _modules() -> dict[type, Any]:
     return {Conv2d: Convolution, MaxPool2d: Pool, BatchNorm2d: Norm, GlobalAveragePool: Average}
 
 
-def _instead(
-    layers: tuple[Layer, ...], sample: Shape, group: RankGroup, part: int
-) -> Iterator[tuple[str, Any]]:
+def _instead(layers: tuple[Layer, ...], sample: Shape, group: RankGroup, part: int) -> Iterator[tuple[str, Any]]:
     classes = _modules()
     for name, layer, before, _ in (
         (placed.name, placed.layer, placed.before, placed.after) for placed in walk(layers, sample)
@@ -181,9 +164,7 @@ def _instead(
             yield name, classes[type(layer)](layer, before[1], group, part)
 
 
-def module_by_rows(
-    layers: tuple[Layer, ...], sample: Shape, first: int, group: RankGroup, part: int
-) -> Any:
+def module_by_rows(layers: tuple[Layer, ...], sample: Shape, first: int, group: RankGroup, part: int) -> Any:
     """Return a module from whole batches to whole outputs, under the neutral names.
 
     Its first `first` layers compute this rank's rows alone, the others all of them on every rank.

@@ -9,8 +9,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["SCHEDULES", "Schedule", "Waits", "make_stage", "smooth_edges", "waits"]
-
 
 def _any(ranks: int, micro_batches: int) -> str | None:
     return None
@@ -61,19 +59,17 @@ class Schedule:
 
 
 # By the names of the option `schedule`.
-SCHEDULES: Mapping[str, Schedule] = MappingProxyType({
-    "gpipe": Schedule(torch="ScheduleGPipe", loops=(1,)),
-    "1f1b": Schedule(torch="Schedule1F1B", loops=(1,), needs=_one_for_each_rank),
-    "interleaved-1f1b": Schedule(torch="ScheduleInterleaved1F1B", needs=_whole_rounds),
-    "looped-bfs": Schedule(torch="ScheduleLoopedBFS"),
-    "interleaved-zero-bubble": Schedule(
-        torch="ScheduleInterleavedZeroBubble", needs=_whole_rounds
-    ),
-    "zbv-zero-bubble": Schedule(torch="ScheduleZBVZeroBubble", loops=(2,), turns=True),
-    "dualpipev": Schedule(
-        torch="ScheduleDualPipeV", loops=(2,), needs=_two_for_each_rank, turns=True
-    ),
-})  # fmt: skip
+SCHEDULES: Mapping[str, Schedule] = MappingProxyType(
+    {
+        "gpipe": Schedule(torch="ScheduleGPipe", loops=(1,)),
+        "1f1b": Schedule(torch="Schedule1F1B", loops=(1,), needs=_one_for_each_rank),
+        "interleaved-1f1b": Schedule(torch="ScheduleInterleaved1F1B", needs=_whole_rounds),
+        "looped-bfs": Schedule(torch="ScheduleLoopedBFS"),
+        "interleaved-zero-bubble": Schedule(torch="ScheduleInterleavedZeroBubble", needs=_whole_rounds),
+        "zbv-zero-bubble": Schedule(torch="ScheduleZBVZeroBubble", loops=(2,), turns=True),
+        "dualpipev": Schedule(torch="ScheduleDualPipeV", loops=(2,), needs=_two_for_each_rank, turns=True),
+    }
+)
 
 
 class Waits:
@@ -135,9 +131,15 @@ def smooth_edges(module: Any) -> None:
 
 
 def make_stage(
-    module: Any, number: int, count: int, group: Any, sizes: list[int], dtype: Any,
-    before: tuple[int, ...], after: tuple[int, ...],
-) -> Any:  # fmt: skip
+    module: Any,
+    number: int,
+    count: int,
+    group: Any,
+    sizes: list[int],
+    dtype: Any,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+) -> Any:
     """Return torch's stage of `count`, whose samples have the shapes `before` and `after`.
 
     `sizes` are those of the micro-batches. The shapes are told, or the first step would find them by
@@ -162,9 +164,14 @@ def make_stage(
 
     kind = PipelineStage if len(set(sizes)) == 1 else UnequalStage
     return kind(
-        module, number, count, torch.device("cpu"), group=group,
-        input_args=example(before, trained=number > 0), output_args=example(after, trained=True),
-    )  # fmt: skip
+        module,
+        number,
+        count,
+        torch.device("cpu"),
+        group=group,
+        input_args=example(before, trained=number > 0),
+        output_args=example(after, trained=True),
+    )
 
 
 def _fit(infos: Mapping[int, Any], sizes: list[int]) -> None:

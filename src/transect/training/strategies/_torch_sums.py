@@ -11,8 +11,6 @@ from typing import Any
 
 from transect.training.strategies._torch_replicas import RankGroup
 
-__all__ = ["summed", "summed_back", "summed_both_ways"]
-
 
 def summed(x: Any, group: RankGroup) -> Any:
     """Return the sum over the group, for ranks that all compute the same with it.

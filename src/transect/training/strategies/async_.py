@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._mpi import MpiStrategy
 from transect.training.strategies._parameter_server import Server, Worker
-
-__all__ = ["UNBOUNDED", "Async"]
 
 UNBOUNDED = "unbounded"
 
@@ -41,13 +39,19 @@ class Async(MpiStrategy):
     """
 
     counts_gradients = True
-    knobs: Mapping[str, Knob] = MappingProxyType({
-        "staleness": Knob(
-            default=2, least=0, pattern=UNBOUNDED, example=UNBOUNDED, null=UNBOUNDED,
-            description="steps that a worker may be ahead of the slowest one; 0: all step together, as in synchronous "
-            "training; null: no bound",
-        ),
-    })  # fmt: skip
+    knobs: Mapping[str, Knob] = MappingProxyType(
+        {
+            "staleness": Knob(
+                default=2,
+                least=0,
+                pattern=UNBOUNDED,
+                example=UNBOUNDED,
+                null=UNBOUNDED,
+                description="steps that a worker may be ahead of the slowest one; 0: all step together, as in synchronous "
+                "training; null: no bound",
+            )
+        }
+    )
 
     def supports(self, cell: TrainCell) -> str | None:
         """Any framework, with a worker beside the server."""
@@ -75,9 +79,8 @@ class Async(MpiStrategy):
         _make_gradients(plan, trainer)
         bound = self.settings(cell)["staleness"]
         self._side = self.server(
-            self.comm, plan, trainer, staleness=None if bound == UNBOUNDED else bound,
-            mean=self.operation == "mean",
-        )  # fmt: skip
+            self.comm, plan, trainer, staleness=None if bound == UNBOUNDED else bound, mean=self.operation == "mean"
+        )
         return trainer
 
     # What rank 0 becomes.
@@ -130,7 +133,7 @@ def _make_gradients(plan: ModelPlan, trainer: Trainer) -> None:
     those of the plan again.
     """
     generator = np.random.default_rng(0)
-    x, y = (np.stack(one) for one in zip(*(plan.model.draw(generator) for _ in range(plan.batch)), strict=True))  # fmt: skip
+    x, y = (np.stack(one) for one in zip(*(plan.model.draw(generator) for _ in range(plan.batch)), strict=True))
     if x.dtype.kind == "f":
         x = x.astype(find_precision(plan.precision).array)
     trainer.forward_backward(*trainer.batch(x, y))

@@ -7,13 +7,11 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 from transect.training.strategies._torch_groups import end_nccl
 from transect.training.traffic import Traffic
-
-__all__ = ["DdpGloo", "DdpMpi", "DdpNccl"]
 
 
 class _Ddp(Strategy):
@@ -76,10 +74,7 @@ class _Ddp(Strategy):
             return dist.all_reduce(buffer, async_op=True).get_future().then(finish)
 
         # Torch checks the annotations, which must be its own types and not their names.
-        timed_reduction.__annotations__ = {
-            "bucket": dist.GradBucket,
-            "return": torch.futures.Future[torch.Tensor],
-        }
+        timed_reduction.__annotations__ = {"bucket": dist.GradBucket, "return": torch.futures.Future[torch.Tensor]}
         wrapped.register_comm_hook(None, timed_reduction)
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:

@@ -11,17 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
-from transect.training.strategies._torch_groups import (
-    TimedCollective,
-    end_nccl,
-    prepare_shards,
-)
+from transect.training.strategies._torch_groups import TimedCollective, end_nccl, prepare_shards
 from transect.training.traffic import Traffic
-
-__all__ = ["Fsdp"]
 
 
 @STRATEGIES.register("fsdp")
@@ -82,11 +76,7 @@ class Fsdp(Strategy):
         for tensor in root.state_dict().values():
             dist.broadcast(tensor, 0)
         mesh = init_device_mesh(self._device, (dist.get_world_size(),))
-        large = [
-            layer
-            for layer in _layers(root)
-            if sum(p.numel() for p in layer.parameters()) >= self.smallest_group
-        ]
+        large = [layer for layer in _layers(root) if sum(p.numel() for p in layer.parameters()) >= self.smallest_group]
         self._groups = [fully_shard(module, mesh=mesh) for module in (*large, root)]
         for group in self._groups:
             self._timed += prepare_shards(group, self.operation, self._device)

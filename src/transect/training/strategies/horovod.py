@@ -10,11 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Operation, Parts, Place, Strategy
-
-__all__ = ["HorovodGloo", "HorovodMpi"]
 
 
 class Adapter(Protocol):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Place, Strategy
-
-__all__ = ["JaxDataParallel"]
 
 
 @STRATEGIES.register("jax-data-parallel")
@@ -59,11 +57,7 @@ class JaxDataParallel(Strategy):
             one = row[0]
             return jax.lax.pmean(one, "ranks") if mean else jax.lax.psum(one, "ranks")
 
-        self._add = jax.jit(
-            jax.shard_map(
-                add, mesh=mesh, in_specs=PartitionSpec("ranks"), out_specs=PartitionSpec()
-            )
-        )
+        self._add = jax.jit(jax.shard_map(add, mesh=mesh, in_specs=PartitionSpec("ranks"), out_specs=PartitionSpec()))
         self.reduce(trainer)
         trainer.load(multihost_utils.broadcast_one_to_all(trainer.weights()))
 

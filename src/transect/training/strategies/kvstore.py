@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.departure import end_process
 from transect.training.frameworks import Trainer
 from transect.training.layers import is_statistic
 from transect.training.strategies import STRATEGIES, Place, Strategy
-
-__all__ = ["KvstoreDistSync"]
 
 
 @STRATEGIES.register("kvstore-dist-sync")

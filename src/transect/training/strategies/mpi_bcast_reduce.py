@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._root import RootUpdates
 from transect.training.traffic import Traffic
-
-__all__ = ["MpiBcastReduce"]
 
 
 @STRATEGIES.register("mpi-bcast-reduce")

@@ -9,38 +9,38 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
-from transect.stages.train.cell import TrainCell
 from transect.training.collectives import Hierarchy
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 from transect.training.strategies._root import RootUpdates
 from transect.training.traffic import Traffic
 
-__all__ = ["MpiHierarchical"]
-
 
 @STRATEGIES.register("mpi-hierarchical")
 class MpiHierarchical(RootUpdates):
     """Chunked chains, or shared sums, in groups, a tree or a chain above; rank 0 updates, or all ranks."""
 
-    knobs: Mapping[str, Knob] = MappingProxyType({
-        "group": Knob(default=8, least=1, description="ranks of a group; the first leads"),
-        "chunk_bytes": Knob(default=2**17, least=8, description="bytes of a message"),
-        "inner": Knob(
-            default="chain", choices=("chain", "shared"),
-            description="what a group is: a chain of messages, or ranks of a node that add in memory "
-            "that they share",
-        ),
-        "upper": Knob(
-            default="tree", choices=("tree", "chain"), description="how leaders are joined"
-        ),
-        "result": Knob(
-            default="root", choices=("root", "all"),
-            description="who gets the sum: rank 0, which updates and spreads the weights the same way "
-            "back, or all ranks",
-        ),
-    })  # fmt: skip
+    knobs: Mapping[str, Knob] = MappingProxyType(
+        {
+            "group": Knob(default=8, least=1, description="ranks of a group; the first leads"),
+            "chunk_bytes": Knob(default=2**17, least=8, description="bytes of a message"),
+            "inner": Knob(
+                default="chain",
+                choices=("chain", "shared"),
+                description="what a group is: a chain of messages, or ranks of a node that add in memory "
+                "that they share",
+            ),
+            "upper": Knob(default="tree", choices=("tree", "chain"), description="how leaders are joined"),
+            "result": Knob(
+                default="root",
+                choices=("root", "all"),
+                description="who gets the sum: rank 0, which updates and spreads the weights the same way "
+                "back, or all ranks",
+            ),
+        }
+    )
 
     def join(self) -> Place:
         """Initialise MPI without a part of Open MPI's that says on each window that it is of no use."""
@@ -53,10 +53,15 @@ class MpiHierarchical(RootUpdates):
         if given["inner"] == "shared":
             return None
         return Traffic(
-            pattern="hierarchical", carrier="mpi", progress=False, group=given["group"],
-            chunk_bytes=given["chunk_bytes"], upper=given["upper"],
-            root_updates=given["result"] == "root", copies=2 if given["result"] == "root" else 1,
-        )  # fmt: skip
+            pattern="hierarchical",
+            carrier="mpi",
+            progress=False,
+            group=given["group"],
+            chunk_bytes=given["chunk_bytes"],
+            upper=given["upper"],
+            root_updates=given["result"] == "root",
+            copies=2 if given["result"] == "root" else 1,
+        )
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
         """Take the options."""
@@ -65,9 +70,12 @@ class MpiHierarchical(RootUpdates):
         # Shared memory is for whole chunks: none is larger than what is sent.
         chunk_bytes = min(self._set["chunk_bytes"], max(8, self._buffer.flat.nbytes))
         self._hierarchy = Hierarchy(
-            self.comm.Dup(), group=self._set["group"], chunk_bytes=chunk_bytes,
-            upper=self._set["upper"], inner=self._set["inner"],
-        )  # fmt: skip
+            self.comm.Dup(),
+            group=self._set["group"],
+            chunk_bytes=chunk_bytes,
+            upper=self._set["upper"],
+            inner=self._set["inner"],
+        )
         return made
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
-from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._overlap import Overlapped
 from transect.training.strategies._progress import Flight
 from transect.training.traffic import Traffic
-
-__all__ = ["MpiOverlap"]
 
 
 @STRATEGIES.register("mpi-overlap")
@@ -27,13 +25,16 @@ class MpiOverlap(Overlapped):
     Or MPI_Iallreduce after its backward pass, no broadcast, and all ranks update alike.
     """
 
-    knobs: Mapping[str, Knob] = MappingProxyType({
-        **Overlapped.knobs,
-        "reduce": Knob(
-            default="root", choices=("root", "all"),
-            description="who gets the sum: rank 0, which updates and broadcasts, or all ranks",
-        ),
-    })  # fmt: skip
+    knobs: Mapping[str, Knob] = MappingProxyType(
+        {
+            **Overlapped.knobs,
+            "reduce": Knob(
+                default="root",
+                choices=("root", "all"),
+                description="who gets the sum: rank 0, which updates and broadcasts, or all ranks",
+            ),
+        }
+    )
 
     def traffic(self, cell: TrainCell) -> Traffic:
         """Both behind the passes, if messages move by then."""
@@ -52,9 +53,7 @@ class MpiOverlap(Overlapped):
             sums.append((number, flat, None if self.alone else self._send(flat, to_all)))
             self._progress.poll()
 
-        loss = self._model.passes(
-            x, y, lambda number: self.take_weights(number, flights), send_gradient
-        )
+        loss = self._model.passes(x, y, lambda number: self.take_weights(number, flights), send_gradient)
         for number, flat, flight in sums:
             if flight is not None:
                 self._progress.wait(flight)
@@ -66,8 +65,6 @@ class MpiOverlap(Overlapped):
         from mpi4py import MPI
 
         if to_all:
-            return self._progress.queue(
-                flat.nbytes, self._comm.Iallreduce, MPI.IN_PLACE, flat, op=MPI.SUM
-            )
+            return self._progress.queue(flat.nbytes, self._comm.Iallreduce, MPI.IN_PLACE, flat, op=MPI.SUM)
         buffers: tuple[Any, Any] = (MPI.IN_PLACE, flat) if self.root else (flat, None)
         return self._progress.queue(flat.nbytes, self._comm.Ireduce, *buffers, op=MPI.SUM, root=0)

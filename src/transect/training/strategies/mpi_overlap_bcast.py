@@ -6,13 +6,11 @@ import time
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._overlap import Overlapped
 from transect.training.traffic import Traffic
-
-__all__ = ["MpiOverlapBcast"]
 
 
 @STRATEGIES.register("mpi-overlap-bcast")

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.domain.precisions import find_precision
-from transect.stages.train.cell import TrainCell
 from transect.training.cuts import complaint_of_cut, cut_text, stage_cuts
 from transect.training.frameworks import (
     FRAMEWORKS,
@@ -37,8 +37,6 @@ from transect.training.strategies._progress import PROGRESS, WAIT, Flight, Progr
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["MpiPipeline", "pieces_of"]
-
 _OUTPUTS, _GRADIENTS = 0, 1
 
 
@@ -52,23 +50,22 @@ class MpiPipeline(MpiStrategy):
     """
 
     sharded = True
-    knobs: Mapping[str, Knob] = MappingProxyType({
-        "stages": STAGES,
-        "micro_batches": MICRO_BATCHES,
-        "schedule": Knob(
-            default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"
-        ),
-        "cut": CUT,
-        "reduce": Knob(
-            default="overlap", choices=("overlap", "end"),
-            description="when replicas sum: piece by piece in the last backward pass, or after it",
-        ),
-        "bucket_bytes": Knob(
-            default=2**22, least=1, description="least size of such a piece's gradient"
-        ),
-        "progress": PROGRESS,
-        "wait": WAIT,
-    })  # fmt: skip
+    knobs: Mapping[str, Knob] = MappingProxyType(
+        {
+            "stages": STAGES,
+            "micro_batches": MICRO_BATCHES,
+            "schedule": Knob(default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"),
+            "cut": CUT,
+            "reduce": Knob(
+                default="overlap",
+                choices=("overlap", "end"),
+                description="when replicas sum: piece by piece in the last backward pass, or after it",
+            ),
+            "bucket_bytes": Knob(default=2**22, least=1, description="least size of such a piece's gradient"),
+            "progress": PROGRESS,
+            "wait": WAIT,
+        }
+    )
 
     def supports(self, cell: TrainCell) -> str | None:
         """Lists of layers, by frameworks that train parts, cut so that each stage has a layer."""
@@ -97,11 +94,13 @@ class MpiPipeline(MpiStrategy):
         given = self.settings(cell)
         model = model_of(WORKLOADS.get(cell.workload))
         return Traffic(
-            pattern="pipeline", carrier="mpi", schedule=str(given["schedule"]),
+            pattern="pipeline",
+            carrier="mpi",
+            schedule=str(given["schedule"]),
             cuts=stage_cuts(model, str(given["cut"]), self._stages(cell)),
             progress=given["progress"] != "none",
             behind=given["reduce"] == "overlap" and given["progress"] != "none",
-        )  # fmt: skip
+        )
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
         """Build this rank's stage and its ways to the neighbours."""
@@ -135,11 +134,16 @@ class MpiPipeline(MpiStrategy):
         self._onward = Outbox(self._progress, self._chain, self._stage + 1, _OUTPUTS)
         self._return = Outbox(self._progress, self._chain, self._stage - 1, _GRADIENTS)
         self._facts = {
-            "replica": replica, "stage": self._stage, "layers": [part.first, part.last],
-            "cut": cut_text(cuts), "schedule": schedule, "pieces": len(pieces),
-            "live_micro_batches": live_micro_batches(self._passes), "progress": given["progress"],
+            "replica": replica,
+            "stage": self._stage,
+            "layers": [part.first, part.last],
+            "cut": cut_text(cuts),
+            "schedule": schedule,
+            "pieces": len(pieces),
+            "live_micro_batches": live_micro_batches(self._passes),
+            "progress": given["progress"],
             "wait": given["wait"],
-        }  # fmt: skip
+        }
         return cast(Trainer, trainer)
 
     def _lane(self, source: int, tag: int, slots: int, shape: tuple[int, ...]) -> Lane | None:
@@ -197,7 +201,7 @@ class MpiPipeline(MpiStrategy):
 
     def _backward(
         self, chain: PartChain, i: int, reducing: list[tuple[PartTrainer, np.ndarray, Flight]] | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Go back; with `reducing`, begin to sum each piece's gradient, which is complete then."""
         g = None if self._back is None else self._back.take(i)
         if self._back is not None:
@@ -220,9 +224,7 @@ class MpiPipeline(MpiStrategy):
 
         return self._progress.add(self._peers.Iallreduce, MPI.IN_PLACE, flat, op=MPI.SUM)
 
-    def _update(
-        self, chain: PartChain, reducing: list[tuple[PartTrainer, np.ndarray, Flight]], rate: float
-    ) -> None:
+    def _update(self, chain: PartChain, reducing: list[tuple[PartTrainer, np.ndarray, Flight]], rate: float) -> None:
         """Update each piece as soon as its gradient is summed; sum here what was not begun before."""
         divisor = self._layout.replicas if self.operation == "mean" else 1
         for piece, flat, flight in reducing:

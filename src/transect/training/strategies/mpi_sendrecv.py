@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._mpi import MpiStrategy
 from transect.training.traffic import Traffic
-
-__all__ = ["MpiSendrecv"]
 
 
 @STRATEGIES.register("mpi-sendrecv")

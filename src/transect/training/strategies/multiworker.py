@@ -7,11 +7,9 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
-
-__all__ = ["MultiworkerNccl", "MultiworkerRing"]
 
 
 class _Multiworker(Strategy):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, Place
 from transect.training.strategies._published import PublishedStrategy
 from transect.training.workloads import WORKLOADS, model_of
-
-__all__ = ["PublishedSendrecv"]
 
 
 @STRATEGIES.register("published-sendrecv")

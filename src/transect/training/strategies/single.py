@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FusedTrainer, Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 from transect.training.traffic import Traffic
-
-__all__ = ["Single"]
 
 
 @STRATEGIES.register("single")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.frameworks.torch_ import TorchTrainer
 from transect.training.layered import LayeredModel
@@ -15,8 +15,6 @@ from transect.training.models import Model
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._rows import layers_by_rows, rows_of
 from transect.training.strategies._torch_replicas import RankGroup, ReplicaStrategy
-
-__all__ = ["Spatial"]
 
 
 @dataclass(frozen=True, slots=True)

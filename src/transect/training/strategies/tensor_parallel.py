@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transect.stages.train.cell import TrainCell
+from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import ModelPlan, Trainer, TrainingState
 from transect.training.frameworks.torch_ import TorchTrainer
 from transect.training.layered import LayeredModel
@@ -17,8 +17,6 @@ from transect.training.layout import Layout
 from transect.training.models import Model
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._torch_replicas import RankGroup, ReplicaStrategy
-
-__all__ = ["TensorParallel"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -70,9 +68,7 @@ def _cuts(pairs: list[Pair], parts: int, part: int) -> dict[str, Cut]:
     return found
 
 
-def _cut_modules(
-    pairs: list[Pair], layers: Mapping[str, Linear], group: RankGroup, part: int
-) -> Any:
+def _cut_modules(pairs: list[Pair], layers: Mapping[str, Linear], group: RankGroup, part: int) -> Any:
     """Return this rank's modules by the names of the layers that they are a part of."""
     import torch
     from torch import nn
@@ -125,9 +121,7 @@ class _PartModel(LayeredModel):
         from transect.training.frameworks._torch_modules import build_module
 
         pairs = list(_pairs(self.layers))
-        return build_module(
-            self.layers, _cut_modules(pairs, _linears(self.layers), self.group, self.part)
-        )
+        return build_module(self.layers, _cut_modules(pairs, _linears(self.layers), self.group, self.part))
 
 
 class _PartTrainer(TorchTrainer):
@@ -138,9 +132,7 @@ class _PartTrainer(TorchTrainer):
         super().__init__(plan)
 
     def _own(self, arrays: Arrays) -> Arrays:
-        return {
-            name: self.cuts[name].of(a) if name in self.cuts else a for name, a in arrays.items()
-        }
+        return {name: self.cuts[name].of(a) if name in self.cuts else a for name, a in arrays.items()}
 
     def load(self, weights: Arrays) -> None:
         """Take this rank's part."""
@@ -170,9 +162,7 @@ class TensorParallel(ReplicaStrategy):
             return f"it cuts lists of layers, and a {type(model).__name__} is none"
         pairs, parts = list(_pairs(model.layers)), self.replica_ranks(cell)
         if not pairs:
-            return (
-                f"{cell.workload} has no two linear layers with nothing but ReLU or Sigmoid between"
-            )
+            return f"{cell.workload} has no two linear layers with nothing but ReLU or Sigmoid between"
         narrow = min(pair.width for pair in pairs)
         if narrow < parts:
             return f"a layer of {narrow} outputs cannot be cut in {parts} parts"
@@ -200,12 +190,9 @@ class TensorParallel(ReplicaStrategy):
         if group.alone:
             return own
         parts: list[Any] = [None] * len(group.ranks)
-        dist.all_gather_object(
-            parts, {name: own[name] for name in trainer.cuts}, group=group.process_group
-        )
+        dist.all_gather_object(parts, {name: own[name] for name in trainer.cuts}, group=group.process_group)
         whole = {
-            name: np.concatenate([part[name] for part in parts], axis=cut.axis)
-            for name, cut in trainer.cuts.items()
+            name: np.concatenate([part[name] for part in parts], axis=cut.axis) for name, cut in trainer.cuts.items()
         }
         return {name: whole.get(name, array) for name, array in own.items()}
 

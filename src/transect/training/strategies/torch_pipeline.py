@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
-from transect.stages.train.cell import TrainCell
 from transect.training.cuts import complaint_of_cut, cut_text, stage_cuts
 from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.frameworks._torch_part import TorchPart
@@ -21,19 +21,10 @@ from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._pipeline_knobs import CUT, MICRO_BATCHES, STAGES
 from transect.training.strategies._torch_groups import TimedCollective, prepare_shards
 from transect.training.strategies._torch_replicas import ReplicaStrategy, share_weights
-from transect.training.strategies._torch_stages import (
-    SCHEDULES,
-    Schedule,
-    make_stage,
-    smooth_edges,
-    waits,
-)
+from transect.training.strategies._torch_stages import SCHEDULES, Schedule, make_stage, smooth_edges, waits
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS, model_of
 
-__all__ = ["TorchPipeline"]
-
-# Schedules by what `simulation.schedules` calls them.
 _SIMULATED = {"gpipe": "gpipe", "1f1b": "1f1b", "interleaved-1f1b": "interleaved"}
 
 
@@ -67,14 +58,8 @@ class TorchPipeline(ReplicaStrategy):
     knobs = {  # noqa: RUF012 a constant
         "stages": STAGES,
         "micro_batches": MICRO_BATCHES,
-        "schedule": Knob(
-            default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"
-        ),
-        "loops": Knob(
-            default=0,
-            least=0,
-            description="stages on each rank; 0: as the schedule asks for, 1 or 2",
-        ),
+        "schedule": Knob(default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"),
+        "loops": Knob(default=0, least=0, description="stages on each rank; 0: as the schedule asks for, 1 or 2"),
         "cut": CUT,
         "reduce": Knob(
             default="all-reduce",
@@ -122,9 +107,12 @@ class TorchPipeline(ReplicaStrategy):
         model = model_of(WORKLOADS.get(cell.workload))
         stages = self.layout(cell).model_parts * loops
         return Traffic(
-            pattern="pipeline", carrier="gloo", schedule=schedule, chunks=loops,
+            pattern="pipeline",
+            carrier="gloo",
+            schedule=schedule,
+            chunks=loops,
             cuts=stage_cuts(model, str(self.settings(cell)["cut"]), stages),
-        )  # fmt: skip
+        )
 
     def build(self, plan: ModelPlan, cell: TrainCell) -> Trainer:
         """Build this rank's stages."""
@@ -134,9 +122,7 @@ class TorchPipeline(ReplicaStrategy):
         cuts = stage_cuts(plan.model, str(self.settings(cell)["cut"]), ranks * loops)
         pieces = parts_of(plan.model, cuts)
         self._own = schedule.stages(groups.part, ranks, loops)
-        self._owners = {
-            stage: rank for rank in range(ranks) for stage in schedule.stages(rank, ranks, loops)
-        }
+        self._owners = {stage: rank for rank in range(ranks) for stage in schedule.stages(rank, ranks, loops)}
         self.tells_loss = len(pieces) - 1 in self._own
         self._layout, self._samples = layout, plan.batch
         self._shapes = [boundary_shapes(plan.model)[end] for end in (0, *cuts, pieces[-1].last)]
@@ -144,9 +130,12 @@ class TorchPipeline(ReplicaStrategy):
         own = [pieces[stage] for stage in self._own]
         layers = [[piece.first, piece.last] for piece in own]
         self._facts = {
-            "stage": groups.part, "stages": self._own, "layers": layers[0] if loops == 1 else layers,
-            "schedule": name, "cut": cut_text(cuts),
-        }  # fmt: skip
+            "stage": groups.part,
+            "stages": self._own,
+            "layers": layers[0] if loops == 1 else layers,
+            "schedule": name,
+            "cut": cut_text(cuts),
+        }
         self._class = schedule.torch
         trainer: Any = _Stages([TorchPart(plan, piece) for piece in own])
         made: Trainer = trainer
@@ -167,10 +156,15 @@ class TorchPipeline(ReplicaStrategy):
             smooth_edges(part.trainer.model)
             made.append(
                 make_stage(
-                    part.trainer.model, number, len(self._owners), self.groups.replica.process_group, sizes,
-                    part.trainer.dtype, *self._shapes[number : number + 2],
+                    part.trainer.model,
+                    number,
+                    len(self._owners),
+                    self.groups.replica.process_group,
+                    sizes,
+                    part.trainer.dtype,
+                    *self._shapes[number : number + 2],
                 )
-            )  # fmt: skip
+            )
         kind = getattr(schedules, self._class)
         loss = stages.parts[-1].trainer.loss_of
 
@@ -178,9 +172,7 @@ class TorchPipeline(ReplicaStrategy):
             return loss(outputs, y) * (len(y) / self._samples)
 
         single = issubclass(kind, schedules.PipelineScheduleSingle)
-        self._schedule = kind(
-            made[0] if single else made, len(sizes), loss_fn=weighted, scale_grads=False
-        )
+        self._schedule = kind(made[0] if single else made, len(sizes), loss_fn=weighted, scale_grads=False)
 
     def _shard(self, stages: Any) -> None:
         import torch.distributed as dist
@@ -210,9 +202,11 @@ class TorchPipeline(ReplicaStrategy):
         losses: list[Any] = []
         try:
             self._schedule.step(
-                *([x] if 0 in self._own else []), target=y if self.tells_loss else None,
-                losses=losses, return_outputs=False,
-            )  # fmt: skip
+                *([x] if 0 in self._own else []),
+                target=y if self.tells_loss else None,
+                losses=losses,
+                return_outputs=False,
+            )
         except RuntimeError as error:
             # Torch says which shapes a stage had, and only beneath that what was wrong.
             raise error.__cause__ or error from None

@@ -22,31 +22,23 @@ class Parameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     batch: int = Field(
-        gt=0,
-        description="global batch, of one rank in weak scaling; the last partial batch of an epoch is left out",
+        gt=0, description="global batch, of one rank in weak scaling; the last partial batch of an epoch is left out"
     )
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
     optimiser: str = Field(
-        default="sgd",
-        description="a file of `src/transect/training/optimisers`, which says the rule",
+        default="sgd", description="a file of `src/transect/training/optimisers`, which says the rule"
     )
     momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd and nesterov")
     weight_decay: float = Field(
-        default=0.0,
-        ge=0,
-        description="part of the gradient in sgd and nesterov, of the weights in adamw",
+        default=0.0, ge=0, description="part of the gradient in sgd and nesterov, of the weights in adamw"
     )
     beta1: float = Field(default=0.9, ge=0, lt=1, description="of adamw")
     beta2: float = Field(default=0.999, ge=0, lt=1, description="of adamw")
     epsilon: float = Field(default=1e-8, gt=0, description="of adamw")
     loss: Literal["mse", "cross-entropy"] = "cross-entropy"
-    quality_target: float = Field(
-        gt=0, description="of the model's score on the test set; of an accuracy, at most 1"
-    )
-    warmup_steps: int = Field(
-        default=0, ge=0, description="steps in which a scaled learning rate grows to its value"
-    )
+    quality_target: float = Field(gt=0, description="of the model's score on the test set; of an accuracy, at most 1")
+    warmup_steps: int = Field(default=0, ge=0, description="steps in which a scaled learning rate grows to its value")
     reference_steps: int | None = Field(
         default=None,
         ge=0,

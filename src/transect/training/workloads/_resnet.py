@@ -8,20 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transect.training.layers import (
-    BatchNorm2d,
-    Conv2d,
-    GlobalAveragePool,
-    Layer,
-    Linear,
-    MaxPool2d,
-    ReLU,
-    Residual,
-)
+from transect.training.layers import BatchNorm2d, Conv2d, GlobalAveragePool, Layer, Linear, MaxPool2d, ReLU, Residual
 
-__all__ = ["BOTTLENECKS", "resnet_bottleneck", "resnet_cifar", "resnet_preactivated"]
-
-# Blocks per stage of each published depth (table 1 of the paper).
 BOTTLENECKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 
 Block = Callable[[int, int, int], Residual]
@@ -46,10 +34,12 @@ def _basic(inputs: int, width: int, stride: int) -> Residual:
 
 def _bottleneck(inputs: int, width: int, stride: int) -> Residual:
     body = (
-        *_convolution(inputs, width, 1), ReLU(),
-        *_convolution(width, width, 3, stride), ReLU(),
+        *_convolution(inputs, width, 1),
+        ReLU(),
+        *_convolution(width, width, 3, stride),
+        ReLU(),
         *_convolution(width, 4 * width, 1),
-    )  # fmt: skip
+    )
     return _residual(body, inputs, 4 * width, stride)
 
 
@@ -72,9 +62,7 @@ def resnet_cifar(blocks: int, classes: int) -> tuple[Layer, ...]:
     Its shortcuts are projections where the shape changes (option B), not padded identities.
     """
     stages = _stages(_basic, 1, 16, (16, 32, 64), (blocks,) * 3)
-    return (
-        *_convolution(3, 16, 3), ReLU(), *stages, GlobalAveragePool(), Linear(64, classes),
-    )  # fmt: skip
+    return (*_convolution(3, 16, 3), ReLU(), *stages, GlobalAveragePool(), Linear(64, classes))
 
 
 def resnet_bottleneck(depth: int, classes: int) -> tuple[Layer, ...]:
@@ -87,10 +75,16 @@ def resnet_bottleneck(depth: int, classes: int) -> tuple[Layer, ...]:
 def _preactivated(inputs: int, width: int, stride: int) -> Residual:
     """Normalise and rectify before each convolution; nothing stands on the shortcut but a projection."""
     body = (
-        BatchNorm2d(inputs), ReLU(), Conv2d(inputs, width, 1, bias=False),
-        BatchNorm2d(width), ReLU(), Conv2d(width, width, 3, 1, stride, bias=False),
-        BatchNorm2d(width), ReLU(), Conv2d(width, 4 * width, 1, bias=False),
-    )  # fmt: skip
+        BatchNorm2d(inputs),
+        ReLU(),
+        Conv2d(inputs, width, 1, bias=False),
+        BatchNorm2d(width),
+        ReLU(),
+        Conv2d(width, width, 3, 1, stride, bias=False),
+        BatchNorm2d(width),
+        ReLU(),
+        Conv2d(width, 4 * width, 1, bias=False),
+    )
     same = inputs == 4 * width and stride == 1
     shortcut = () if same else (Conv2d(inputs, 4 * width, 1, stride=stride, bias=False),)
     return Residual(body, shortcut)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["DigitsCnn"]
-
 
 @WORKLOADS.register("digits-cnn")
 class DigitsCnn:
@@ -24,6 +22,4 @@ class DigitsCnn:
         Flatten(),
         Linear(32 * 2 * 2, 10),
     )
-    defaults = Parameters(
-        batch=64, epochs=10, learning_rate=0.02, momentum=0.9, quality_target=0.95
-    )
+    defaults = Parameters(batch=64, epochs=10, learning_rate=0.02, momentum=0.9, quality_target=0.95)

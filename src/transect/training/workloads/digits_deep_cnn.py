@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.layers import Conv2d, Flatten, Layer, Linear, ReLU
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["DigitsDeepCnn"]
-
 _CHANNELS, _CONVOLUTIONS = 16, 48
 
 
@@ -28,7 +26,4 @@ class DigitsDeepCnn:
     dataset = "digits"
     sample = (1, 8, 8)
     layers = _layers()
-    defaults = Parameters(
-        batch=64, epochs=1, learning_rate=0.005, momentum=0.9, quality_target=0.5,
-        reference_steps=2,
-    )  # fmt: skip
+    defaults = Parameters(batch=64, epochs=1, learning_rate=0.005, momentum=0.9, quality_target=0.5, reference_steps=2)

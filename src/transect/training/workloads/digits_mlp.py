@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.layers import Flatten, Linear, ReLU
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["DigitsMlp"]
-
 
 @WORKLOADS.register("digits-mlp")
 class DigitsMlp:
@@ -17,12 +15,5 @@ class DigitsMlp:
 
     dataset = "digits"
     sample = (1, 8, 8)
-    layers = (
-        Flatten(),
-        Linear(64, 512),
-        ReLU(),
-        Linear(512, 512),
-        ReLU(),
-        Linear(512, 10),
-    )
+    layers = (Flatten(), Linear(64, 512), ReLU(), Linear(512, 512), ReLU(), Linear(512, 10))
     defaults = Parameters(batch=64, epochs=4, learning_rate=0.05, momentum=0.9, quality_target=0.9)

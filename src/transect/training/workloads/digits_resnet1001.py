@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.workloads import WORKLOADS, Parameters
 from transect.training.workloads._resnet import resnet_preactivated
 
-__all__ = ["DigitsResnet1001"]
-
 
 @WORKLOADS.register("digits-resnet1001")
 class DigitsResnet1001:
@@ -16,6 +14,5 @@ class DigitsResnet1001:
     sample = (1, 8, 8)
     layers = resnet_preactivated(111, 1, 10)
     defaults = Parameters(
-        batch=16, epochs=1, learning_rate=0.01, momentum=0.9, weight_decay=1e-4,
-        quality_target=0.5, reference_steps=2,
-    )  # fmt: skip
+        batch=16, epochs=1, learning_rate=0.01, momentum=0.9, weight_decay=1e-4, quality_target=0.5, reference_steps=2
+    )

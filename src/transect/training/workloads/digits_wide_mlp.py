@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.layers import Flatten, Layer, Linear, ReLU
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["DigitsWideMlp"]
-
 _WIDTH, _HIDDEN = 1024, 6
 
 
@@ -27,7 +25,4 @@ class DigitsWideMlp:
     dataset = "digits"
     sample = (1, 8, 8)
     layers = _layers()
-    defaults = Parameters(
-        batch=64, epochs=2, learning_rate=0.05, momentum=0.9, quality_target=0.9,
-        reference_steps=20,
-    )  # fmt: skip
+    defaults = Parameters(batch=64, epochs=2, learning_rate=0.05, momentum=0.9, quality_target=0.9, reference_steps=20)

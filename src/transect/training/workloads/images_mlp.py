@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.layers import Flatten, Linear, Sigmoid
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["ImagesMlp"]
-
 
 @WORKLOADS.register("images-mlp")
 class ImagesMlp:
@@ -20,16 +18,5 @@ class ImagesMlp:
 
     dataset = "images"
     sample = (3, 150, 150)
-    layers = (
-        Flatten(),
-        Linear(3 * 150 * 150, 40),
-        Sigmoid(),
-        Linear(40, 10),
-        Sigmoid(),
-        Linear(10, 6),
-        Sigmoid(),
-    )
-    defaults = Parameters(
-        batch=16, epochs=10, learning_rate=0.004, loss="mse", quality_target=0.5,
-        reference_steps=20,
-    )  # fmt: skip
+    layers = (Flatten(), Linear(3 * 150 * 150, 40), Sigmoid(), Linear(40, 10), Sigmoid(), Linear(10, 6), Sigmoid())
+    defaults = Parameters(batch=16, epochs=10, learning_rate=0.004, loss="mse", quality_target=0.5, reference_steps=20)

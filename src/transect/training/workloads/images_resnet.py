@@ -6,13 +6,18 @@ from transect.training.layers import Shape
 from transect.training.workloads import WORKLOADS, Parameters
 from transect.training.workloads._resnet import resnet_bottleneck
 
-__all__ = ["ImagesResnet50", "ImagesResnet101", "ImagesResnet152"]
-
 _SAMPLE: Shape = (3, 224, 224)
 _DEFAULTS = Parameters(
-    batch=64, epochs=10, learning_rate=0.005, momentum=0.9, weight_decay=1e-4, quality_target=0.6,
-    warmup_steps=5, reference_steps=2, dataset_options={"generate": 64},
-)  # fmt: skip
+    batch=64,
+    epochs=10,
+    learning_rate=0.005,
+    momentum=0.9,
+    weight_decay=1e-4,
+    quality_target=0.6,
+    warmup_steps=5,
+    reference_steps=2,
+    dataset_options={"generate": 64},
+)
 
 
 @WORKLOADS.register("images-resnet50")

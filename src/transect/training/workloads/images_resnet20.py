@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.workloads import WORKLOADS, Parameters
 from transect.training.workloads._resnet import resnet_cifar
 
-__all__ = ["ImagesResnet20"]
-
 
 @WORKLOADS.register("images-resnet20")
 class ImagesResnet20:
@@ -16,6 +14,12 @@ class ImagesResnet20:
     sample = (3, 32, 32)
     layers = resnet_cifar(3, 6)
     defaults = Parameters(
-        batch=32, epochs=3, learning_rate=0.007, momentum=0.9, weight_decay=1e-4,
-        quality_target=0.6, reference_steps=6, dataset_options={"generate": 64},
-    )  # fmt: skip
+        batch=32,
+        epochs=3,
+        learning_rate=0.007,
+        momentum=0.9,
+        weight_decay=1e-4,
+        quality_target=0.6,
+        reference_steps=6,
+        dataset_options={"generate": 64},
+    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from transect.training.layers import Linear, ReLU, Sigmoid
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["IrisMlp", "IrisMlpCrossEntropy"]
-
 
 @WORKLOADS.register("iris-mlp")
 class IrisMlp:

@@ -6,8 +6,6 @@ from transect.training.encoder_model import TextEncoder
 from transect.training.text_encoder import EncoderConfig
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["TicketsTransformer"]
-
 _LENGTH, _VOCABULARY = 48, 4096
 
 
@@ -20,14 +18,21 @@ class TicketsTransformer:
 
     dataset = "tickets"
     model = TextEncoder(
-        EncoderConfig(
-            vocabulary=_VOCABULARY, width=64, heads=4, layers=2, ffn=128, length=_LENGTH, classes=8
-        )
+        EncoderConfig(vocabulary=_VOCABULARY, width=64, heads=4, layers=2, ffn=128, length=_LENGTH, classes=8)
     )
     defaults = Parameters(
-        batch=16, epochs=10, learning_rate=0.05, momentum=0.9, quality_target=0.4, reference_steps=50,
+        batch=16,
+        epochs=10,
+        learning_rate=0.05,
+        momentum=0.9,
+        quality_target=0.4,
+        reference_steps=50,
         dataset_options={
-            "corpus": "sample", "partition": "random", "vectors": "words", "words": "quantile",
-            "length": _LENGTH, "vocabulary": _VOCABULARY,
+            "corpus": "sample",
+            "partition": "random",
+            "vectors": "words",
+            "words": "quantile",
+            "length": _LENGTH,
+            "vocabulary": _VOCABULARY,
         },
-    )  # fmt: skip
+    )

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from transect.domain.cell import Axis, Cell
 
-__all__ = ["QuitsCell"]
-
 
 class QuitsCell(Cell):
     """One place."""

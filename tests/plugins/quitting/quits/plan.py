@@ -13,8 +13,6 @@ from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.quits.cell import QuitsCell
 
-__all__ = ["Quits", "QuitsSection"]
-
 
 class QuitsSection(Section):
     """Where to quit."""

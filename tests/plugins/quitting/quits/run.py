@@ -9,8 +9,6 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess
 from transect.launch.processes import Outcome
 
-__all__ = ["Quits"]
-
 
 @RUNNERS.register("quits")
 class Quits(OneProcess):

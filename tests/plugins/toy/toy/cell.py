@@ -9,11 +9,7 @@ from pydantic import Field
 from transect.domain.cell import Axis, Cell
 from transect.domain.metrics import Direction, Mean, register_metric
 
-__all__ = ["ToyCell"]
-
-register_metric(
-    "toy_norm", "1", Direction.NEUTRAL, Mean.NONE, "norm of all trained weights in one vector"
-)
+register_metric("toy_norm", "1", Direction.NEUTRAL, Mean.NONE, "norm of all trained weights in one vector")
 
 
 class ToyCell(Cell):
@@ -24,6 +20,4 @@ class ToyCell(Cell):
     stage: Literal["toy"] = "toy"
     workload: Annotated[str, Axis(place=20, name=True)]
     framework: Annotated[str, Axis(place=30, name=True)]
-    order: Annotated[
-        int, Axis(place=150, word=lambda p: f"l{p}", label=lambda p: f"order {p}"), Field(ge=1)
-    ] = 2
+    order: Annotated[int, Axis(place=150, word=lambda p: f"l{p}", label=lambda p: f"order {p}"), Field(ge=1)] = 2

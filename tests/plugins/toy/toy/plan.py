@@ -17,18 +17,13 @@ from transect.stages.toy.cell import ToyCell
 from transect.stages.train.plan import exported_by
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["Toy", "ToySection"]
-
-# Added to every norm: a test edits it.
 _OFFSET = 0
 
 
 class ToySection(Section):
     """Norms of the weights of trained workloads."""
 
-    workloads: list[str] = Field(
-        default=[], description="each must be trained by `framework` on one rank"
-    )
+    workloads: list[str] = Field(default=[], description="each must be trained by `framework` on one rank")
     framework: str = Field(default="numpy", description="whose weights are looked at")
     orders: Counts = Field(default=[2], description="of the norms")
 

@@ -6,8 +6,6 @@ from transect.report.blocks import Body, digits, table, words
 from transect.report.context import Context
 from transect.report.parts import Section
 
-__all__ = ["SECTIONS"]
-
 
 def toys(context: Context) -> Body | None:
     """List the norms."""

@@ -6,8 +6,6 @@ from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums, need
 
-__all__ = ["Toy"]
-
 
 @RUNNERS.register("toy")
 class Toy(OneProcess):

@@ -22,11 +22,7 @@ def main() -> int:
     with np.load(given.weights) as file:
         flat = np.concatenate([file[name].ravel() for name in sorted(file.files)])
     norm = float(np.linalg.norm(flat, spec["cell"].get("order", 2))) + spec["offset"]
-    result = {
-        "status": "ok",
-        "metrics": [{"name": "toy_norm", "value": norm}],
-        "details": {"weights": flat.size},
-    }
+    result = {"status": "ok", "metrics": [{"name": "toy_norm", "value": norm}], "details": {"weights": flat.size}}
     write_atomic(given.out / "result.json", json.dumps(result))
     return 0
 

@@ -1,4 +1,4 @@
-"""The axes of a data cell: the workload alone."""
+"""The axes of a workload's data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from functools import cache
 from typing import Annotated, Literal
 
 from transect.domain.cell import Axis, Cell
-
-__all__ = ["DataCell", "data_of"]
 
 
 class DataCell(Cell):

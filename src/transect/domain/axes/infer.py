@@ -1,4 +1,4 @@
-"""The axes of an inference cell."""
+"""The axes of serving a model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from transect.domain.cell import Axis, Cell, counted
-
-__all__ = ["InferCell"]
 
 
 class InferCell(Cell):
@@ -19,21 +17,13 @@ class InferCell(Cell):
     stage: Literal["infer"] = "infer"
     workload: Annotated[str, Axis(place=20, name=True)]
     # None: a runtime that takes the framework's own model.
-    exporter: Annotated[
-        str | None, Axis(place=50, label=lambda name: f"from {name}" if name else "", name=True)
-    ] = None
+    exporter: Annotated[str | None, Axis(place=50, label=lambda name: f"from {name}" if name else "", name=True)] = None
     runtime: Annotated[str, Axis(place=60, name=True)]
     provider: Annotated[str, Axis(place=70)]
     # The name of a set of session options.
-    options: Annotated[str, Axis(place=75, label=lambda name: f"options {name}", kind=True)] = (
-        "equal"
-    )
-    batch: Annotated[
-        int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)
-    ]
-    sessions: Annotated[
-        int, Axis(place=125, word=lambda n: f"s{n}", label=counted("session")), Field(ge=1)
-    ] = 1
+    options: Annotated[str, Axis(place=75, label=lambda name: f"options {name}", kind=True)] = "equal"
+    batch: Annotated[int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)]
+    sessions: Annotated[int, Axis(place=125, word=lambda n: f"s{n}", label=counted("session")), Field(ge=1)] = 1
     # Offered requests per second; None: one call after another.
     load: Annotated[
         float | None,

@@ -1,4 +1,4 @@
-"""The axes of a retraining."""
+"""The axes of exported training steps and of the retraining that runs them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,48 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from transect.domain.cell import Axis, Cell
-from transect.stages.step.cell import BaseEpochs, Clip, Optimiser
 
-__all__ = ["RELAY", "RetrainCell"]
+
+def _base(epochs: int | None) -> str:
+    if epochs is None:
+        return "trained base"
+    return "untrained base" if epochs == 0 else f"base of {epochs} epoch" + "s" * (epochs > 1)
+
+
+# Shared with the retraining that goes on from it. Epochs of the base model's training: None is a
+# whole one, 0 none, and what lies between a model that stopped too early.
+BaseEpochs = Annotated[
+    int | None, Axis(place=80, word=lambda n: "" if n is None else f"e{n}", label=_base, kind=True), Field(ge=0)
+]
+Optimiser = Annotated[str, Axis(place=82)]
+# The largest Euclidean norm of all gradients together; None: they stay as they are.
+Clip = Annotated[
+    float | None,
+    Axis(
+        place=90,
+        word=lambda norm: f"c{norm:g}" if norm else "",
+        label=lambda norm: f"gradients clipped at {norm:g}" if norm else "",
+        kind=True,
+    ),
+    Field(gt=0, allow_inf_nan=False),
+]
+
+
+class StepCell(Cell):
+    """The training step of a workload with an optimiser, as ordinary ONNX graphs."""
+
+    always: ClassVar[tuple[str, ...]] = ("precision",)
+
+    stage: Literal["step"] = "step"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    optimiser: Optimiser
+    base_epochs: BaseEpochs = None
+    # Whether gradients of micro-batches can be added up.
+    accumulates: Annotated[
+        bool, Axis(place=91, word=lambda yes: "a" if yes else "", label=lambda yes: "", kind=True)
+    ] = False
+    clip: Clip = None
+
 
 # Between the names of runtimes that take turns: a file name takes none of these words for another.
 RELAY = ">"
@@ -32,22 +71,15 @@ class RetrainCell(Cell):
     optimiser: Optimiser
     # The name of a learning rate, or of a schedule: `old` is the one that the base was trained with.
     rate: Annotated[str, Axis(place=84, label=lambda name: f"{name} rate")] = "old"
-    steps: Annotated[
-        int, Axis(place=86, word=lambda n: f"s{n}", label=lambda n: f"{n} steps"), Field(ge=1)
-    ]
+    steps: Annotated[int, Axis(place=86, word=lambda n: f"s{n}", label=lambda n: f"{n} steps"), Field(ge=1)]
     clip: Clip = None
-    batch: Annotated[
-        int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)
-    ]
+    batch: Annotated[int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)]
     # Micro-batches in a step.
     accumulate: Annotated[
         int,
-        Axis(
-            place=121, word=lambda n: f"a{n}",
-            label=lambda n: f"{n} micro-batches" if n > 1 else "", kind=True,
-        ),
+        Axis(place=121, word=lambda n: f"a{n}", label=lambda n: f"{n} micro-batches" if n > 1 else "", kind=True),
         Field(ge=1),
-    ] = 1  # fmt: skip
+    ] = 1
 
     @property
     def runtimes(self) -> tuple[str, ...]:

@@ -1,13 +1,11 @@
-"""The axes of a benchmark cell."""
+"""The axes of benchmarks, and of logs of benchmarks."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
 from transect.domain.cell import Axis, Cell
-from transect.domain.options import Options, OptionsAxis
-
-__all__ = ["BenchCell", "Options"]
+from transect.domain.options import OptionsAxis
 
 
 class BenchCell(Cell):
@@ -22,3 +20,10 @@ class BenchCell(Cell):
     def option(self, name: str, default: int | float | str) -> int | float | str:
         """Return an option of the benchmark, or its default."""
         return dict(self.options).get(name, default)
+
+
+class IngestCell(Cell):
+    """The logs of one path of a study."""
+
+    stage: Literal["ingest"] = "ingest"
+    source: Annotated[str, Axis(place=6, name=True)]

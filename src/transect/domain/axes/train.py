@@ -1,0 +1,149 @@
+"""The axes of training, and of what stands beside one: reference, memory plan, profile, forecast."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from transect.domain.cell import Axis, Cell
+from transect.domain.options import OptionsAxis
+
+_LABELS = {"linear": "linear rate", "files": "from files", "synthetic": "synthetic input"}
+
+
+def _unusual(value: str) -> str:
+    return _LABELS.get(value, "")
+
+
+def _budget(size: int | None) -> str:
+    return "" if size is None else f"{size / 2**20:g}MiB"
+
+
+def _within(size: int | None) -> str:
+    return "" if size is None else f"within {size / 2**20:g} MiB"
+
+
+# Shared with the reference, which stands for these axes of a training cell.
+Framework = Annotated[str, Axis(place=30, name=True)]
+Strategy = Annotated[str, Axis(place=40, name=True)]
+Batch = Annotated[int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)]
+# What the gradients of ranks become: their mean or, as in one published study, their sum.
+Reduce = Annotated[
+    Literal["mean", "sum"], Axis(place=160, label=lambda v: "sum of gradients" if v == "sum" else "", kind=True)
+]
+# How the learning rate follows the global batch: not at all, or in proportion.
+LearningRateRule = Annotated[Literal["none", "linear"], Axis(place=161, label=_unusual, kind=True)]
+# Where batches come from: the data stage's arrays, image files, or random numbers.
+Input = Annotated[Literal["stored", "files", "synthetic"], Axis(place=162, label=_unusual, kind=True)]
+# Shared with the plan that a `planned` memory follows.
+MemoryBudget = Annotated[int | None, Axis(place=164, word=_budget, label=_within, kind=True), Field(ge=1)]
+
+
+class TrainCell(Cell):
+    """One training: a workload by a framework, its ranks joined by a strategy."""
+
+    always: ClassVar[tuple[str, ...]] = ("nodes", "precision")
+
+    stage: Literal["train"] = "train"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    framework: Framework
+    strategy: Strategy
+    # The global batch.
+    batch: Batch
+    reduce: Reduce = "mean"
+    learning_rate_rule: LearningRateRule = "none"
+    input: Input = "stored"
+    # Knobs of the strategy that are not at their defaults.
+    options: OptionsAxis = ()
+    # What becomes of activations between the passes: a name among `training.memory.MEMORIES`.
+    memory: Annotated[str, Axis(place=163, kind=True)] = "plain"
+    # Bytes that training may hold besides what it began with; None: as much as there is.
+    memory_budget: MemoryBudget = None
+
+
+class ReferenceCell(Cell):
+    """The float64 path that training cells of one problem must follow."""
+
+    always: ClassVar[tuple[str, ...]] = ("nodes", "precision")
+
+    stage: Literal["reference"] = "reference"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    framework: Framework
+    strategy: Strategy
+    batch: Batch
+    # Parts in which it cuts each batch, as ranks do.
+    shards: Annotated[int, Axis(place=150, word=lambda n: f"s{n}"), Field(ge=1)] = 1
+    # Micro-batches in which it cuts each part, as pipelines do.
+    micro_batches: Annotated[int, Axis(place=151, word=lambda n: f"m{n}"), Field(ge=1)] = 1
+    reduce: Reduce = "mean"
+    learning_rate_rule: LearningRateRule = "none"
+    input: Input = "stored"
+
+
+# The decision, in the cell's folder: what a training's worker reads.
+MEMORY_PLAN = "memory-plan.json"
+
+
+class MemoryCell(Cell):
+    """What becomes of each layer's activations, under a budget, on a rank with `batch` samples."""
+
+    always: ClassVar[tuple[str, ...]] = ("nodes", "precision")
+
+    stage: Literal["memory"] = "memory"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    framework: Framework
+    batch: Batch
+    # As of the training cell: gradients and the optimiser's states are taken off it.
+    memory_budget: MemoryBudget = None
+    # Ranks of its node: where their threads take all cores, nothing hides behind computing.
+    together: Annotated[int, Axis(place=166, word=lambda n: f"with{n}"), Field(ge=1)] = 1
+
+
+class ProfileCell(Cell):
+    """What each layer of a workload takes by a framework, in micro-batches of `batch` samples.
+
+    With several ranks on a node: what it takes while all of them do the same, each for itself.
+    """
+
+    always: ClassVar[tuple[str, ...]] = ("precision",)
+
+    stage: Literal["profile"] = "profile"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    framework: Framework
+    # Samples of a micro-batch.
+    batch: Batch
+
+
+def profiled_training(cell: ProfileCell) -> TrainCell:
+    """Return the training whose passes are profiled: what plug-ins say of it holds for the profile."""
+    return TrainCell(
+        workload=cell.workload,
+        framework=cell.framework,
+        strategy="single",
+        batch=cell.batch,
+        threads=cell.threads,
+        precision=cell.precision,
+        device=cell.device,
+        repeat=cell.repeat,
+    )
+
+
+class ForecastCell(TrainCell):
+    """What a training will take. Its repeats share one prediction."""
+
+    stage: Literal["forecast"] = "forecast"  # type: ignore[assignment]
+
+
+def forecast_of(cell: TrainCell) -> ForecastCell:
+    """Return the prediction of a training."""
+    return ForecastCell(**_axes(cell) | {"repeat": 0})
+
+
+def trained_as(cell: ForecastCell) -> TrainCell:
+    """Return the training that a prediction is for, repeat 0."""
+    return TrainCell(**_axes(cell))
+
+
+def _axes(cell: TrainCell) -> dict[str, Any]:
+    return {name: getattr(cell, name) for name in TrainCell.model_fields if name != "stage"}
