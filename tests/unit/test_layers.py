@@ -52,7 +52,7 @@ EVERYWHERE = {
     "text": {"numpy", "pydantic"},
     "measure": {"numpy", "pydantic", "psutil"},
     "worker": {"numpy", "pydantic"},
-    "domain": {"numpy", "pydantic", "psutil", "yaml"},
+    "domain": {"numpy", "pydantic", "psutil", "ruamel"},
 }
 
 
@@ -219,6 +219,6 @@ def test_only_strict_yaml_reads_yaml(layer):
     users = [
         path.relative_to(PACKAGE).as_posix()
         for path in LAYERED
-        if layer_of(path) == layer and any(i.library == "yaml" for i in imports(path))
+        if layer_of(path) == layer and any(i.library == "ruamel" for i in imports(path))
     ]
     assert users == (["domain/strict_yaml.py"] if layer == "domain" else [])

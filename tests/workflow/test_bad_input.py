@@ -35,7 +35,7 @@ CASES = {
     "missing plug-in folder": (study("plugins: [nowhere]"), ["bad.yaml", "plugins", "nowhere"]),
     "empty file": ("", ["bad.yaml", "empty"]),
     "not a mapping": ("- a\n- b\n", ["bad.yaml", "mapping", "list"]),
-    "not YAML": ("name: [\n", ["bad.yaml", "not YAML"]),
+    "not YAML": ("name: [\n", ["bad.yaml:2"]),
     "no cells": ("name: bad\n", ["bad.yaml", "no cells"]),
     "name that leaves the folder": (study().replace("name: bad", "name: ../bad"), ["bad.yaml", "'name'", "../bad"]),
     "export of what nobody trains": (
