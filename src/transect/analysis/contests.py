@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
-from transect.analysis.verdicts import LEVEL, corrected, half_width, in_reach
+from transect.analysis.verdicts import LEVEL, corrected, half_width
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import Contest
@@ -28,22 +28,6 @@ class Standing(StrEnum):
     INTERVAL = "interval"
     NO_RESULT = "no result"
     ALONE = "nothing to compare with"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdicts:
-    """How cells stand, each without its repeat, and which pairs are not decided: the nearest to it first."""
-
-    of: dict[Cell, Standing]
-    open: tuple[Undecided, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Undecided:
-    """Two cells; `in_reach`: whether a verdict is to be hoped for by the cap."""
-
-    pair: tuple[Cell, Cell]
-    in_reach: bool
 
 
 def contests(groups: Sequence[Group], contest: Contest, floors: Floors) -> list[tuple[Group, Group, Comparison]]:
@@ -114,14 +98,12 @@ def standings(
     decide: bool,
     looks: int,
     ways: float = 0.0,
-    cap: int = 0,
-) -> Verdicts:
+) -> dict[Cell, Standing]:
     """Return how each group stands.
 
     `interval`: enough when the 95 % interval of a cell's speed is no wider to either side, a share.
     `decide`: enough when all of its comparisons are firm, corrected for all that are made here, or for
     `ways` if that is more: what the whole study compares. A group without a usable result is not measured on.
-    `cap`: the most repeats that there may be.
     """
     made = contests(groups, contest, floors)
     decided = [one for _, _, one in made if one.decision is not None]
@@ -131,21 +113,11 @@ def standings(
     adjusted = corrected(decisions, own, beyond=ways - math.fsum(own))
     p = dict(zip(map(id, decided), adjusted, strict=True))
     firm: dict[int, list[bool]] = {}
-    undecided: list[tuple[float, str, Undecided]] = []
     for best, other, one in made:
         sure = one.sureness is Sureness.FIRM and p.get(id(one), 1.0) <= LEVEL
         for group in (best, other):
             firm.setdefault(id(group), []).append(sure)
-        if not sure and decide:
-            told = one.decision
-            near, hope = 1.0, True
-            if told is not None:
-                runs = min(one.a.count, one.b.count)
-                near = min(told.p, told.other)
-                hope = in_reach(told, runs, cap, margin=one.margin, looks=looks, ways=ways)
-            pair = Undecided(pair=(best.cell, other.cell), in_reach=hope)
-            undecided.append((near, other.cell.id, pair))
-    of = {
+    return {
         group.cell: _standing(
             group,
             firm.get(id(group), ()),
@@ -155,8 +127,6 @@ def standings(
         )
         for group in groups
     }
-    undecided.sort(key=lambda one: one[:2])
-    return Verdicts(of=of, open=tuple(pair for *_, pair in undecided))
 
 
 def _standing(group: Group, firm: Collection[bool], *, width: float, interval: float | None, decide: bool) -> Standing:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import FEWEST, MARGIN
@@ -183,22 +183,6 @@ def is_firm(
     if runs < _ENOUGH or upper > _TOO_NOISY:
         return apart > floor
     return runs >= _MANY or apart > _BEYOND_OFTEN * often
-
-
-def in_reach(decision: Decision, runs: int, most: int, *, margin: float, looks: int, ways: float) -> bool:
-    """Whether a verdict on `most` runs a side is to be hoped for, from one on `runs`.
-
-    As if the ratio were off by one standard error to the better, and the noise known: what is out of reach then
-    is not worth its time. `ways`: of how many comparisons it is one.
-    """
-    if math.isinf(decision.error):
-        return True
-    apart, edge = abs(math.log(decision.ratio)), math.log1p(margin)
-    error = decision.error * math.sqrt(runs / max(runs, most))
-    level = LEVEL / looks / max(1.0, ways)
-    different = apart + decision.error >= float(ndtri(1 - level / 2)) * error
-    same = edge - max(0.0, apart - decision.error) >= float(ndtri(1 - level)) * error
-    return different or same
 
 
 def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:

@@ -14,7 +14,7 @@ MARGIN = 0.05
 # Runs a side below which no verdict is firm: two tell no outlier from the rest.
 FEWEST = 3
 # Another number of repeats at which runners stop would read as if there were no end.
-_MOST = 1000
+MAX_REPEATS = 1000
 
 
 def _share(value: object) -> object:
@@ -53,14 +53,13 @@ class Until(BaseModel):
         "such as `5 %`",
     )
     floor: int | None = Field(default=None, ge=2, description="least repeats of each cell; null: its `repeats`")
-    cap: int = Field(default=10, ge=3, le=_MOST, description="most repeats of each cell")
+    cap: int = Field(default=10, ge=3, le=MAX_REPEATS, description="most repeats of each cell")
     minutes: float | None = Field(
         default=None,
         gt=0,
-        description="time that all repeats beyond the floor may take together, with what only they need; what "
-        "takes longer than is left of it is not begun; null: as long as it takes",
+        description="time that a block's repeats beyond the floor may take, with what only they need: none begins after "
+        "it; null: as long as it takes",
     )
-    node_hours: float | None = Field(default=None, gt=0, description="the same, times the nodes of each cell")
 
     @model_validator(mode="after")
     def _says_enough(self) -> Until:
@@ -68,8 +67,6 @@ class Until(BaseModel):
             raise ValueError("says when nothing is enough: expected interval, or_equal_within or both")
         if self.floor is not None and self.cap <= self.floor:
             raise ValueError(f"cap {self.cap} leaves nothing beyond floor {self.floor}: expected more")
-        if self.minutes is not None and self.node_hours is not None:
-            raise ValueError("has two budgets: expected minutes or node_hours")
         return self
 
 

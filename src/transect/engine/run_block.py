@@ -37,7 +37,7 @@ from transect.engine.repetition import Repetition, deadline_of
 from transect.engine.run_cell import fingerprint_of, run_job, valid_record
 from transect.engine.side_files import changed_file, set_aside
 from transect.engine.stage import RUNNERS
-from transect.engine.stamps import newest_change, spent_elsewhere
+from transect.engine.stamps import newest_change
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
@@ -178,19 +178,13 @@ def main(arguments: list[str] | None = None) -> int:
         head, specs = _orders(given.block)
         paths = StudyPaths(results=given.results.resolve(), study=head["study"])
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
-        elsewhere = spent_elsewhere(paths, given.stamp)
-        repetition = Repetition(jobs, deadline_of(head, jobs), elsewhere)
+        repetition = Repetition(jobs, deadline_of(head, jobs))
         with leased(paths, [(head["rule"], head["name"])]):
             ran = run_jobs(jobs, paths, given.attempt, repetition)
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             if repetition.asked:
-                stamp |= {
-                    "ends": repetition.ends,
-                    "spared": repetition.spared(),
-                    "held": repetition.held(),
-                    "spent": repetition.spent(),
-                }
+                stamp |= {"ends": repetition.ends, "spared": repetition.spared(), "held": repetition.held()}
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
             stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")

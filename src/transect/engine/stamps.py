@@ -89,19 +89,6 @@ def _repeats(stamp: Path, key: str) -> dict[tuple[str, str], str]:
     return {(name.split("/", 1)[0], name.split("/", 1)[-1]): str(told[name]) for name in told}
 
 
-def spent_elsewhere(paths: StudyPaths, own: Path | None) -> dict[str, float]:
-    """Return what the blocks that are done took of each budget, but for the one of the stamp `own`."""
-    spent: dict[str, float] = {}
-    for stamp in sorted((paths.folder / "blocks").glob("*/*.json")):
-        if own is not None and stamp.resolve() == own.resolve():
-            continue
-        told = stamp_entry(stamp, "spent")
-        for pool, amount in told.items() if isinstance(told, dict) else ():
-            if isinstance(amount, int | float):
-                spent[pool] = spent.get(pool, 0.0) + amount
-    return spent
-
-
 def _is_broken(
     paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool, spared: Collection[tuple[str, str]]
 ) -> bool:

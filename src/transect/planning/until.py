@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,28 +107,19 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
 def until_spec(cell: Cell, stage: Stage, context: Context) -> dict[str, Any] | None:
     """Return what the runner of a block is told of a cell's repeats; None where all of them run.
 
-    `budget_s` is the whole budget of all cells of the same `until`, which `pool` names, and `share_s` the
-    cell's part of it, where blocks do not run one after another: all cells have the same. `ways` counts
-    what the study compares.
+    `budget_s` is that of its block; `ways` counts what the study compares.
     """
     until, known = until_of(stage, context), context.repeats.get(cell.without_repeat())
     if until is None or known is None or stage.contest is None:
         return None
-    budget = until.minutes and 60 * until.minutes
-    budget = until.node_hours and 3600 * until.node_hours if budget is None else budget
     facts = _facts(context)
-    pool = "study" if until is context.study.until else stage.key
-    together = context.system.scheduler == "none"
     return {
         "interval": until.interval,
         "margin": margin_of(context),
         "decide": until.or_equal_within is not None,
         "floor": known[0],
         "cap": known[1],
-        "budget_s": budget,
-        "pool": pool,
-        "share_s": None if budget is None or together else budget / facts.cells[pool],
-        "by_node": until.node_hours is not None,
+        "budget_s": until.minutes and 60 * until.minutes,
         "looks": facts.looks[cell.stage],
         "ways": facts.ways,
         "contest": stage.contest.stored(),
@@ -137,9 +128,8 @@ def until_spec(cell: Cell, stage: Stage, context: Context) -> dict[str, Any] | N
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Facts:
-    """Of all cells that may go on: how many share a budget, how often a stage's are looked at, how many pairs are compared."""
+    """Of all cells that may go on: how often a stage's are looked at, and how many pairs are compared."""
 
-    cells: Mapping[str, int]
     looks: Mapping[str, int]
     ways: float
 
@@ -148,18 +138,16 @@ def _facts(context: Context) -> _Facts:
     """Count once what each cell's runner is told: all cells that may go on are known by then."""
     known = context.of_until
     if known is None or known[0] != len(context.repeats):
-        cells: Counter[str] = Counter()
         looks: dict[str, int] = {}
         sets: dict[Hashable, set[Hashable]] = defaultdict(set)
         for cell, (floor, cap) in context.repeats.items():
             stage = STAGES.get(cell.stage)
-            cells["study" if until_of(stage, context) is context.study.until else stage.key] += 1
             looks[cell.stage] = max(looks.get(cell.stage, 1), telling_looks(floor, cap))
             for number, contest in enumerate(stage.contest.each() if stage.contest else ()):
                 heat = tuple(cell.get(axis) for axis in contest.heats) or cell
                 sets[number, _rivals(cell, contest)].add(heat)
         pairs = sum(len(members) * (len(members) - 1) // 2 for members in sets.values())
-        known = len(context.repeats), _Facts(cells=cells, looks=looks, ways=_in_steps(pairs))
+        known = len(context.repeats), _Facts(looks=looks, ways=_in_steps(pairs))
         context.of_until = known
     facts: _Facts = known[1]
     return facts

@@ -22,7 +22,6 @@ from transect.analysis.verdicts import (
     decide,
     decide_paired,
     half_width,
-    in_reach,
     is_firm,
 )
 from verdict_studies import BASE, SHAPES, Tally, adaptive_study, fixed_study, moved_study, of_residuals, watched_study
@@ -138,19 +137,6 @@ def test_a_shift_over_seeds_is_tested_as_by_hand() -> None:
     nothing = chance_of_shift([0.0] * 6)
     assert nothing is not None and nothing.p == 1.0
     assert chance_of_shift([0.1]) is None
-
-
-def test_what_no_cap_would_decide_is_out_of_reach() -> None:
-    noise = pooled_noise(QUIET)
-    near = decide([1.0, 1.001, 1.003], [1.002, 1.003, 1.001], noise)
-    told = {"margin": 0.05, "looks": 3, "ways": 100.0}
-    assert near is not None and in_reach(near, 3, 10, **told), "that they are the same"
-    loud = [[1.0, 1.4, 1.1], [1.2, 1.0, 1.5], [1.1, 1.6, 1.2]]
-    open_ = decide(loud[0], loud[1], pooled_noise(loud))
-    assert open_ is not None and not in_reach(open_, 3, 10, **told)
-    assert in_reach(open_, 3, 100_000, **told)
-    alone = decide([1.0], [2.0], None)
-    assert alone is not None and in_reach(alone, 1, 2, **told), "nobody knows"
 
 
 def test_few_runs_in_a_loud_noise_are_not_firm() -> None:

@@ -13,7 +13,7 @@ from transect.domain.until import looks_of
 from transect.engine.plan_files import planned_aims, planned_cells, write_plan
 from transect.engine.repetition import until_of
 from transect.engine.staleness import Staleness
-from transect.engine.stamps import spared_by, spent_elsewhere
+from transect.engine.stamps import spared_by
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import StudyPlan
 
@@ -47,11 +47,8 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
     told = next(iter(train)).spec["until"]
     assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 120.0)
-    assert (told["pool"], told["share_s"], told["ways"]) == ("study", None, 1.0)
+    assert told["ways"] == 1.0
     assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
-    # Where blocks run side by side each has a share.
-    there = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}", system=SLURM)
-    assert next(iter(there.stage("train").values())).spec["until"]["share_s"] == 60.0
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
@@ -130,13 +127,6 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
     # Nobody spared it, but its cell's repeats ended: the cap was a lower one.
     told = reasons(ends={unknown.cell.without_repeat().id: "cap"})
     assert told[unknown.id] == ["until"] and told[spared.id] == []
-    # What other blocks took of a budget, whatever their stamps hold.
-    stamp.with_name("b.json").write_text(json.dumps({"spent": {"train": 2, "study": 1.5}}))
-    stamp.with_name("c.json").write_text(json.dumps({"spent": {"train": "a lot"}}))
-    stamp.with_name("d.json").write_text("{half")
-    reasons(spent={"train": 3.5})  # type: ignore[arg-type]
-    assert spent_elsewhere(made.paths, stamp) == {"train": 2.0, "study": 1.5}
-    assert spent_elsewhere(made.paths, None) == {"train": 5.5, "study": 1.5}
 
 
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
@@ -146,7 +136,7 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
     assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
     until = next(iter(train)).spec["until"]
-    assert (until["interval"], until["pool"]) == (0.02, "train")
+    assert until["interval"] == 0.02
     assert until["looks"] == 2, "a look at two repeats makes nothing firm: at 3 and 4"
 
 
@@ -157,7 +147,7 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
         ("until: {interval: 3}", "", "written as '5 %', found 3"),
         ("until: {interval: 0 %}", "", "more than 0 and less than 100 per cent"),
         ("until: {or_equal_within: 5 %, floor: 5, cap: 5}", "", "cap 5 leaves nothing beyond floor 5"),
-        ("until: {interval: 3 %, minutes: 1, node_hours: 1}", "", "two budgets"),
+        ("until: {interval: 3 %, node_hours: 1}", "", "unknown key 'until.node_hours'"),
         ("until: {interval: 3 %, caps: 5}", "", "unknown key 'until.caps': did you mean 'cap'?"),
         ("until: {or_equal_within: 5 %}", "until: {or_equal_within: 3 %}", "expected one margin"),
         ("equal_within: 2 %\nuntil: {or_equal_within: 5 %}", "", "expected one margin"),
@@ -165,7 +155,6 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
         ("until: {interval: -3 %}", "", "found '-3 %'"),
         ("until: {interval: 3 %, minutes: 0}", "", "until.minutes"),
         ("until: {interval: 3 %, minutes: .inf}", "", "until.minutes"),
-        ("until: {interval: 3 %, hours: 2}", "", "unknown key 'until.hours'"),
         ("until: {interval: 3 %, cap: 3}", "", "cap 3 leaves nothing beyond the 3 repeats of train"),
         ("", "until: {interval: 3 %, floor: 1}", "train.until.floor"),
         ("bench: {until: {interval: 3 %}}", "", "unknown key 'bench.until'"),
