@@ -13,13 +13,13 @@ from typing import Protocol
 
 from pydantic import Field
 
-from transect.text.formats._options import Options, cleaned
+from transect.text.formats._options import ReadingOptions, cleaned
 from transect.text.mail import BrokenMail, Head, body, head, same_subject
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
 
 
-class MailOptions(Options):
+class MailOptions(ReadingOptions):
     """Of the formats that read mails."""
 
     queue_header: str | None = Field(default="X-Queue", description="field with the queue")

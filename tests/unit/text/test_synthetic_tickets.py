@@ -231,7 +231,7 @@ def test_it_says_that_it_is_synthetic():
         ({"owners": 145}, "there.owners: Input should be less than or equal to 144, given 145"),
         ({"strenght": 1}, "there.strenght: .* Known options: tickets, owners"),
         ({"strength": "high"}, "there.strength: .* given 'high'"),
-        ({"owners": 4}, "there.queues: 8 queues and 4 owners"),
+        ({"owners": 4}, "there: .*8 queues and 4 owners"),
     ],
 )
 def test_options_that_cannot_be_used_are_bad_input(options, told):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from transect.domain.errors import TransectError
 from transect.domain.registry import Registry
+from transect.text.options import Options, checked
 
 __all__ = ["CLASSIFIERS", "MODEL", "STATE", "Classifier", "Diverged", "Fitted", "Task"]
 
@@ -66,30 +68,37 @@ class Diverged(TransectError):
         self.history = history
 
 
-class Classifier(Protocol):
-    """What tells a ticket's label from its words.
+class Classifier(ABC):
+    """What tells a ticket's label from its words: fitted in one go, unless its class says more.
 
-    `knobs` are those of `stages.classify.cell.KNOBS` that it has; `environment` is where it runs;
-    `exports`: whether `fit` leaves `model.onnx` in `task.out`, from word numbers `x`
-    (batch, length) int64 to `probabilities` (batch, classes) float32. Any length is taken only where
-    columns of padding change nothing.
+    `options`: the model of those that it has. `knobs` are those of `transect.domain.axes.text.KNOBS` that it has;
+    `environment` is where it runs; `exports`: whether `fit` leaves `model.onnx` in `task.out`, from word
+    numbers `x` (batch, length) int64 to `probabilities` (batch, classes) float32. Any length is taken
+    only where columns of padding change nothing.
     """
 
     environment: str
-    knobs: tuple[str, ...]
-    exports: bool
+    exports: bool = False
+    knobs: tuple[str, ...] = ()
+    options: type[Options] = Options
+
+    @abstractmethod
+    def fit(self, task: Task) -> Fitted:
+        """Train on `train`, end early by `valid`, and tell the labels of `task.told`.
+
+        Raises BadInput for tickets that it cannot be trained on, and Diverged.
+        """
 
     def check(self, options: dict[str, Any], where: str) -> None:
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
-        ...
+        checked(self.options, options, where)
 
-    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
+    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:  # noqa: B027
         """Raise BadInput for values that do not go together, or not with vectors of this width."""
-        ...
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the value of each knob where a grid gives none."""
-        ...
+        return {}
 
     def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
         """Return what it is trained with: options, what a preset gives, defaults, and knobs.
@@ -97,22 +106,17 @@ class Classifier(Protocol):
         Two cells that are trained alike have the same, however their study writes it: the report
         compares by it.
         """
-        ...
+        return checked(self.options, options, "options").model_dump()
 
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """Whether it ends early by the part `valid`, which must then not be empty."""
-        ...
+        return False
 
     def supports(self, cell: Any) -> str | None:
         """Return why it cannot be trained with these knobs, or None."""
-        ...
-
-    def fit(self, task: Task) -> Fitted:
-        """Train on `train`, end early by `valid`, and tell the labels of `task.told`.
-
-        Raises BadInput for tickets that it cannot be trained on, and Diverged.
-        """
-        ...
+        if cell.device != "cpu":
+            return f"this classifier is fitted on a cpu, not on {cell.device}"
+        return None
 
 
 CLASSIFIERS: Registry[Classifier] = Registry("classifier", "transect.text.classifiers")

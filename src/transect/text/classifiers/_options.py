@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from transect.domain.errors import BadInput, unknown_name
+from transect.text.classifiers import Classifier
+from transect.text.options import Options, checked
 from transect.training.optimisers import OPTIMISERS
-
-
-class Options(BaseModel):
-    """No option, unless a classifier's own class has some."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class TrainingOptions(Options):
@@ -39,61 +35,18 @@ class TrainingOptions(Options):
         return name
 
 
-O = TypeVar("O", bound=Options)  # noqa: E741
+T = TypeVar("T", bound=TrainingOptions)
 
 
-def read_options(kind: type[O], options: dict[str, Any], where: str = "options") -> O:
-    """Check options. Raises BadInput naming the key, what was given and what was expected."""
-    try:
-        return kind.model_validate(options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join([where, *map(str, first["loc"])])
-        known = f"; known: {', '.join(kind.model_fields)}" if first["type"] == "extra_forbidden" else ""
-        raise BadInput(f"{key}: {first['input']!r:.80}: {first['msg']}{known}") from None
-
-
-def options_of(kind: type[O], options: dict[str, Any], knobs: dict[str, Any], where: str = "options") -> O:
+def options_of(kind: type[T], options: dict[str, Any], knobs: dict[str, Any], where: str = "options") -> T:
     """Return the options with a cell's knobs in the place of their own values: epochs, or updates."""
     for one, other in (("updates", "epochs"), ("epochs", "updates")):
         if one in knobs:
             knobs = {other: None} | knobs
-    return read_options(kind, options | knobs, where)
+    return checked(kind, options | knobs, where)
 
 
-class NoKnobs:
-    """A classifier that is fitted in one go."""
-
-    knobs: tuple[str, ...] = ()
-    options: type[Options] = Options
-
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput, beginning with `where`, for options that it does not have."""
-        read_options(self.options, options, where)
-
-    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
-        """Any vectors will do."""
-
-    def usual(self, options: dict[str, Any]) -> dict[str, Any]:
-        """No knobs."""
-        return {}
-
-    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
-        """Return its options with those that are not given."""
-        return read_options(self.options, options).model_dump()
-
-    def needs_valid(self, options: dict[str, Any]) -> bool:
-        """Nothing ends early."""
-        return False
-
-    def supports(self, cell: Any) -> str | None:
-        """On a CPU."""
-        if cell.device != "cpu":
-            return f"this classifier is fitted on a cpu, not on {cell.device}"
-        return None
-
-
-class WithTraining:
+class WithTraining(Classifier):
     """A classifier that is trained step by step."""
 
     knobs: tuple[str, ...] = ("epochs", "updates", "batch", "learning_rate", "optimiser")
@@ -101,7 +54,7 @@ class WithTraining:
 
     def check(self, options: dict[str, Any], where: str) -> None:
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
-        read = read_options(self.options, options, where)
+        read = checked(self.options, options, where)
         if read.epochs is None and read.updates is None:
             raise BadInput(f"{where}.epochs: null, and no updates are given")
 
@@ -111,7 +64,7 @@ class WithTraining:
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return its options' values."""
-        read = read_options(self.options, options)
+        read = checked(self.options, options, "options")
         return {name: getattr(read, name) for name in self.knobs} | (
             {"epochs": None} if read.updates is not None else {}
         )
@@ -122,7 +75,7 @@ class WithTraining:
 
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """With patience."""
-        return read_options(self.options, options).patience is not None
+        return checked(self.options, options, "options").patience is not None
 
     def supports(self, cell: Any) -> str | None:
         """On a CPU or a GPU."""

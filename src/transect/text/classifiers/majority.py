@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.text.classifiers import CLASSIFIERS, Fitted, Task
-from transect.text.classifiers._options import NoKnobs
+from transect.text.classifiers import CLASSIFIERS, Classifier, Fitted, Task
 
 
 @CLASSIFIERS.register("majority")
-class Majority(NoKnobs):
+class Majority(Classifier):
     """The shares of the classes in the training part, whatever a ticket says."""
 
     environment = "text"
-    exports = False
 
     def fit(self, task: Task) -> Fitted:
         """Count."""

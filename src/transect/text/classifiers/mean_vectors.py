@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from transect.text.classifiers import CLASSIFIERS, MODEL, Fitted, Task
+from transect.text.classifiers import CLASSIFIERS, MODEL, Classifier, Fitted, Task
 from transect.text.classifiers._graph import write_table_graph
-from transect.text.classifiers._options import NoKnobs, Options, read_options
 from transect.text.classifiers._regression import regress, softmax
+from transect.text.options import Options, checked
 
 
 class _Options(Options):
@@ -17,7 +17,7 @@ class _Options(Options):
 
 
 @CLASSIFIERS.register("mean-vectors")
-class MeanVectors(NoKnobs):
+class MeanVectors(Classifier):
     """Means over words, each number brought to deviation 1 on the training part.
 
     A ticket without words has the mean 0. Options: `strength`, scikit-learn's C, and `iterations`, the
@@ -30,7 +30,7 @@ class MeanVectors(NoKnobs):
 
     def fit(self, task: Task) -> Fitted:
         """Fit, tell, and write the graph."""
-        options = read_options(_Options, task.options | task.knobs)
+        options = checked(_Options, task.options | task.knobs, "options")
         vectors = task.vectors.astype(np.float64)
         train = _means(task.x["train"], vectors)
         deviation = train.std(axis=0)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from transect.text.classifiers import CLASSIFIERS, MODEL, Fitted, Task
+from transect.text.classifiers import CLASSIFIERS, MODEL, Classifier, Fitted, Task
 from transect.text.classifiers._graph import write_table_graph
-from transect.text.classifiers._options import NoKnobs, Options, read_options
 from transect.text.classifiers._regression import regress, softmax
+from transect.text.options import Options, checked
 
 
 class _Options(Options):
@@ -19,7 +19,7 @@ class _Options(Options):
 
 
 @CLASSIFIERS.register("tfidf")
-class TfIdf(NoKnobs):
+class TfIdf(Classifier):
     """A word counts as often as it is there, times ln((1 + n) / (1 + tickets with it)) + 1; rows have norm 1.
 
     Fitted to the training part (scikit-learn's TfidfTransformer). Options: `strength`, scikit-learn's
@@ -34,7 +34,7 @@ class TfIdf(NoKnobs):
         """Fit, tell, and write the graph."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
-        options = read_options(_Options, task.options | task.knobs)
+        options = checked(_Options, task.options | task.knobs, "options")
         words = len(task.vectors)
         scale = TfidfTransformer().fit(_counts(task.x["train"], words))
         weights, bias, told = regress(

@@ -5,22 +5,18 @@ from __future__ import annotations
 import codecs
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from transect.domain.errors import BadInput
+from transect.text.options import Options
 from transect.text.rejection import rejected
 from transect.text.replies import clean
 from transect.text.tickets import Rejected, Ticket
 
-T = TypeVar("T", bound=BaseModel)
 
-
-class Options(BaseModel):
+class ReadingOptions(Options):
     """Of any format that reads."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     largest: int = Field(
         default=1_000_000, ge=1, le=1 << 30, description="characters of a ticket; one with more is rejected"
@@ -29,7 +25,7 @@ class Options(BaseModel):
     signatures: Literal["drop", "keep"] = Field(default="drop", description="what follows a line `--` in a message")
 
 
-class FileOptions(Options):
+class FileOptions(ReadingOptions):
     """Of a format that reads a text file."""
 
     encoding: str | None = Field(default=None, description="of a file without byte order mark; null: UTF-8")
@@ -69,19 +65,7 @@ class TableOptions(FileOptions):
     )
 
 
-def checked(model: type[T], options: dict[str, Any], where: str) -> T:
-    """Return the options as `model`. Raises BadInput, beginning with `where`."""
-    try:
-        return model.model_validate(options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, (where, *first["loc"])))
-        raise BadInput(
-            f"{key}: {first['msg']}, given {first['input']!r}. Known options: {', '.join(model.model_fields)}"
-        ) from None
-
-
-def cleaned(ticket: Ticket, options: Options, place: str) -> Ticket | Rejected:
+def cleaned(ticket: Ticket, options: ReadingOptions, place: str) -> Ticket | Rejected:
     """Return the ticket with what its messages say themselves, or why it is not read."""
     if not ticket.messages:
         return rejected(place, "no-message")

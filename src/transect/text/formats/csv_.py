@@ -6,13 +6,12 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, field_validator
 
 from transect.domain.errors import BadInput
-from transect.text.formats import FORMATS
-from transect.text.formats._options import TableOptions, TimeFormat, checked, cleaned, moment
+from transect.text.formats import FORMATS, TicketFormat
+from transect.text.formats._options import TableOptions, TimeFormat, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
@@ -48,21 +47,15 @@ class Row:
 
 
 @FORMATS.register("csv")
-class Csv:
+class Csv(TicketFormat[CsvOptions]):
     """A message a row, with columns `id` and `text`, and as far as known `author`, `role`, `time`,
     `owner`, `queue`, `language`.
     """
 
-    reads = True
-    synthetic = False
+    options = CsvOptions
 
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput for options that it does not have."""
-        checked(CsvOptions, options, where)
-
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: CsvOptions, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield the ticket of each run of rows with one id."""
-        given = checked(CsvOptions, options, "options")
         columns = {name: given.columns.get(name, name) for name in _COLUMNS}
         needed = {"id", "text", *given.columns}
         ticket: Ticket | None = None

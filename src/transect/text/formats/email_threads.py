@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.text.formats import FORMATS
-from transect.text.formats._options import checked
+from transect.text.formats import FORMATS, TicketFormat
 from transect.text.formats.mbox import LARGEST_MAIL
 from transect.text.mail import LARGEST_HEAD, BrokenMail
 from transect.text.threads import MailOptions, threads
@@ -62,22 +60,16 @@ class _Folder:
 
 
 @FORMATS.register("email-threads")
-class EmailThreads:
+class EmailThreads(TicketFormat[MailOptions]):
     """Mails of a folder; those that answer one another are a ticket.
 
     Where no field of a mail tells the queue, it is the first folder below the given one.
     """
 
-    reads = True
-    synthetic = False
+    options = MailOptions
 
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput for options that it does not have."""
-        checked(MailOptions, options, where)
-
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: MailOptions, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield the ticket of each thread. Raises BadInput for what is no folder."""
-        given = checked(MailOptions, options, "options")
         if path is None or not path.is_dir():
             raise BadInput(f"{path}: no such folder; expected one with a file for each mail")
         yield from threads(_Folder(path), given, LARGEST_HEAD)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
-from transect.text.formats import FORMATS
-from transect.text.formats._options import TableOptions, checked, cleaned
+from transect.text.formats import FORMATS, TicketFormat
+from transect.text.formats._options import TableOptions, cleaned
 from transect.text.formats.csv_ import rows
 from transect.text.reading import need_file
 from transect.text.tickets import Message, Rejected, Ticket
@@ -28,19 +27,13 @@ class FlatOptions(TableOptions):
 
 
 @FORMATS.register("flat-csv")
-class FlatCsv:
+class FlatCsv(TicketFormat[FlatOptions]):
     """A ticket a row, as in the public data set of 47,837 IT-service tickets: `Document, Topic_group`."""
 
-    reads = True
-    synthetic = False
+    options = FlatOptions
 
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput for options that it does not have."""
-        checked(FlatOptions, options, where)
-
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: FlatOptions, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each row's ticket; its id is its number among the rows."""
-        given = checked(FlatOptions, options, "options")
         columns = {"text": given.text, "queue": given.queue or _QUEUE}
         needed = {"text"}
         if given.queue:

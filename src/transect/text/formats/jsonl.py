@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
-from transect.text.formats import FORMATS
-from transect.text.formats._options import FileOptions, TimeFormat, checked, cleaned, moment
+from transect.text.formats import FORMATS, TicketFormat
+from transect.text.formats._options import FileOptions, TimeFormat, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
@@ -34,19 +34,13 @@ class _Wrong(ValueError):
 
 
 @FORMATS.register("jsonl")
-class JsonLines:
+class JsonLines(TicketFormat[JsonOptions]):
     """A ticket a line: `{"id", "messages": [{"text", "author", "role", "time"}], "owner", "queue"}`."""
 
-    reads = True
-    synthetic = False
+    options = JsonOptions
 
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput for options that it does not have."""
-        checked(JsonOptions, options, where)
-
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: JsonOptions, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each line's ticket; empty lines are none."""
-        given = checked(JsonOptions, options, "options")
         lines = Lines(need_file(path), given.encoding, _ESCAPE * given.largest + 65_536)
         try:
             while True:

@@ -6,11 +6,9 @@ import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.text.formats import FORMATS
-from transect.text.formats._options import checked
+from transect.text.formats import FORMATS, TicketFormat
 from transect.text.mail import LARGEST_HEAD, BrokenMail
 from transect.text.reading import need_file
 from transect.text.threads import MailOptions, threads
@@ -68,19 +66,13 @@ class _File:
 
 
 @FORMATS.register("mbox")
-class Mbox:
+class Mbox(TicketFormat[MailOptions]):
     """Mails of one file; those that answer one another are a ticket."""
 
-    reads = True
-    synthetic = False
+    options = MailOptions
 
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput for options that it does not have."""
-        checked(MailOptions, options, where)
-
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: MailOptions, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield the ticket of each thread. Raises BadInput for what is no mbox."""
-        given = checked(MailOptions, options, "options")
         store = _File(need_file(path))
         try:
             yield from threads(store, given, LARGEST_HEAD)

@@ -5,35 +5,29 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from transect.domain.errors import BadInput
-from transect.text.formats import FORMATS
+from transect.text.formats import FORMATS, TicketFormat
+from transect.text.options import Options
 from transect.text.tickets import Message, Rejected, Ticket
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "tickets-sample.csv"
 
 
 @FORMATS.register("sample")
-class Sample:
+class Sample(TicketFormat[Options]):
     """479 IT-service tickets in 8 groups, one of a hundred of a public data set, CC0; see `text/data`.
 
     Each is one message, without owner and time.
     """
 
     reads = False
-    synthetic = False
-
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """It has no options."""
-        if options:
-            raise BadInput(f"{where}.{next(iter(options))}: format `sample` has no options")
+    options = Options
 
     def code_files(self) -> list[Path]:
         """The tickets: cells that read them run again when they change."""
         return [SAMPLE]
 
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: Options, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each ticket, in the order of the file; its id is the row in the whole data set."""
         with SAMPLE.open(newline="", encoding="utf-8") as stream:
             for row in csv.DictReader(stream):

@@ -1,4 +1,4 @@
-"""Format `synthetic`: made-up dialogues with owners, whose best possible accuracy is known."""
+"""Format `synthetic`: made-up dialogues with owners, whose best possible accuracy is given."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from transect.text.formats import FORMATS
+from transect.text.formats import FORMATS, Generator
+from transect.text.options import checked
 from transect.text.synthetic.model import FOLLOW_UP_SLOTS, REPLY_SLOTS, Features, Model
-from transect.text.synthetic.options import options_of
+from transect.text.synthetic.options import SyntheticOptions
 from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
 from transect.text.tickets import Message, Rejected, Ticket
 
@@ -20,37 +21,31 @@ _SPAN = timedelta(days=730)
 
 
 @FORMATS.register("synthetic")
-class Synthetic:
+class Synthetic(Generator[SyntheticOptions]):
     """Makes tickets of a help desk that does not exist; see `transect.text.synthetic.model`.
 
     A ticket's `truth` is, by label (`owner`, `queue`), view and names, the largest probability that a
     label has given its text: how often the best classifier is right on such a ticket.
     """
 
-    reads = False
-    synthetic = True
-
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput for options that cannot be used."""
-        options_of(options, where)
+    options = SyntheticOptions
 
     def accuracy(self, options: dict[str, Any], seed: int, label: str) -> dict[str, Any]:
         """Return the Bayes-optimal accuracy of these tickets, exactly, by view and names."""
-        return Model(options_of(options, "options"), seed).accuracy(label)
+        return Model(checked(SyntheticOptions, options, "options"), seed).accuracy(label)
 
-    def tickets(self, path: Path | None, options: dict[str, Any], seed: int) -> Iterator[Ticket | Rejected]:
+    def read(self, path: Path | None, given: SyntheticOptions, seed: int) -> Iterator[Ticket | Rejected]:
         """Yield each ticket, in the order of their time."""
-        known = options_of(options, "options")
-        model = Model(known, seed)
-        owners, customers = people(known.owners, seed)
+        model = Model(given, seed)
+        owners, customers = people(given.owners, seed)
         generator = np.random.default_rng([seed, 16])
-        for number in range(known.tickets):
+        for number in range(given.tickets):
             # The second half has `tickets // 2`, as the model says.
-            late = number >= known.tickets - known.tickets // 2
+            late = number >= given.tickets - given.tickets // 2
             features = model.draw(late, generator)
-            language = "de" if generator.random() < known.german else "en"
+            language = "de" if generator.random() < given.german else "en"
             customer = customers[int(generator.integers(len(customers)))]
-            begin = _BEGIN + _SPAN * ((number + generator.random()) / known.tickets)
+            begin = _BEGIN + _SPAN * ((number + generator.random()) / given.tickets)
             yield Ticket(
                 id=f"synthetic-{number:07d}",
                 messages=_messages(features, language, owners, customer, begin, generator),

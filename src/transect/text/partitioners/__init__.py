@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -20,15 +20,15 @@ class Rows:
         self.labels, self.times, self.owners = labels, times, owners
 
 
-class Partitioner(Protocol):
+class Partitioner(ABC):
     """Puts tickets in an order that is then cut into parts."""
 
+    @abstractmethod
     def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:
         """Return the rows of each part, by the names of `shares`, none twice.
 
         Raises BadInput naming what the tickets lack, such as times.
         """
-        ...
 
 
 PARTITIONERS: Registry[Partitioner] = Registry("partitioner", "transect.text.partitioners")

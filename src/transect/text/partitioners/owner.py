@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.text.partitioners import PARTITIONERS, Rows
+from transect.text.partitioners import PARTITIONERS, Partitioner, Rows
 from transect.text.partitioners._cuts import cut
 
 
 @PARTITIONERS.register("owner")
-class Owner:
+class Owner(Partitioner):
     """By how frequent owners are: the rarest are for devices, and other parts are dealt by chance.
 
     So a device sees owners that hardly train, or not at all. Clients get whole owners, but for those

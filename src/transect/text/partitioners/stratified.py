@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.text.partitioners import PARTITIONERS, Rows
+from transect.text.partitioners import PARTITIONERS, Partitioner, Rows
 from transect.text.partitioners._cuts import cut
 
 
 @PARTITIONERS.register("stratified")
-class Stratified:
+class Stratified(Partitioner):
     """By chance, and each part has every class by its share, to within a few tickets."""
 
     def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.text.partitioners import PARTITIONERS, Rows
+from transect.text.partitioners import PARTITIONERS, Partitioner, Rows
 from transect.text.partitioners._cuts import cut
 
 
 @PARTITIONERS.register("time")
-class Time:
+class Time(Partitioner):
     """The oldest tickets train, the newest are for devices: no part knows the future of another."""
 
     def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:

@@ -127,13 +127,15 @@ class Model:
 
     def _over_time(self, words: np.ndarray) -> np.ndarray:
         """Average likelihoods (…, halves of the time) over the time."""
-        return words @ np.array([1 - self._late_share, self._late_share])
+        over: np.ndarray = words @ np.array([1 - self._late_share, self._late_share])
+        return over
 
     def _by_label(self, joint: np.ndarray, label: str) -> np.ndarray:
         """Add up the probabilities (…, owners) of each label."""
         if label == "owner":
             return joint
-        return joint @ (self.home[:, None] == np.arange(self.options.queues))
+        queues: np.ndarray = joint @ (self.home[:, None] == np.arange(self.options.queues))
+        return queues
 
     def accuracy(self, label: str) -> dict[str, dict[str, float]]:
         """Return the Bayes-optimal accuracy by view and names: exact but for rounding.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, model_validator
 
-from transect.domain.errors import BadInput
+from transect.text.options import Options
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
-class SyntheticOptions(BaseModel):
+class SyntheticOptions(Options):
     """All of them; the defaults are a help desk of sixteen."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     tickets: int = Field(default=2000, ge=1, le=100_000_000, description="how many")
     owners: int = Field(default=16, ge=2, le=144, description="people who own tickets")
@@ -37,18 +35,10 @@ class SyntheticOptions(BaseModel):
         default=2, ge=0, le=4, description="most questions after the first; as many tickets of each number"
     )
 
-
-def options_of(given: dict[str, Any], where: str) -> SyntheticOptions:
-    """Return the options. Raises BadInput, beginning with `where`, for those that cannot be used."""
-    try:
-        options = SyntheticOptions.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join([where, *map(str, first["loc"])])
-        known = ", ".join(SyntheticOptions.model_fields)
-        raise BadInput(f"{key}: {first['msg']}, given {first['input']!r}. Known options: {known}") from None
-    if options.queues > options.owners:
-        raise BadInput(
-            f"{where}.queues: {options.queues} queues and {options.owners} owners: expected an owner for each queue"
-        )
-    return options
+    @model_validator(mode="after")
+    def _has_owners(self) -> SyntheticOptions:
+        if self.queues > self.owners:
+            raise ValueError(
+                f"{self.queues} queues and {self.owners} owners: expected an owner for each queue in `queues`"
+            )
+        return self
