@@ -103,7 +103,7 @@ def test_a_study_without_records_still_has_a_report(tmp_path: Path, folder: str)
 
 
 def test_clean_shows_what_hides() -> None:
-    assert clean("\x1b[31mred\x1b[0m\x00\u202eabc\r\n") == "red\u2400[U+202E]abc\n"
+    assert clean("\x1b[31mred\x1b[0m\x00\u202eabc\r\n") == "red\\x00\\u202eabc\n"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WORSE, NOTHING = 4, 5
 _FORMATS = ("table", "json", "markdown")
 # Cells that were not compared, in the terminal's table.
-_MOST_LEFT_OUT = 60
+MAX_LEFT_OUT = 60
 
 
 def margin_of(text: str, option: str) -> float:
@@ -190,12 +190,12 @@ def _print_left_out(base: ResultSet, beside: Beside) -> None:
     rows += [("copied", pair.base.cell, "the same measurement on both sides") for pair in pairing.copied]
     if rows:
         table = new_table("not compared", "stage", "cell", "because")
-        for what, cell, why in rows[:_MOST_LEFT_OUT]:
+        for what, cell, why in rows[:MAX_LEFT_OUT]:
             add_row(table, what, cell.stage, cell.id, why)
         print_lines("")
         print_table(table)
-        if len(rows) > _MOST_LEFT_OUT:
-            print_lines(f"and {len(rows) - _MOST_LEFT_OUT} more: --format json has all")
+        if len(rows) > MAX_LEFT_OUT:
+            print_lines(f"and {len(rows) - MAX_LEFT_OUT} more: --format json has all")
     if beside.differences:
         print_lines("", f"machine and software, {base.letter} → {letter}:")
         print_lines(*(f"  {difference_text(one)}" for one in beside.differences))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transect.analysis.timelines import LeftOut, Timeline
 
 _FORMATS = ("table", "json", "markdown")
-_MOST_FACTS = 4
+MAX_FACTS = 4
 
 
 def history(
@@ -116,8 +116,8 @@ def _print(made: History, line: Timeline) -> None:
     runs = new_table("run", "folder", "records", "machine and software since the run before", "odd")
     for run in made.runs:
         facts = [one.fact for one in run.differences]
-        told = ", ".join(facts[:_MOST_FACTS])
-        told += f" and {len(facts) - _MOST_FACTS} more" if len(facts) > _MOST_FACTS else ""
+        told = ", ".join(facts[:MAX_FACTS])
+        told += f" and {len(facts) - MAX_FACTS} more" if len(facts) > MAX_FACTS else ""
         records = str(len(run.results.loaded.records))
         add_row(runs, run_name(run), run.results.name, records, told, "; ".join(run.notes))
     print_table(runs)
@@ -135,7 +135,7 @@ def _print(made: History, line: Timeline) -> None:
                 names[one.series],
                 run_name(made.runs[one.at]),
                 change_text(one),
-                where_text(one, _MOST_FACTS),
+                where_text(one, MAX_FACTS),
             )
     if changes.row_count:
         print_lines("")

@@ -24,7 +24,7 @@ _STAGES = "transect.stages"
 _AXES = "transect.domain.axes"
 
 # With `~` and the hash it names a folder: 255 bytes.
-_LONGEST = 246
+MAX_ID_CHARS = 246
 
 C = TypeVar("C", bound="Cell")
 
@@ -148,7 +148,7 @@ class Cell(BaseModel):
         'iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c'
         """
         readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(self._words())) or self.stage
-        return f"{readable[:_LONGEST]}~{digest([canonical_json(self.axes())])[:8]}"
+        return f"{readable[:MAX_ID_CHARS]}~{digest([canonical_json(self.axes())])[:8]}"
 
     def _words(self) -> list[str]:
         words = []

@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from transect.domain.files import sha256_file, write_atomic
+from transect.domain.files import sha256_file, state_of, write_atomic
 
 _YOUNG_NS = 2 * 10**9
 
@@ -18,8 +18,7 @@ class Checksums:
 
     A name may be somebody's, as that of a mail is, and results may be given away.
 
-    Good for one inode, size, time of content and time of any change. That last one (ctime) is the kernel's
-    to set, so content that is exchanged behind an equal size and time stamp is seen nevertheless.
+    Content that is exchanged behind an equal size and time stamp is seen nevertheless (`state_of`).
     """
 
     def __init__(self, file: Path) -> None:
@@ -34,7 +33,7 @@ class Checksums:
 
     def of(self, path: Path, facts: os.stat_result) -> str:
         """Return a file's checksum; `facts` are of a look at it just now. Raises OSError."""
-        now = [facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
+        now = [*state_of(facts)]
         name = _key(path)
         kept = self._known.get(name)
         if kept is not None and kept[:-1] == now:

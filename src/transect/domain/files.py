@@ -8,9 +8,10 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 T = TypeVar("T")
 
@@ -21,25 +22,30 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
-    """Write `data`, or its pieces, to `path`: temporary file in the same folder, fsync, rename.
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Give a stream whose bytes become `path` at the end: temporary file in the same folder, fsync, rename.
 
-    Raises OSError when the folder cannot be written; the old content then stays.
+    After an exception the old content stays. Raises OSError when the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    raw = data.encode("utf-8") if isinstance(data, str) else data
-    pieces = (raw,) if isinstance(raw, bytes) else raw
     # Not by tempfile, whose files are for their owner alone: who may read is the umask's to say.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as stream:
-            stream.writelines(pieces)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
+
+
+def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
+    """Write `data`, or its pieces, to `path` as `writing` does."""
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    with writing(path) as stream:
+        stream.writelines((raw,) if isinstance(raw, bytes) else raw)
 
 
 def write_if_changed(path: Path, text: str) -> bool:
@@ -53,8 +59,16 @@ def write_if_changed(path: Path, text: str) -> bool:
     return True
 
 
+def state_of(facts: os.stat_result) -> tuple[int, ...]:
+    """Return what says that a file is the one that was read: inode, size, and the times of content and of any change.
+
+    The time of content may be set back; that of any change, nobody can set.
+    """
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
 def while_unchanged(read: Callable[[Path], T]) -> Callable[[Path], T]:
-    """Keep what `read` made of a file as long as its inode, size and time stamps stay.
+    """Keep what `read` made of a file as long as it is the same (`state_of`).
 
     Its results are shared: not to be changed. Raises what `read` raises, and OSError for a file that
     is not there.
@@ -63,9 +77,7 @@ def while_unchanged(read: Callable[[Path], T]) -> Callable[[Path], T]:
 
     @functools.wraps(read)
     def look(path: Path) -> T:
-        facts = path.stat()
-        # The time of content may be set back; that of any change, nobody can set.
-        now = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+        now = state_of(path.stat())
         known = kept.get(path)
         if known is None or known[0] != now:
             # Written while it is read, it has another stamp at the next look.

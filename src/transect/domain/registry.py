@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from transect.domain.errors import FAULTS, BadInput, unknown_name
+from transect.domain.terminal import printable
 
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
@@ -38,9 +39,8 @@ class Registry(Generic[T]):
 
         def add(cls: type[T]) -> type[T]:
             source = Path(sys.modules[cls.__module__].__file__ or "?")
-            # It stands in tables, charts and logs: marks that turn the direction of text around make
-            # these show what they do not say, and escapes command a terminal.
-            if not name.isprintable() or not name.strip():
+            # It stands in tables, charts and logs.
+            if printable(name) != name or not name.strip():
                 raise BadInput(
                     f"{source}: {self.kind} {name!a} cannot have this name: expected one line of printable characters"
                 )

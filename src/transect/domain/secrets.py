@@ -28,7 +28,7 @@ _NO_SECRET = re.compile(r"(?i)_(?:FILE|PATH|DIR|SOCK)$|^OLDPWD$")
 # A variable as a shell writes it: the value is hidden however short it is.
 _SET = re.compile(r"\b([A-Z][A-Z0-9_]*)=[^\s'\"<>]+")
 # What is shorter may be a word of any text.
-_SHORTEST = 8
+MIN_SECRET = 8
 
 
 def _holds_login(match: re.Match[str]) -> bool:
@@ -49,7 +49,7 @@ def _values(environment: Mapping[str, str]) -> list[str]:
         if _is_secret(name)
         # A key of many lines is printed line by line.
         for part in (value, *value.splitlines())
-        if len(part) >= _SHORTEST
+        if len(part) >= MIN_SECRET
     }
     return sorted(found, key=len, reverse=True)
 

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from transect.domain.secrets import without_secrets
 
-# stand for bytes of a name that are no text.
+# Controls, marks that turn the direction of text around, and what stands for bytes of a name that are no text.
 _UNSAFE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
@@ -23,13 +23,13 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def printable(text: str) -> str:
-    r"""Return `text` as one line that a terminal shows and does not obey.
+def printable(text: str, kept: str = "") -> str:
+    r"""Return `text` as one line that a terminal or a page shows and does not obey; `kept` characters stay.
 
-    >>> printable("a\x1b[2Jb\nc\udcff")
-    'a\\x1b[2Jb\\nc\\xff'
+    >>> printable("a\x1b[2Jb\nc\udcff"), printable("a\x1b\nb", "\n")
+    ('a\\x1b[2Jb\\nc\\xff', 'a\\x1b\nb')
     """
-    return _UNSAFE.sub(_escaped, text)
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in kept else _escaped(match), text)
 
 
 def say(*lines: str, to: TextIO | None = None) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
+from transect.domain.terminal import printable
 
 _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
@@ -19,8 +20,6 @@ _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
 }
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-# Marks that turn the direction of text around: they make a log show what it does not say.
-_BIDI = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,13 +149,7 @@ def count(amount: int, noun: str, plural: str = "") -> str:
 
 def clean(text: str) -> str:
     """Make foreign text show what it holds: no terminal codes, controls and marks visible."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = _ANSI.sub("", text.replace("\r\n", "\n"))
-    text = "".join(chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text).replace(
-        "\x7f", "\u2421"
-    )
-    return _BIDI.sub(lambda match: f"[U+{ord(match.group()):04X}]", text)
+    return printable(_ANSI.sub("", text.replace("\r\n", "\n")), "\n\t")
 
 
 def clipped(text: str, most: int) -> str:

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from transect.text.lines import writing
+from transect.domain.files import writing
 
 
 class Growing:

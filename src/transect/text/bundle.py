@@ -18,7 +18,7 @@ from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file, write_atomic
 from transect.onnx_models.graph_writer import value_info
 from transect.text.lexicon import Lexicon
-from transect.text.onnx_tokeniser import LEAST_OPSET, add_tokeniser
+from transect.text.onnx_tokeniser import MIN_OPSET, add_tokeniser
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
@@ -163,8 +163,8 @@ def _input_of(model: ModelProto, name: str, classes: int, length: int) -> ValueI
             f"expected one input and the output {_PROBABILITIES}"
         )
     opset = max(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
-    if opset < LEAST_OPSET:
-        raise BadInput(f"{name}: opset {opset}; expected {LEAST_OPSET} or later")
+    if opset < MIN_OPSET:
+        raise BadInput(f"{name}: opset {opset}; expected {MIN_OPSET} or later")
     for one, columns, what in ((inputs[0], length, "words"), (outputs[0], classes, "classes")):
         sizes = [dim.dim_value or dim.dim_param for dim in one.type.tensor_type.shape.dim]
         if len(sizes) != 2 or (isinstance(sizes[1], int) and sizes[1] != columns):

@@ -17,7 +17,7 @@ from transect.text.rejection import rejected
 from transect.text.salt import Salt
 from transect.text.tickets import Message, Rejected, Ticket
 
-_LONGEST_QUEUE = 200
+MAX_QUEUE = 200
 _LETTER = re.compile(r"[^\W_]")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
@@ -84,7 +84,7 @@ class Corpus:
         label = queue if self._label == "queue" else owner
         if not label:
             return rejected(place, "no-label", f"no {self._label}")
-        if len(queue) > _LONGEST_QUEUE:
+        if len(queue) > MAX_QUEUE:
             return rejected(place, "too-large", f"a queue of {len(queue)} characters")
         counts = Counts()
         try:

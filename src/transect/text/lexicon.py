@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transect.text.tokeniser import FIRST, LONGEST, PADDING, UNKNOWN, letter_table
+from transect.text.tokeniser import FIRST, MAX_LETTERS, PADDING, UNKNOWN, letter_table
 
 LEFT_OUT = PADDING
 # Letters are below 2^14 and words have up to 40 of them, so that no sum reaches 2^63.
@@ -20,7 +20,7 @@ _LISTS_PER_WORD = 4
 class Lexicon:
     """Words by their sums: that of letter times weight over the places of a word.
 
-    `weights` (LONGEST + 1,) int64, random, the last one 0; no two words have one sum. Sums are sorted into
+    `weights` (MAX_LETTERS + 1,) int64, random, the last one 0; no two words have one sum. Sums are sorted into
     lists by their remainder: `begins` (lists,) is where one begins in `sums` and `numbers`, and no
     list has more than `longest` entries. Behind the last stand `longest` that no word finds.
     """
@@ -43,7 +43,7 @@ class Lexicon:
         numbers = np.fromiter(found.values(), np.int64, len(found))
         letters = _letters(list(found))
         for seed in range(100):
-            weights = np.random.default_rng(seed).integers(1, _WEIGHTS_END, LONGEST)
+            weights = np.random.default_rng(seed).integers(1, _WEIGHTS_END, MAX_LETTERS)
             sums = letters @ weights
             if len(np.unique(sums)) == len(sums):
                 return cls._lists(np.append(weights, 0), sums, numbers)
@@ -68,14 +68,14 @@ class Lexicon:
 def _can_be(word: str) -> bool:
     """Return whether a text's words can be this one: letters alone, lower ones, not too many."""
     table = letter_table()
-    return 0 < len(word) <= LONGEST and all(
+    return 0 < len(word) <= MAX_LETTERS and all(
         ord(letter) < len(table) and table[ord(letter)] == ord(letter) for letter in word
     )
 
 
 def _letters(words: Sequence[str]) -> np.ndarray:
-    """Return (words, LONGEST) int64, 0 behind a word's end."""
-    letters = np.zeros((len(words), LONGEST), np.int64)
+    """Return (words, MAX_LETTERS) int64, 0 behind a word's end."""
+    letters = np.zeros((len(words), MAX_LETTERS), np.int64)
     for row, word in zip(letters, words, strict=True):
         row[: len(word)] = [ord(letter) for letter in word]
     return letters

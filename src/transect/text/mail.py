@@ -14,10 +14,10 @@ from typing import Any
 
 from transect.text.markup import text_of_html
 
-LARGEST_HEAD = 1 << 18
+MAX_HEAD_BYTES = 1 << 18
 _ID = re.compile(r"<[^<>\s]{1,998}>")
 _REPLY = re.compile(r"\s*(?:re|aw|antw|antwort|sv|wg|fw|fwd)\s*(?:\[\d+\]|\(\d+\))?\s*:", re.IGNORECASE)
-_PARTS, _BOUNDARIES = 1000, 100
+MAX_PARTS, MAX_BOUNDARIES = 1000, 100
 
 
 class BrokenMail(ValueError):
@@ -44,7 +44,7 @@ class Head:
 def head(raw: bytes) -> Head:
     """Read the head of a mail. Raises BrokenMail for what has none."""
     try:
-        fields = BytesHeaderParser(policy=compat32).parsebytes(raw[:LARGEST_HEAD])
+        fields = BytesHeaderParser(policy=compat32).parsebytes(raw[:MAX_HEAD_BYTES])
     except Exception as error:
         raise BrokenMail(type(error).__name__) from None
     if not any(fields.get(name) for name in ("From", "Message-ID", "Date", "Subject", "Received")):
@@ -76,9 +76,9 @@ def body(raw: bytes, *, quotes: bool) -> str:
 
     `quotes`: whether what HTML marks as quoted stays. Raises BrokenMail.
     """
-    if raw.lower().count(b"boundary=") > _BOUNDARIES:
+    if raw.lower().count(b"boundary=") > MAX_BOUNDARIES:
         # The parser compares each line with all of them.
-        raise BrokenMail(f"more than {_BOUNDARIES} boundaries of parts")
+        raise BrokenMail(f"more than {MAX_BOUNDARIES} boundaries of parts")
     try:
         mail = BytesParser(policy=compat32).parsebytes(raw)
         found = _texts(mail)
@@ -100,7 +100,7 @@ def _texts(mail: Part) -> list[tuple[str, str]]:
     found = []
     waiting: list[Any] = [mail]
     seen = 0
-    while waiting and seen < _PARTS:
+    while waiting and seen < MAX_PARTS:
         part = waiting.pop()
         seen += 1
         if part.get_content_disposition() == "attachment":

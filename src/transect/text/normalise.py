@@ -11,7 +11,7 @@ _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HALF_PAIRS = re.compile("[\ud800-\udfff]")
 # As many as the Stream-Safe Text Format allows (UAX 15, section 13): the time that NFC takes grows
 # with the square of their number.
-_MARKS = 30
+MAX_MARKS = 30
 
 
 def normalise(text: str) -> str:
@@ -49,4 +49,4 @@ def _removed() -> dict[int, str | None]:
 def _too_many_marks() -> re.Pattern[str]:
     marks = (code for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code)))
     kind = "".join(re.escape(chr(code)) for code in marks)
-    return re.compile(f"([{kind}]{{{_MARKS}}})[{kind}]+")
+    return re.compile(f"([{kind}]{{{MAX_MARKS}}})[{kind}]+")

@@ -13,17 +13,17 @@ import numpy as np
 
 from transect.onnx_models.graph_writer import GraphWriter
 from transect.text.lexicon import LEFT_OUT, Lexicon
-from transect.text.tokeniser import LETTERS_END, LONGEST, UNKNOWN, letter_table
+from transect.text.tokeniser import LETTERS_END, MAX_LETTERS, UNKNOWN, letter_table
 
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-LEAST_OPSET = 16
+MIN_OPSET = 16
 
 # Bytes from here on continue a character, begin one of two bytes, begin one of three or more.
 _CONTINUES, _TWO, _THREE = 0x80, 0xC0, 0xE0
 # The least character that two and that three bytes may stand for.
-_LEAST_OF_TWO, _LEAST_OF_THREE = 0x80, 0x800
+_MIN_OF_TWO, _MIN_OF_THREE = 0x80, 0x800
 # What a byte that does not continue adds to a character: enough to make it negative.
 _BROKEN = -(2**20)
 # In place of the sum of a word that is too long; no word of a lexicon has it.
@@ -36,7 +36,7 @@ def add_tokeniser(graph: GraphProto, text: str, lexicon: Lexicon, length: int, *
     """Add the nodes; return the name of the word numbers: (batch, `length`) int64.
 
     `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only
-    as many columns as the longest text needs, one at least. The graph's model is of opset LEAST_OPSET
+    as many columns as the longest text needs, one at least. The graph's model is of opset MIN_OPSET
     or later.
     """
     return _Tokeniser(graph, lexicon).numbers(text, length, narrow)
@@ -90,7 +90,7 @@ class _Tokeniser:
         three = node("Add", node("Mul", second, self._int32(64)), third)
         three = node("Add", self._scaled(byte, _THREE, 4096), three)
         code = node("Where", of_two, two, three)
-        least = node("Where", of_two, self._int32(_LEAST_OF_TWO), self._int32(_LEAST_OF_THREE))
+        least = node("Where", of_two, self._int32(_MIN_OF_TWO), self._int32(_MIN_OF_THREE))
         return node("Where", node("GreaterOrEqual", code, least), code, self._int32(0))
 
     def _sums(self, letters: str, begins: str, places: str) -> str:
@@ -103,7 +103,9 @@ class _Tokeniser:
         firsts = node("Concat", self._int32([0]), first, axis=0)
         place = node("Sub", ordinal, node("Gather", firsts, word))
         weight = node(
-            "Gather", self._writer.constant(self._lexicon.weights, "int64"), node("Min", place, self._int32(LONGEST))
+            "Gather",
+            self._writer.constant(self._lexicon.weights, "int64"),
+            node("Min", place, self._int32(MAX_LETTERS)),
         )
         sums = node(
             "ScatterElements",
@@ -116,7 +118,7 @@ class _Tokeniser:
         behind = node("Add", self._part(ordinal, -1), self._int32([1]))
         bounds = node("Concat", first, behind, axis=0)
         size = node("Sub", self._part(bounds, 1), first)
-        fits = node("LessOrEqual", size, self._int32(LONGEST))
+        fits = node("LessOrEqual", size, self._int32(MAX_LETTERS))
         return node("Where", fits, self._part(sums, 1), self._int64(_TOO_LONG))
 
     def _look_up(self, sums: str) -> str:

@@ -21,9 +21,9 @@ _GAP = re.compile(r"[\s,.'’`´_-]{1,3}")
 _APOSTROPHE = re.compile(r"['’`´]")
 # Behind a name it tells a department, a company, or a place.
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-_SHORTEST = 3
+MIN_LETTERS = 3
 # Of a name that are looked for; no text can make that take longer.
-_MOST_WORDS = 8
+MAX_WORDS = 8
 _DIGITS = "0123456789"
 # Letters that are no other one with a mark, and how they are written without.
 _STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ı": "i"})
@@ -135,7 +135,7 @@ def _parts(words: tuple[str, ...]) -> set[str]:
         if len(spelt) > 1:
             first, last = spelt[0], spelt[-1]
             parts |= {"".join(spelt), first[0] + last, last + first, last + first[0]}
-    parts = {part for part in parts if len(part) >= _SHORTEST}
+    parts = {part for part in parts if len(part) >= MIN_LETTERS}
     return parts | {f"{part}s" for part in parts}
 
 
@@ -164,7 +164,7 @@ def _words(name: str) -> tuple[str, ...]:
     words = tuple(one.casefold() for one in _WORD.findall(name))
     # One letter is an initial, or too little to know anybody by.
     named = tuple(word for word in words if word not in TITLES and len(word) > 1)
-    return named[:_MOST_WORDS]
+    return named[:MAX_WORDS]
 
 
 def _without_umlauts(word: str) -> str:

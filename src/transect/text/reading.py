@@ -20,7 +20,7 @@ _BOMS = (
 _HEAD = 1 << 20
 _PIECE = 1 << 20
 # Bytes from which an encoding can be guessed with some right.
-_ENOUGH = 100
+MIN_GUESS_BYTES = 100
 
 
 class TooLong(ValueError):
@@ -130,7 +130,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _guess(raw: bytes) -> str:
-    if len(raw) < _ENOUGH:
+    if len(raw) < MIN_GUESS_BYTES:
         return ""
     try:
         from charset_normalizer import from_bytes

@@ -22,7 +22,7 @@ _IPV6 = re.compile(r"(?<![^\W_])(?<!:)[0-9A-Fa-f:]{2,39}(?:\d\.\d{1,3}\.\d{1,3}\
 _DIGITS = re.compile(r"(?<![^\W_])(?<!\+)\+?\(?\d[\d ()./\u2010-\u2015\u2212-]*")
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:\d{4}|\d\d))\b")
-_SHORTEST_PHONE = 7
+MIN_PHONE_DIGITS = 7
 # Without one of them in it a text in ASCII has nothing that is looked for; most have none.
 _MARKS = b"@([:0123456789"
 
@@ -64,7 +64,7 @@ def _numbers(text: str, counts: Counts) -> str:
     def phone(found: re.Match[str]) -> str:
         whole = found.group()
         number = whole.rstrip(" (./-\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
-        if sum(map(str.isdigit, _DATE.sub("", number))) < _SHORTEST_PHONE:
+        if sum(map(str.isdigit, _DATE.sub("", number))) < MIN_PHONE_DIGITS:
             return whole
         counts.phones += 1
         return PHONE + whole[len(number) :]

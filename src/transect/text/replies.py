@@ -11,7 +11,7 @@ import re
 
 from transect.text.markup import is_html, text_of_html
 
-_LONGEST = 400
+MAX_LINE = 400
 _WROTE = re.compile(
     r"\s*(?:On\b.{4,}\bwrote:|Am\b.{4,}\bschrieb\b.*:|.{2,}\b(?:wrote|schrieb) (?:on|am)\b.*:)\s*", re.IGNORECASE
 )
@@ -81,17 +81,17 @@ def without_replies(text: str) -> str:
 def _head(lines: list[str], number: int) -> int:
     """Return of how many lines the head of a quoted mail is that begins here; 0: none does."""
     line = lines[number]
-    if len(line) > _LONGEST:
+    if len(line) > MAX_LINE:
         return 0
     if _ORIGINAL.fullmatch(line) or _WROTE.fullmatch(line):
         return 1
     after = lines[number + 1] if number + 1 < len(lines) else ""
     folded = f"{line.rstrip()} {after.strip()}"
-    if _BEGINS.match(line) and len(after) <= _LONGEST and _WROTE.fullmatch(folded):
+    if _BEGINS.match(line) and len(after) <= MAX_LINE and _WROTE.fullmatch(folded):
         return 2
     if not _FROM.match(line):
         return 0
-    near = [other for other in lines[number + 1 : number + 7] if len(other) <= _LONGEST]
+    near = [other for other in lines[number + 1 : number + 7] if len(other) <= MAX_LINE]
     # A journey too is from somewhere at a date; it has no subject.
     return int(all(any(map(field.match, near)) for field in (_SENT, _SUBJECT)))
 
@@ -107,6 +107,6 @@ def without_signature(text: str) -> str:
     for line in text.splitlines():
         if line.rstrip() == "--" and any(one.strip() for one in kept):
             break
-        if len(line) > _LONGEST or not _DEVICE.fullmatch(line):
+        if len(line) > MAX_LINE or not _DEVICE.fullmatch(line):
             kept.append(line)
     return "\n".join(kept)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 # A class that was told to be impossible counts as this, so that one ticket does not make a loss infinite.
-LEAST = 1e-7
+MIN_PROBABILITY = 1e-7
 _BINS = 10
 _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
 
@@ -48,10 +48,10 @@ def macro_f1(table: np.ndarray) -> float:
 
 
 def log_loss(probabilities: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean of -ln of the true class's probability, which counts as at least `LEAST`."""
+    """Return the mean of -ln of the true class's probability, which counts as at least `MIN_PROBABILITY`."""
     own = probabilities[np.arange(len(y)), y].astype(np.float64)
     # Not -0.0 where all are told for sure.
-    return abs(float(np.log(np.maximum(own, LEAST)).mean()))
+    return abs(float(np.log(np.maximum(own, MIN_PROBABILITY)).mean()))
 
 
 def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from transect.text.arrays import Lists, growing
 from transect.text.language import common, languages_of, stop_words
 from transect.text.lengths import Lengths
 from transect.text.lines import read_batches
-from transect.text.tokeniser import LONGEST, cut
+from transect.text.tokeniser import MAX_LETTERS, cut
 
 TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
 # What stands in a list of words for all those that have too many letters.
@@ -34,7 +34,7 @@ class _Words(dict[str, int]):
         self._too_long: int | None = None
 
     def __missing__(self, word: str) -> int:
-        if len(word) > LONGEST:
+        if len(word) > MAX_LETTERS:
             # Not one entry each: there may be as many as there is text.
             if self._too_long is None:
                 self._too_long = self._listed(TOO_LONG)

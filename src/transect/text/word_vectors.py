@@ -10,8 +10,8 @@ import numpy as np
 from transect.text.arrays import Lists
 from transect.text.tokeniser import FIRST, UNKNOWN
 
-_LONGEST_SENTENCE = 10_000
-_LARGEST_SEED = 1 << 32
+MAX_SENTENCE = 10_000
+MAX_SEED = 1 << 32
 
 
 class Sentences:
@@ -31,8 +31,8 @@ class Sentences:
             ends = np.concatenate([[0], np.cumsum(stays)])[piece.starts]
             words = self._words[numbers[stays] - FIRST].tolist()
             for text in np.flatnonzero(np.diff(ends)).tolist():
-                for begin in range(int(ends[text]), int(ends[text + 1]), _LONGEST_SENTENCE):
-                    yield words[begin : min(begin + _LONGEST_SENTENCE, int(ends[text + 1]))]
+                for begin in range(int(ends[text]), int(ends[text + 1]), MAX_SENTENCE):
+                    yield words[begin : min(begin + MAX_SENTENCE, int(ends[text + 1]))]
 
 
 def skip_gram(
@@ -47,7 +47,7 @@ def skip_gram(
     from gensim.models import Word2Vec
 
     model = Word2Vec(
-        vector_size=rule["width"], window=rule["window"], sg=1, workers=1, min_count=1, seed=seed % _LARGEST_SEED
+        vector_size=rule["width"], window=rule["window"], sg=1, workers=1, min_count=1, seed=seed % MAX_SEED
     )
     model.build_vocab_from_freq(dict(zip(words, counts.tolist(), strict=True)))
     # The rate falls with the words that are read: texts may be empty, sentences parts of them.

@@ -33,7 +33,7 @@ def test_macro_f1_leaves_out_a_class_that_nobody_has_or_was_told():
 
 
 def test_an_impossible_truth_costs_much_but_not_infinity():
-    assert scores.log_loss(SHARES[3:], np.array([1])) == pytest.approx(-np.log(scores.LEAST))
+    assert scores.log_loss(SHARES[3:], np.array([1])) == pytest.approx(-np.log(scores.MIN_PROBABILITY))
     expected = -np.log([0.7, 0.4, 0.6, 0.25]).mean()
     assert scores.log_loss(SHARES, TRUE) == pytest.approx(expected, rel=1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.text.tokeniser import FIRST, LETTERS_END, LONGEST, PADDING, UNKNOWN, cut, letter_table, numbers, words
+from transect.text.tokeniser import FIRST, LETTERS_END, MAX_LETTERS, PADDING, UNKNOWN, cut, letter_table, numbers, words
 
 # Half a surrogate pair is text too: JSON can hold one.
 HOSTILE = st.text(st.characters(codec=None, categories=None), max_size=60)
@@ -74,6 +74,6 @@ def test_numbers_are_cut_and_padded_after_stop_words_are_left_out():
 
 
 def test_a_word_that_is_too_long_is_unknown():
-    longest, longer = "a" * LONGEST, "a" * (LONGEST + 1)
+    longest, longer = "a" * MAX_LETTERS, "a" * (MAX_LETTERS + 1)
     vocabulary = {longest: FIRST, longer: FIRST + 1}
     assert numbers(f"{longest} {longer}", vocabulary, set(), 2) == [FIRST, UNKNOWN]

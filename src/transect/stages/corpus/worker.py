@@ -25,11 +25,11 @@ import numpy as np
 from transect.domain.axes.text import CorpusCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.files import digest, sha256_file
+from transect.domain.files import digest, sha256_file, writing
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.text.corpus import Corpus, PeopleTold, gather
 from transect.text.formats import FORMATS
-from transect.text.lines import write_array, write_arrays, writing, writing_lines
+from transect.text.lines import write_array, write_arrays, writing_lines
 from transect.text.people import People
 from transect.text.rejection import rejected
 from transect.text.salt import Salt, public_salt, read_salt

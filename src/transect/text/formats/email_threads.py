@@ -8,8 +8,8 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS, TicketFormat
-from transect.text.formats.mbox import LARGEST_MAIL
-from transect.text.mail import LARGEST_HEAD, BrokenMail
+from transect.text.formats.mbox import MAX_MAIL_BYTES
+from transect.text.mail import MAX_HEAD_BYTES, BrokenMail
 from transect.text.threads import MailOptions, threads
 from transect.text.tickets import Rejected, Ticket
 
@@ -49,9 +49,9 @@ class _Folder:
         if not file.is_file():
             raise BrokenMail("no file that can be read")
         with file.open("rb") as stream:
-            raw = stream.read(most or LARGEST_MAIL + 1)
-        if len(raw) > LARGEST_MAIL:
-            raise BrokenMail(f"more than {LARGEST_MAIL} bytes")
+            raw = stream.read(most or MAX_MAIL_BYTES + 1)
+        if len(raw) > MAX_MAIL_BYTES:
+            raise BrokenMail(f"more than {MAX_MAIL_BYTES} bytes")
         return raw
 
     def queue(self, number: int) -> str:
@@ -72,4 +72,4 @@ class EmailThreads(TicketFormat[MailOptions]):
         """Yield the ticket of each thread. Raises BadInput for what is no folder."""
         if path is None or not path.is_dir():
             raise BadInput(f"{path}: no such folder; expected one with a file for each mail")
-        yield from threads(_Folder(path), given, LARGEST_HEAD)
+        yield from threads(_Folder(path), given, MAX_HEAD_BYTES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS, TicketFormat
-from transect.text.mail import LARGEST_HEAD, BrokenMail
+from transect.text.mail import MAX_HEAD_BYTES, BrokenMail
 from transect.text.reading import need_file
 from transect.text.threads import MailOptions, threads
 from transect.text.tickets import Rejected, Ticket
@@ -19,7 +19,7 @@ _DATED = re.compile(rb"From \S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d"
 _QUOTED = re.compile(rb"\n>(>*From )")
 _PIECE = 1 << 16
 # With its attachments, in bytes.
-LARGEST_MAIL = 1 << 26
+MAX_MAIL_BYTES = 1 << 26
 
 
 class _File:
@@ -51,10 +51,10 @@ class _File:
 
     def read(self, number: int, most: int | None = None) -> bytes:
         begin, end = self._bounds[2 * number + 1], self._bounds[2 * number + 2]
-        if most is None and end - begin > LARGEST_MAIL:
-            raise BrokenMail(f"{end - begin} bytes, at most {LARGEST_MAIL}")
+        if most is None and end - begin > MAX_MAIL_BYTES:
+            raise BrokenMail(f"{end - begin} bytes, at most {MAX_MAIL_BYTES}")
         self._stream.seek(begin)
-        raw = self._stream.read(min(end - begin, most or LARGEST_MAIL))
+        raw = self._stream.read(min(end - begin, most or MAX_MAIL_BYTES))
         # What would have looked like the begin of a mail was quoted.
         return _QUOTED.sub(rb"\n\1", raw)
 
@@ -75,6 +75,6 @@ class Mbox(TicketFormat[MailOptions]):
         """Yield the ticket of each thread. Raises BadInput for what is no mbox."""
         store = _File(need_file(path))
         try:
-            yield from threads(store, given, LARGEST_HEAD)
+            yield from threads(store, given, MAX_HEAD_BYTES)
         finally:
             store.close()
