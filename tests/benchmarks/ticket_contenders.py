@@ -22,7 +22,7 @@ import numpy as np
 import stopwordsiso
 
 STOP_WORDS = {word for entry in stopwordsiso.stopwords("en") for word in re.findall(r"[^\W\d_]+", entry)}
-TRAIN, SHARE, MINIMUM, MOST, LONGEST = 0.4, 0.95, 2, 20_000, 40
+TRAIN, SHARE, MINIMUM, MOST, MAX_LETTERS = 0.4, 0.95, 2, 20_000, 40
 FIRST, UNKNOWN = 2, 1
 
 
@@ -34,7 +34,7 @@ def with_pandas(file: Path, out: Path) -> dict[str, Any]:
 
     table = pandas.read_csv(file)
     table["words"] = [
-        [w for w in simple_preprocess(text, min_len=1, max_len=LONGEST) if w not in STOP_WORDS]
+        [w for w in simple_preprocess(text, min_len=1, max_len=MAX_LETTERS) if w not in STOP_WORDS]
         for text in table.Document
     ]
     train = table.sample(frac=TRAIN, random_state=1)

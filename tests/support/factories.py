@@ -13,6 +13,9 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status, write_record
 
+# Axes of a training cell of parts that are not there.
+TRAIN = {"stage": "train", "workload": "w", "framework": "f", "strategy": "s", "batch": 16}
+
 
 def train_cell(framework: str = "numpy", repeat: int = 0, **axes: Any) -> Cell:
     """Return a training cell: one rank of `iris-mlp`, unless other axes are given."""

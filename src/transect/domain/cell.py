@@ -15,8 +15,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 
 from transect.domain.files import canonical_json, digest
 
-CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
-
 # Execution providers of ONNX Runtime that need a CUDA device.
 GPU_PROVIDERS = ("cuda", "tensorrt")
 

@@ -15,7 +15,7 @@ import numpy as np
 # Above are scripts that do not part words by spaces.
 LETTERS_END = 0x3000
 # Letters of the longest word; a longer one is unknown, whatever the vocabulary holds.
-LONGEST = 40
+MAX_LETTERS = 40
 # Numbers of: no word, a word that the vocabulary lacks, the vocabulary's first word.
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 
@@ -91,5 +91,5 @@ def numbers(text: str, vocabulary: Mapping[str, int], stop_words: Collection[str
     `vocabulary` gives each word's number, from `FIRST` on.
     """
     kept = [word for word in words(text) if word not in stop_words][:length]
-    told = [vocabulary.get(word, UNKNOWN) if len(word) <= LONGEST else UNKNOWN for word in kept]
+    told = [vocabulary.get(word, UNKNOWN) if len(word) <= MAX_LETTERS else UNKNOWN for word in kept]
     return told + [PADDING] * (length - len(told))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from train_axes import TRAIN
 
+from factories import TRAIN
 from transect.domain.axes.train import TrainCell
-from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, axes_of, class_of
+from transect.domain.cell import Axis, Cell, OpenCell, axes_of, class_of
 from transect.planning.stage import STAGES
 
 NAMES = st.text(min_size=1, max_size=20)
@@ -19,19 +20,9 @@ NAMES = st.text(min_size=1, max_size=20)
 
 @given(NAMES, NAMES, NAMES, st.integers(1, 64), st.integers(1, 64), st.integers(0, 9))
 def test_any_cell_has_a_safe_id(workload, framework, strategy, nodes, ranks, repeat):
-    import re
-
-    cell = Cell.of(
-        stage="train",
-        workload=workload,
-        framework=framework,
-        strategy=strategy,
-        batch=16,
-        nodes=nodes,
-        ranks_per_node=ranks,
-        repeat=repeat,
-    )
-    assert re.fullmatch(CELL_PATTERN, cell.id)
+    axes = {"workload": workload, "framework": framework, "strategy": strategy, "nodes": nodes, "repeat": repeat}
+    cell = Cell.of(**TRAIN | axes, ranks_per_node=ranks)
+    assert re.fullmatch(r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}", cell.id)
     assert cell.id == Cell.of(**cell.axes()).id
     assert cell.ranks == nodes * ranks
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from train_axes import TRAIN
 
-from factories import bare_record
+from factories import TRAIN, bare_record
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause, MetricValue, Samples, Status, raw_record, read_record, write_record

@@ -9,9 +9,9 @@ from unicodedata import unidata_version
 
 import numpy as np
 
+from factories import bare_record
 from transect.domain.axes.text import EncodeCell
-from transect.domain.cell import Cell
-from transect.domain.record import Record, Status, write_record
+from transect.domain.record import write_record
 
 WIDTH = 8
 WORDS = 60
@@ -53,26 +53,8 @@ def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
     for role in ("vectors", "encode"):
         (folders[role] / "vocabulary.json").write_text(json.dumps(vocabulary))
     facts = {"classes": list(CLASSES), "synthetic": True, "bayes_accuracy": 0.8}
-    write_record(folders["encode"] / "record.json", record_of(EncodeCell(**TEXT), facts))
+    write_record(folders["encode"] / "record.json", bare_record(EncodeCell(**TEXT), details=facts))
     return folders
-
-
-def record_of(cell: Cell, details: dict[str, Any], **more: Any) -> Record:
-    """Return the record of a cell that ended well, unless `more` says otherwise."""
-    return Record(
-        **{
-            "study": "made",
-            "stage": cell.stage,
-            "cell": cell,
-            "cell_id": cell.id,
-            "status": Status.OK,
-            "fingerprint": "f" * 16,
-            "started": "",
-            "ended": "",
-            "details": details,
-        }
-        | more
-    )
 
 
 def spec_of(

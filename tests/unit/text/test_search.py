@@ -8,8 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from classify_cells import READ, arguments, record_of, write_cells
+from classify_cells import READ, arguments, write_cells
 
+from factories import bare_record
 from step_worker_client import StepWorker, step_worker
 from ticket_study import plan_search
 from transect.domain.cell import Cell
@@ -141,7 +142,7 @@ def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNa
         metrics = [MetricValue.of(n, v) for n, v in zip(names, score or (), strict=bool(score))]
         ended = {} if score is not None else {"status": Status.FAILED, "cause": Cause.DIVERGED}
         (folder / cell.id).mkdir(parents=True)
-        write_record(folder / cell.id / "record.json", record_of(cell, {}, metrics=metrics, **ended))
+        write_record(folder / cell.id / "record.json", bare_record(cell, metrics, **ended))
         inputs[f"place-{place}"] = ["search", cell.id]
     return SimpleNamespace(spec={"inputs": inputs}, cell=search_cell(1, 0), input=lambda role: folder / inputs[role][1])
 
@@ -181,7 +182,7 @@ def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     assert worker("search", arguments(folders, told, tmp_path / "first")) == 0
     found = json.loads((tmp_path / "first" / "result.json").read_text())["details"]
     assert (found["point"], found["rung"], found["place"], found["from"]) == (point, 0, 3, None)
-    write_record(tmp_path / "first" / "record.json", record_of(first, found))
+    write_record(tmp_path / "first" / "record.json", bare_record(first, details=found))
     second = search_cell(1, 0)
     told = spec | {"cell": second.axes(), "point": None, "knobs": {"epochs": 4}}
     more = {"from": tmp_path / "first"}

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from factories import bare_record
 from transect.domain.cell import Cell
-from transect.domain.record import Record, Status, write_record
+from transect.domain.record import write_record
 from warm import warm
 
 PROGRAM = """
@@ -39,18 +40,7 @@ class Pipeline:
         cell = Cell.of(stage="corpus", corpus="c")
         told = {view: {"kept": 0.5, "pseudonyms": 0.25, "removed": 0.125} for view in ("first",)}
         details = {"classes": ["a", "b", "c"], "synthetic": True, "bayes_accuracy": told}
-        record = Record(
-            study="s",
-            stage="corpus",
-            cell=cell,
-            cell_id=cell.id,
-            status=Status.OK,
-            fingerprint="f",
-            started="2026-01-01T00:00:00Z",
-            ended="2026-01-01T00:00:00Z",
-            details=details,
-        )
-        write_record(self.folder / "corpus" / "record.json", record)
+        write_record(self.folder / "corpus" / "record.json", bare_record(cell, details=details))
 
     def _add(self, stage: str, name: str, spec: dict[str, Any], roles: dict[str, str]) -> None:
         out = self.folder / name
