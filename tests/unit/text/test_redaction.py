@@ -219,23 +219,20 @@ def test_of_two_that_make_a_salt_the_first_stays(tmp_path: Path, monkeypatch: py
     assert read_salt(path).fingerprint == first
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
-def test_a_salt_that_others_read_is_refused(tmp_path: Path, mode: int):
+@pytest.mark.parametrize(
+    ("content", "mode", "told"),
+    [(None, 0o640, "chmod 600"), (None, 0o604, "chmod 600"), (None, 0o666, "chmod 600")]
+    + [(content, 0o600, "salt") for content in ("", "ab" * 31, "x" * 64, "\xff" * 64)],
+)
+def test_what_is_no_salt_of_its_owner_alone_is_refused(tmp_path: Path, content: str | None, mode: int, told: str):
     path = tmp_path / "salt"
     read_salt(path)
+    if content is not None:
+        path.write_text(content, encoding="latin-1")
     path.chmod(mode)
-    with pytest.raises(BadInput, match="chmod 600"):
+    with pytest.raises(BadInput, match=told) as raised:
         read_salt(path)
-
-
-@pytest.mark.parametrize("content", ["", "ab" * 31, "x" * 64, "\xff" * 64])
-def test_what_is_no_salt_is_refused(tmp_path: Path, content: str):
-    path = tmp_path / "salt"
-    path.write_text(content, encoding="latin-1")
-    path.chmod(0o600)
-    with pytest.raises(BadInput, match="salt") as told:
-        read_salt(path)
-    assert not content or content not in str(told.value)
+    assert not content or content not in str(raised.value)
 
 
 def test_a_place_where_no_salt_can_be_made_is_named(tmp_path: Path):

@@ -142,17 +142,18 @@ def test_a_codec_that_reads_no_such_file_is_named(file: Path):
         read("jsonl", file, b'{"text": "a"}\n', encoding="utf-16")
 
 
-def test_single_broken_bytes_are_rejected(file: Path):
-    good = "Grüße,b\n".encode()
-    content = b"Document,Topic_group\n" + good * 5 + b"Gr\xfc\xdfe,b\n" + good
-    tickets, wrong = read("flat-csv", file, content)
-    assert len(tickets) == 6 and wrong == [("line 7", "broken-encoding")]
-
-
-def test_bytes_that_an_encoding_lacks_are_rejected(file: Path):
-    content = b"Document,Topic_group\na\x81b,c\nab,c\n"
-    tickets, wrong = read("flat-csv", file, content, encoding="cp1252")
-    assert len(tickets) == 1 and wrong == [("line 2", "broken-encoding")]
+@pytest.mark.parametrize(
+    ("rows", "options", "good", "place"),
+    [
+        ("Grüße,b\n".encode() * 5 + b"Gr\xfc\xdfe,b\n" + "Grüße,b\n".encode(), {}, 6, "line 7"),
+        (b"a\x81b,c\nab,c\n", {"encoding": "cp1252"}, 1, "line 2"),
+    ],
+)
+def test_bytes_that_the_encoding_lacks_are_rejected(
+    file: Path, rows: bytes, options: dict[str, str], good: int, place: str
+):
+    tickets, wrong = read("flat-csv", file, b"Document,Topic_group\n" + rows, **options)
+    assert len(tickets) == good and wrong == [(place, "broken-encoding")]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv", "mbox"])
