@@ -41,9 +41,16 @@ class Block:
     """
 
     def __init__(
-        self, file: str, reader: Reader, first: Line, ends: Callable[[Line], bool], wanted: re.Pattern[str] | None
+        self,
+        file: str,
+        benchmark: str,
+        reader: Reader,
+        first: Line,
+        ends: Callable[[Line], bool],
+        wanted: re.Pattern[str] | None,
     ) -> None:
         self.file = file
+        self.benchmark = benchmark
         self.first = first
         # What a launcher's line before it has started: the program and its arguments.
         self.command = ""

@@ -23,8 +23,8 @@ class Draft:
     """
 
     block: Block
-    benchmark: str
     line: int
+    benchmark: str = ""  # empty: that of the block's parser
     variant: str = ""
     version: str = ""
     parameters: dict[str, Parameter] = field(default_factory=dict)
@@ -89,6 +89,10 @@ class Draft:
             end = f"ends {where}{lacks}, with: {self.block.last_words()}"
             self.settle(RunStatus.TRUNCATED, end)
 
+    def cut(self, where: str) -> None:
+        """Say where the log breaks off, whatever stopped the program."""
+        self.settle(RunStatus.TRUNCATED, f"{where}, with: {self.block.last_words()}")
+
     def lacks(self, what: str) -> None:
         """Say what is missing, and what stopped the program or how the log ends."""
         if not self.ok:
@@ -115,7 +119,7 @@ class Draft:
         return Run(
             file=self.block.file,
             line=self.line,
-            benchmark=self.benchmark,
+            benchmark=self.benchmark or self.block.benchmark,
             variant=self.variant,
             version=self.version,
             status=self.status,

@@ -94,33 +94,6 @@ def relaxed(pattern: str) -> str:
     return "".join(found)
 
 
-# As a rule of one line says it -> as it is searched for among many lines.
-_WITHIN_LINE = {"\\s": "[ \\t]", ".": "[^\\n]", "$": "[ \\t]*(?=[\\r\\n]|\\Z)"}
-
-
-def searched(*rules: re.Pattern[str]) -> tuple[str, ...]:
-    """Return what `Parser.wants` takes, from the patterns with which the parser reads these lines.
-
-    Without capturing groups, within one line, flags inside: a rule stands once, and the search cannot drift
-    from it.
-    """
-    return tuple(_searched(rule) for rule in rules)
-
-
-def _searched(rule: re.Pattern[str]) -> str:
-    pieces, found = list(_pieces(rule.pattern)), list[str]()
-    for place, piece in enumerate(pieces):
-        if piece == "(" and pieces[place + 1] != "?":
-            piece = "(?:"
-        elif piece.startswith("[^"):
-            piece = "[^\\n" + piece[2:].replace("\\s", " \\t")
-        elif piece.startswith("["):
-            piece = piece.replace("\\s", " \\t")
-        found.append(_WITHIN_LINE.get(piece, piece))
-    text = re.sub(r"\(\?P<\w+>", "(?:", "".join(found))
-    return f"(?i:{text})" if rule.flags & re.IGNORECASE else text
-
-
 class LinePattern:
     """What `Reader` searches for: `search` as that of a compiled pattern."""
 

@@ -124,7 +124,7 @@ class Scanner:
                 parser = None
             if parser is not None and line.host and line.host not in adopted:
                 adopted.add(line.host)
-                reader.adopt(line.host, joined=getattr(parser, "joins_hosts", False))
+                reader.adopt(line.host, joined=parser.joins_hosts)
                 continue
             if parser is None:
                 pushed = None
@@ -180,7 +180,7 @@ class Scanner:
                 return False
             return self._opener(one, others) is not None or self._launches(one, others)
 
-        return Block(file, reader, line, ends, wanted)
+        return Block(file, parser.benchmark, reader, line, ends, wanted)
 
     def _nothing(self, reader: Reader, file: str) -> Run:
         benchmark = self._forced.benchmark if self._forced else UNKNOWN

@@ -171,7 +171,6 @@ def finish(block: Block, training: Training) -> Run:
     variant = next((v for v in _VARIANTS if v in training.variants), "")
     draft = Draft(
         block=block,
-        benchmark="dl-training",
         line=training.line,
         variant=variant,
         version=training.version,

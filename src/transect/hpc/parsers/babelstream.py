@@ -93,7 +93,6 @@ def _close(block: Block, output: Output) -> Iterator[Run]:
 def _draft(block: Block, output: Output, table: Table | None) -> Draft:
     return Draft(
         block=block,
-        benchmark="babelstream",
         line=table.line if table else output.line,
         variant=_variant(output),
         version=str(output.facts.get("version", "")),

@@ -174,7 +174,6 @@ def _run(block: Block, training: _Training, version: str) -> Run:
     samples = {"training_rate": Series(unit="it/s", values=rates)} if rates else {}
     draft = Draft(
         block=block,
-        benchmark="deep500",
         line=training.line,
         version=version,
         variant="training" if training.bars or training.open_bar else "metrics",

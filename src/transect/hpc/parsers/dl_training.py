@@ -18,7 +18,7 @@ from transect.hpc.parsers._dl_state import Training, finish
 from transect.hpc.parsers._dl_titan import TITAN, planned_steps, read_titan, titan_step
 from transect.hpc.parsers._dl_torch import read_deepspeed, read_fairseq, read_huggingface, read_megatron, torch_step
 from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 
 _READERS = (

@@ -12,7 +12,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -138,7 +138,6 @@ def _judge(draft: Draft, state: _State) -> None:
 def _close(block: Block, state: _State) -> Run:
     draft = Draft(
         block=block,
-        benchmark="docking-probe",
         line=state.line,
         version=str(state.format),
         variant=state.facts.get("implementation", ""),

@@ -17,7 +17,7 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
 from transect.hpc.parsers._json_block import read_object
 from transect.hpc.parsers._storage import Span, apart, bytes_of, span
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 
 _AMOUNT = r"[\d.]{1,20}[KMGTPEk]?i?B"
@@ -103,7 +103,7 @@ class Fio(Parser):
 
 
 def _new(block: Block, line: int, version: str) -> Draft:
-    return Draft(block=block, benchmark="fio", line=line, version=version)
+    return Draft(block=block, line=line, version=version)
 
 
 def _amount(text: str) -> Span | None:

@@ -13,7 +13,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.values import NUMBER, number
 
 _SECONDS = re.compile(r"Burning for (\d{1,8}) seconds")
@@ -48,7 +48,7 @@ class GpuBurn(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per `Burning for`."""
-        draft = Draft(block=block, benchmark=self.benchmark, line=block.first.number)
+        draft = Draft(block=block, line=block.first.number)
         report: re.Match[str] | None = None
         told: dict[str, str] = {}
         for line in block:
@@ -57,7 +57,7 @@ class GpuBurn(Parser):
                 # `stdout` and what its children print come in any order: the banner may stand behind them.
                 if told:
                     yield _run(draft, report, told)
-                    draft, report, told = (Draft(block=block, benchmark=self.benchmark, line=line.number), None, {})
+                    draft, report, told = (Draft(block=block, line=line.number), None, {})
                 draft.parameters["seconds"] = int(seconds[1])
             elif (device := _DEVICE.match(text)) is not None:
                 if device[1]:

@@ -16,7 +16,7 @@ from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import STOPS, Column, agree, between, cell_metric, stop_of
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
@@ -143,7 +143,6 @@ def _close(block: Block, summary: _Summary) -> Iterator[Run]:
         return
     draft = Draft(
         block=block,
-        benchmark="graph500",
         line=summary.line,
         parameters=_parameters(summary),
         variant="-".join(dict.fromkeys(k or "bfs" for k in summary.kernels())),

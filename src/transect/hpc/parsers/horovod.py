@@ -17,7 +17,7 @@ from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, number
 
@@ -149,7 +149,6 @@ def _read_metrics(draft: Draft, output: _Output) -> None:
 def _finish(block: Block, output: _Output) -> Run:
     draft = Draft(
         block=block,
-        benchmark="horovod",
         line=output.line,
         parameters=dict(output.parameters),
         variant="keras" if _leaves_first_out(output) else "synthetic",

@@ -145,7 +145,6 @@ class Hpcc(Parser):
         version = ".".join(pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs)
         draft = Draft(
             block=block,
-            benchmark=self.benchmark,
             line=state.summary_line or state.line,
             version=version or state.version,
             stops=[block.take_trouble()],

@@ -103,7 +103,6 @@ def _read_metrics(draft: Draft, report: Report) -> None:
 def _run(block: Block, report: Report) -> Run:
     draft = Draft(
         block=block,
-        benchmark="hpcg",
         line=report.line,
         version=report.version,
         warnings=report.notes,

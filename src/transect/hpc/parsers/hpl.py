@@ -16,7 +16,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, number
 
@@ -167,7 +167,6 @@ class Hpl(Parser):
 def _draft(block: Block, section: _Section, line: int) -> Draft:
     return Draft(
         block=block,
-        benchmark="hpl",
         line=line,
         variant=section.variant,
         version=section.build or section.version,

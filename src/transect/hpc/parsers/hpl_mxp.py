@@ -85,7 +85,6 @@ class HplMxp(Parser):
             return
         draft = Draft(
             block=block,
-            benchmark=self.benchmark,
             line=log.line,
             variant=log.variant,
             version=log.version,
@@ -101,7 +100,6 @@ def _result(block: Block, log: Log, test: Test) -> Run:
     higher, lower = Direction.HIGHER, Direction.LOWER
     draft = Draft(
         block=block,
-        benchmark="hpl-mxp",
         line=test.line,
         variant=log.variant,
         version=log.version,

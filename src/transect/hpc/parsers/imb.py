@@ -180,7 +180,6 @@ def _finish(block: Block, output: Output) -> Iterator[Run]:
             return
         draft = Draft(
             block=block,
-            benchmark="imb",
             line=suite.line,
             variant=_variant(suite),
             version=suite.version,
@@ -206,7 +205,6 @@ def _close(block: Block, output: Output, *, over: bool) -> Run:
     table.stops = [*table.stops, *filter(None, [block.take_trouble()])]
     draft = Draft(
         block=block,
-        benchmark="imb",
         line=table.line,
         variant=_variant(suite),
         version=suite.version,

@@ -24,7 +24,7 @@ from transect.hpc.parsers._io500 import (
     short_writes,
     wrong,
 )
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -262,7 +262,6 @@ def _metrics(outcome: Outcome) -> list[LogMetric]:
 def _run(block: Block, outcome: Outcome) -> Run:
     draft = Draft(
         block=block,
-        benchmark="io500",
         line=outcome.line,
         variant=outcome.form,
         version=outcome.version,

@@ -160,7 +160,6 @@ class Ior(Parser):
         for place, test in enumerate(session.tests):
             draft = Draft(
                 block=block,
-                benchmark="ior",
                 line=test.line if place else session.line,
                 variant=session.form,
                 version=session.version,

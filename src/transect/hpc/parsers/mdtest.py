@@ -15,7 +15,7 @@ from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mdtest import COLUMNS, Output, Table, broken, contradicted, unit_of, wrong
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -79,7 +79,6 @@ class Mdtest(Parser):
         rates, times = output.table("rate"), output.table("time")
         draft = Draft(
             block=block,
-            benchmark=self.benchmark,
             line=output.line,
             version=output.version,
             variant="times" if rates is None and times else "rates and times" if times else "rates",

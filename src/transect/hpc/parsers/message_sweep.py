@@ -149,7 +149,6 @@ def _close(block: Block, state: _State) -> Run:
     left_out = state.facts.get("sizes_left_out")
     draft = Draft(
         block=block,
-        benchmark="message-sweep",
         line=state.line,
         variant=state.library,
         metrics=list(_metrics(state)),

@@ -106,7 +106,6 @@ def _close(block: Block, section: Section) -> Iterator[Run]:
         return
     draft = Draft(
         block=block,
-        benchmark="minibude",
         line=section.line,
         variant=section.variant,
         version=section.version,
@@ -121,7 +120,6 @@ def _run(block: Block, section: Section, result: Result) -> Run:
     values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
     draft = Draft(
         block=block,
-        benchmark="minibude",
         line=result.line,
         variant=section.variant,
         version=section.version,

@@ -14,7 +14,7 @@ from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import disagree
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.values import NUMBER, number
 
 _HEAD = re.compile(r"MLPerf Results Summary\s*$")
@@ -66,7 +66,7 @@ class MlperfInference(Parser):
             if _HEAD.match(text):
                 if draft is not None:
                     yield _run(draft, told)
-                draft, told = Draft(block=block, benchmark=self.benchmark, line=line.number), {}
+                draft, told = Draft(block=block, line=line.number), {}
             elif line.cut or len(told) >= _MOST:
                 continue
             elif (pair := _PAIR.match(text)) is not None:

@@ -34,7 +34,7 @@ class MlperfStorage(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run."""
-        draft = Draft(block=block, benchmark=self.benchmark, line=block.first.number)
+        draft = Draft(block=block, line=block.first.number)
         told = read_object(block)
         if told is None:
             draft.lacks("its JSON is not whole")

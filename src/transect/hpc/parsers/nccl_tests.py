@@ -204,7 +204,6 @@ def _close(block: Block, test: Test) -> Run:
     rumour = "" if test.failures else test.rumour
     draft = Draft(
         block=block,
-        benchmark="nccl-tests",
         line=test.line,
         variant=test.variant,
         version=test.version,

@@ -16,7 +16,7 @@ from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import STOPS, Column, agree, cell_metric, stop_of, whole
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
@@ -152,7 +152,6 @@ def _close(block: Block, result: _Result) -> Iterator[Run]:
     pairs = result.pairs
     draft = Draft(
         block=block,
-        benchmark="npb",
         line=result.line,
         variant=_variant(result),
         version=pairs.get("Version", "")[:20] or result.version,

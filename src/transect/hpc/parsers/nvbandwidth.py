@@ -85,7 +85,7 @@ class Nvbandwidth(Parser):
 
 
 def _draft(block: Block, line: int, case: str, facts: dict[str, str]) -> Draft:
-    draft = Draft(block=block, benchmark="nvbandwidth", line=line, variant=case)
+    draft = Draft(block=block, line=line, variant=case)
     draft.version = facts.get("nvbandwidth Version", "").removeprefix("v")
     draft.parameters |= {
         key.lower().replace(" ", "_"): value for key, value in facts.items() if key != "nvbandwidth Version"
@@ -129,7 +129,7 @@ def _json(block: Block) -> Iterator[Run]:
     told: dict[str, Any] = whole if isinstance(whole, dict) else {}
     cases = told.get("testcases")
     if not isinstance(cases, list):
-        draft = Draft(block=block, benchmark="nvbandwidth", line=line)
+        draft = Draft(block=block, line=line)
         draft.lacks("its JSON is not whole")
         yield draft.run()
         return

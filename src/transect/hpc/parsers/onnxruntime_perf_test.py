@@ -18,7 +18,7 @@ from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser,
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, implausible, is_error
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
@@ -200,7 +200,6 @@ def _finish(block: Block, output: _Output) -> Run:
     average = any(name.startswith("average_") and "cpu" not in name for name in output.rows)
     draft = Draft(
         block=block,
-        benchmark="onnxruntime-perf-test",
         line=output.line,
         variant="split average" if average else "",
         parameters=output.parameters,

@@ -194,7 +194,6 @@ def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> 
     test = title.test or names.guess(table.columns)
     draft = Draft(
         block=block,
-        benchmark="osu",
         line=table.line,
         variant=title.variant,
         version=title.version,

@@ -14,7 +14,7 @@ from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import MOST_ROWS, between
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
 
@@ -66,7 +66,7 @@ class Perftest(Parser):
             if title is not None or draft is None or (head is not None and columns):
                 if draft is not None:
                     yield _run(draft, columns, closed)
-                draft = Draft(block=block, benchmark=self.benchmark, line=line.number)
+                draft = Draft(block=block, line=line.number)
                 columns, closed = [], False
             if title is not None:
                 words = [title[1].lower(), "bidirectional" if title[2] else "", title[3].lower()]

@@ -12,7 +12,7 @@ from transect.domain.metrics import METRICS, Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 

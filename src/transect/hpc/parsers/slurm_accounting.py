@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -86,7 +86,7 @@ class SlurmAccounting(Parser):
                 # Earlier versions set the first column's head to the right: blanks before it count.
                 head, columns = text, []
                 if state is not None:
-                    seff = Draft(block=block, benchmark=self.benchmark, line=line.number, variant="seff")
+                    seff = Draft(block=block, line=line.number, variant="seff")
                     seff.parameters |= {"state": state[1], "exit_code": state[2]}
                 elif "|" in plain:
                     columns = [(name, place) for place, name in enumerate(plain.split("|")) if name]
@@ -99,7 +99,7 @@ class SlurmAccounting(Parser):
                 if cells is not None and line.cut and not list(cells.values())[-1]:
                     continue  # a row that has lost its end
                 if cells is None:
-                    draft = Draft(block=block, benchmark=self.benchmark, line=line.number, variant="sacct")
+                    draft = Draft(block=block, line=line.number, variant="sacct")
                     draft.empty("its columns do not stand below their heads")
                     yield draft.run()
                 elif "." not in cells.get("JobID", cells.get("JobIDRaw", ".")):
@@ -153,7 +153,7 @@ def _elapsed(draft: Draft, printed: str) -> float | None:
 
 
 def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
-    draft = Draft(block=block, benchmark="slurm-accounting", line=line.number, variant="sacct")
+    draft = Draft(block=block, line=line.number, variant="sacct")
     draft.parameters |= {"job_id": cells.get("JobID") or cells.get("JobIDRaw", "")}
     draft.parameters |= {into: cells[name] for name, into in _NAMES.items() if cells.get(name)}
     draft.parameters |= {

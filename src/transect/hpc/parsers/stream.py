@@ -15,7 +15,7 @@ from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import between
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction

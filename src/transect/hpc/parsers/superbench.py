@@ -16,7 +16,7 @@ from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run,
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 

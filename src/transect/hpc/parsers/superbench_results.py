@@ -66,7 +66,7 @@ class SuperBenchResults(Parser):
             try:
                 told = json.loads(text, parse_float=str, parse_int=str)
             except ValueError:
-                draft = Draft(block=block, benchmark=self.benchmark, line=line.number)
+                draft = Draft(block=block, line=line.number)
                 draft.lacks("its line of JSON is not whole")
                 yield draft.run()
                 continue
@@ -74,7 +74,7 @@ class SuperBenchResults(Parser):
             for key, printed in told.items():
                 if (match := _KEY.fullmatch(key)) is not None:
                     draft = drafts.setdefault(
-                        match[1], Draft(block=block, benchmark=self.benchmark, line=line.number, variant=match[1])
+                        match[1], Draft(block=block, line=line.number, variant=match[1])
                     )
                     _take(draft, match, str(printed))
             for draft in drafts.values():

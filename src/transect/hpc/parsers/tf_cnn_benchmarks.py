@@ -17,7 +17,7 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
 from transect.hpc.parsers._tf_cnn_tables import Output, Table
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, log_metric, number
 
@@ -214,7 +214,6 @@ def _finish(block: Block, output: Output, table: Table) -> Run:
     mode = str(output.parameters.get("mode", "")).lower().replace("benchmarkmode.", "")
     draft = Draft(
         block=block,
-        benchmark="tf-cnn-benchmarks",
         line=table.line,
         variant=mode,
         version=str(output.parameters.get("tensorflow", "")),
