@@ -73,9 +73,7 @@ class SuperBenchResults(Parser):
             drafts: dict[str, Draft] = {}
             for key, printed in told.items():
                 if (match := _KEY.fullmatch(key)) is not None:
-                    draft = drafts.setdefault(
-                        match[1], Draft(block=block, line=line.number, variant=match[1])
-                    )
+                    draft = drafts.setdefault(match[1], Draft(block=block, line=line.number, variant=match[1]))
                     _take(draft, match, str(printed))
             for draft in drafts.values():
                 draft.parameters["host"] = excerpt(str(told.get("node", "")))
