@@ -163,7 +163,7 @@ class OutputParser(Parser):
         """Search for what the rules read, unless the class says otherwise."""
         super().__init_subclass__()
         if "output" in vars(cls) and "wants" not in vars(cls):
-            cls.wants = (*cls.output.wanted(), *cls.also)
+            cls.wants = tuple(dict.fromkeys((*cls.output.wanted(), *cls.also)))
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of each output. What follows one that has ended is searched for other benchmarks."""

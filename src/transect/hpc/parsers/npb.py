@@ -16,8 +16,8 @@ from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import STOPS, Column, agree, cell_metric, stop_of, whole
-from transect.hpc.rules import searched
 from transect.hpc.ranks import per_rank
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
 
