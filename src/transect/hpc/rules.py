@@ -99,8 +99,12 @@ class Output(ABC):
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Gather the rules, in their order."""
-        cls.rules = tuple(rule for method in vars(cls).values() for rule in getattr(method, _RULES, ())) or cls.rules
+        """Gather the rules in their order, those of the class above last."""
+        own = vars(cls).values()
+        # A dataclass with slots is made of its class once more, with the same methods.
+        cls.rules = tuple(
+            dict.fromkeys(rule for one in own for rule in getattr(one, _RULES, ())) | dict.fromkeys(cls.rules)
+        )
 
     @classmethod
     def wanted(cls) -> tuple[str, ...]:
@@ -165,9 +169,13 @@ class OutputParser(Parser):
         if "output" in vars(cls) and "wants" not in vars(cls):
             cls.wants = tuple(dict.fromkeys((*cls.output.wanted(), *cls.also)))
 
+    def first(self, block: Block) -> Output:
+        """Return the output that the block begins with."""
+        return self.output(block=block, line=block.first.number, rank=block.first.rank)
+
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of each output. What follows one that has ended is searched for other benchmarks."""
-        output = self.output(block=block, line=block.first.number, rank=block.first.rank)
+        output = self.first(block)
         for line in block:
             text = output.text_of(line)
             if output.begins(text):
