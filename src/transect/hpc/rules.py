@@ -1,6 +1,6 @@
 """Rules of a log: each pattern stands once, beside what is done with its lines.
 
-A parser's `output` is a class with a method for each kind of line, under `@line(pattern)`. What is searched for in
+A parser's `output` is a class with a method for each kind of line, under `@rule(pattern)`. What is searched for in
 megabytes (`Parser.wants`), and which method gets a line, is made of these patterns.
 """
 
@@ -58,7 +58,7 @@ class Rule:
     method: str
 
 
-def line(
+def rule(
     pattern: str | re.Pattern[str], flags: int = 0, *, behind: str = "", wanted: str | None = None
 ) -> Callable[[Method], Method]:
     """Give the lines that begin with `pattern` to a method of an `Output`: `method(match, line)`.
@@ -73,8 +73,8 @@ def line(
         wanted = f"{behind}(?:{found})" if behind else found
 
     def mark(method: Method) -> Method:
-        rule = Rule(compiled, (wanted,) if wanted else (), method.__name__)
-        setattr(method, _RULES, (rule, *getattr(method, _RULES, ())))
+        one = Rule(compiled, (wanted,) if wanted else (), method.__name__)
+        setattr(method, _RULES, (one, *getattr(method, _RULES, ())))
         return method
 
     return mark
@@ -111,12 +111,17 @@ class Output(ABC):
         """Return what is searched for so that every rule sees its lines."""
         return tuple(dict.fromkeys(one for rule in cls.rules for one in rule.wanted))
 
-    def text_of(self, line: Line) -> str:
+    @staticmethod
+    def text_of(line: Line) -> str:
         """Return what of a line the rules are tried on."""
         return line.text.strip()
 
     def begins(self, text: str) -> bool:
         """Tell whether a line belongs to the next output of its kind."""
+        return False
+
+    def is_behind(self, text: str) -> bool:
+        """Tell whether a line is of no output of this benchmark: it is searched for another one's."""
         return False
 
     def following(self, line: Line, text: str) -> Self:
@@ -178,6 +183,10 @@ class OutputParser(Parser):
         output = self.first(block)
         for line in block:
             text = output.text_of(line)
+            if output.is_behind(text):
+                yield from output.runs()
+                block.pushed_back = line
+                return
             if output.begins(text):
                 yield from output.runs()
                 output = output.following(line, text)
@@ -193,12 +202,14 @@ class RankParser(OutputParser):
 
     # Of more ranks at once the first is closed.
     most_open: ClassVar[int] = 512
+    # Whether what follows the last open output may belong to any benchmark.
+    ends_with_outputs: ClassVar[bool] = False
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of all outputs, each when it is over."""
         outputs: dict[int | None, Output] = {}
         for line in block:
-            text, rank = line.text.strip(), line.rank
+            text, rank = self.output.text_of(line), line.rank
             if rank not in outputs and outputs and self.is_stop(text):
                 rank = next(iter(outputs))
             output = outputs.get(rank)
@@ -213,6 +224,8 @@ class RankParser(OutputParser):
             yield from output.drain()
             if output.ended:
                 yield from outputs.pop(rank).runs()
+                if self.ends_with_outputs and not outputs:
+                    return
         for output in outputs.values():
             output.alone = len(outputs) == 1
             yield from output.runs()

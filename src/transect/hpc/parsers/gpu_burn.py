@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, OutputParser, line, searched
+from transect.hpc.rules import Output, OutputParser, rule, searched
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
@@ -36,21 +36,21 @@ class _Output(Output):
         """Tell whether another start follows: `stdout` and what children print come in any order."""
         return bool(self.told) and _SECONDS.match(text) is not None
 
-    @line(_SECONDS, wanted="")
+    @rule(_SECONDS, wanted="")
     def seconds(self, match: re.Match[str], line: Line) -> None:
         self.facts["seconds"] = int(match[1])
 
-    @line(_DEVICE, wanted="")
+    @rule(_DEVICE, wanted="")
     def device(self, match: re.Match[str], line: Line) -> None:
         if match[1]:
             self.facts["precision"] = "fp64" if match[1] == "DOUBLES" else "fp32"
         self.facts["tensor_cores"] = bool(match[2])
 
-    @line(r"Results are (\d{1,12}) bytes each")
+    @rule(r"Results are (\d{1,12}) bytes each")
     def size(self, match: re.Match[str], line: Line) -> None:
         self.facts["result_bytes"] = int(match[1])
 
-    @line(
+    @rule(
         rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$",
         wanted="",
     )
@@ -58,11 +58,11 @@ class _Output(Output):
         if not line.cut:
             self.report = match
 
-    @line(r"GPU (\d{1,4}): (OK|FAULTY)\s*$")
+    @rule(r"GPU (\d{1,4}): (OK|FAULTY)\s*$")
     def verdict(self, match: re.Match[str], line: Line) -> None:
         self.told[match[1]] = match[2]
 
-    @line(r"(?:No clients are alive|Couldn't init).*")
+    @rule(r"(?:No clients are alive|Couldn't init).*")
     def died(self, match: re.Match[str], line: Line) -> None:
         self.stops.append(match[0][:120])
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run
 from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, between, cell_metric
-from transect.hpc.rules import line
+from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
 
@@ -46,7 +46,7 @@ class _Summary(NetworkOutput):
         root = _ROOT.match(text) if text.startswith("Running") else None
         return done and root is not None and int(root[2]) == 0
 
-    @line(
+    @rule(
         r"(?:(bfs|sssp)[ \t_]+)?(min|firstquartile|median|thirdquartile|max|mean|stddev|harmonic_mean"
         rf"|harmonic_stddev)_(time|nedge|TEPS|validate|validation_time)\s*:\s*!?\s*({NUMBER})\s*s?$"
     )
@@ -65,7 +65,7 @@ class _Summary(NetworkOutput):
             else:
                 self.warnings.append(f"another value follows: {excerpt(match[0], 60)}")
 
-    @line(
+    @rule(
         r"(SCALE|edgefactor|NBFS|nbfs|NSSSPs?|num_mpi_processes|num_omp_threads|nvtx|terasize"
         r"|graph_generation|generation_time|construction_time|redistribution_time|compression_level"
         rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
@@ -74,14 +74,14 @@ class _Summary(NetworkOutput):
         if not line.cut:
             self.told[match[1]] = match[2]
 
-    @line(
+    @rule(
         r"(?:No results printed for invalid run|Validation failed for this|Validation Error"
         r"|[Vv]alidation (?:result\s*)?:?\s*(?:FAIL|NG|failed)).*"
     )
     def failure(self, match: re.Match[str], line: Line) -> None:
         self.bad = self.bad or excerpt(match[0])
 
-    @line(_ROOT)
+    @rule(_ROOT)
     def root(self, match: re.Match[str], line: Line) -> None:
         self.roots += 1
 

@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
-from transect.hpc.rules import Output, OutputParser, line
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import contradiction, log_metric, number
 
@@ -82,31 +82,31 @@ class _Output(Output):
         """Return an empty one of the same version."""
         return _Output(block=self.block, line=line.number, version=self.version)
 
-    @line(_BANNER, wanted="")
+    @rule(_BANNER, wanted="")
     def banner(self, match: re.Match[str], line: Line) -> None:
         self.version, self.head = match[1], True
 
-    @line(r"(Begin|End) of (\S{1,40}) section\.", wanted="")
+    @rule(r"(Begin|End) of (\S{1,40}) section\.", wanted="")
     def section_line(self, match: re.Match[str], line: Line) -> None:
         self.section = f"{match[1]} of {match[2]} section"
         if match[2] == "Summary":
             self.complete = match[1] == "End"
             self.summary_line = self.summary_line or line.number
 
-    @line(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$", wanted=r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S")
+    @rule(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$", wanted=r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S")
     def pair(self, match: re.Match[str], line: Line) -> None:
         if self.summary_line and not self.complete and not line.cut:
             self.pairs[match[1]] = match[2]
 
-    @line(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")
+    @rule(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")
     def failed(self, match: re.Match[str], line: Line) -> None:
         self.failures.append(f"HPL residual {match[1]} FAILED")
 
-    @line(r"(?:HPL ERROR|>>>).*")
+    @rule(r"(?:HPL ERROR|>>>).*")
     def error(self, match: re.Match[str], line: Line) -> None:
         self.failures.append(excerpt(match[0]))
 
-    @line(r"End of HPC Chall[ae]nge tests")
+    @rule(r"End of HPC Chall[ae]nge tests")
     def end(self, match: re.Match[str], line: Line) -> None:
         self.ended = True
 

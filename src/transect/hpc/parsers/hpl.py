@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, OutputParser, line
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, number
 
@@ -61,7 +61,7 @@ class _Output(Output):
         begun = bool(self.header or self.rows or self.stops or self.over)
         return (begun and _BANNER.match(text) is not None) or (self.over and text.startswith(_HETEROGENEOUS))
 
-    @line(_BANNER)
+    @rule(_BANNER)
     def banner(self, match: re.Match[str], line: Line) -> None:
         if match[1] is not None:
             self.version = match[1]
@@ -69,7 +69,7 @@ class _Output(Output):
             self.variant = "nvidia" if "NVIDIA" in match[2] else "amd"
             self.build = match[3]
 
-    @line(
+    @rule(
         r"(W[A-Za-z0-9]{2,20})\s+(?:(\S{1,12})\s+)?"
         r"(\d{1,12})\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
         rf"\s+({NUMBER})\s+({NUMBER})(?:\s*\(\s*({NUMBER})\s*\))?\s*$"
@@ -79,12 +79,12 @@ class _Output(Output):
             self.variant = "amd"
         self.rows.append(_Row(line=line.number, cells=match.groups(), cut=line.cut))
 
-    @line(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({NUMBER})\s*\.{{3,}}\s*(PASSED|FAILED)")
+    @rule(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({NUMBER})\s*\.{{3,}}\s*(PASSED|FAILED)")
     def residual(self, match: re.Match[str], line: Line) -> None:
         if self.rows:
             self.rows[-1].residuals.append((match[1], match[2]))
 
-    @line(r"(N|NB|P|Q|PMAP|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)(\s{0,12}):\s{0,12}(\S.*)")
+    @rule(r"(N|NB|P|Q|PMAP|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)(\s{0,12}):\s{0,12}(\S.*)")
     def setting(self, match: re.Match[str], line: Line) -> None:
         key, gap, value = match[1], match[2], match[3].strip()
         if self.rows or (key in _NUMBERS and not _DIGITS.match(value)):
@@ -94,42 +94,43 @@ class _Output(Output):
         self.header[key] = value.split() if key in _SWEPT or key == "Q" else [value]
         self.last_key = key
 
-    @line(_DIGITS)
+    @rule(_DIGITS)
     def more_values(self, match: re.Match[str], line: Line) -> None:
         if self.last_key in _NUMBERS and not self.rows:
             self.header[self.last_key] += match[0].split()
 
-    @line(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})")
+    @rule(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})")
     def limit(self, match: re.Match[str], line: Line) -> None:
         self.threshold = match[1]
 
-    @line(r"(\d{1,9}) tests (completed and (?:passed|failed)|skipped)")
+    @rule(r"(\d{1,9}) tests (completed and (?:passed|failed)|skipped)")
     def count(self, match: re.Match[str], line: Line) -> None:
         self.counts[match[2]] = int(match[1])
 
-    @line(r"End of Tests")
+    @rule(r"End of Tests")
     def end(self, match: re.Match[str], line: Line) -> None:
         self.over = True
 
-    @line(r"(?:HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)).*", re.IGNORECASE)
+    @rule(r"(?:HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)).*", re.IGNORECASE)
     def error(self, match: re.Match[str], line: Line) -> None:
         self.stops.append(excerpt(match[0]))
 
-    @line(r"\[WARNING\].*")
+    @rule(r"\[WARNING\].*")
     def warning(self, match: re.Match[str], line: Line) -> None:
         self.warnings.append(excerpt(match[0]))
 
-    @line(_HETEROGENEOUS)
+    @rule(_HETEROGENEOUS)
     def of_intel(self, match: re.Match[str], line: Line) -> None:
         self.variant = "intel"
 
     def runs(self) -> Iterator[Run]:
         """Yield a run per result row, and one for the tests that never came."""
         trouble = self.block.take_trouble()
-        facts = {"version": self.build or self.version, "stops": [*self.stops[:3], trouble]}
+        stops = [*self.stops[:3], trouble]
+        parameters, version = self.parameters(), self.build or self.version
         for row in self.rows:
-            yield _result(self.draft(row.line, parameters=self.parameters(), **facts), self, row)
-        draft = self.draft(parameters=self.parameters(), **facts)
+            yield _result(self.draft(row.line, parameters=dict(parameters), version=version, stops=stops), self, row)
+        draft = self.draft(parameters=parameters, version=version, stops=stops)
         _judge_missing(draft, self)
         if not draft.ok:
             yield draft.run()

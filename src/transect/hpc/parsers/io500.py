@@ -24,7 +24,7 @@ from transect.hpc.parsers._io500 import (
     short_writes,
     wrong,
 )
-from transect.hpc.rules import Output, OutputParser, line
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -58,7 +58,7 @@ class _Output(Outcome, Output):
         result = bool(_RESULT.match(text) or _SECTION.match(text))
         return result and (len(self.phases) >= _MOST or ("SCORE" in self.scores and not text.startswith("[SC")))
 
-    @line(_RESULT)
+    @rule(_RESULT)
     def result(self, match: re.Match[str], line: Line) -> None:
         tag, name, value, unit, time_s, rest = match.groups()
         self.form = self.form or ("bash" if "_" in name or "phase" in match[0] else "C summary")
@@ -77,7 +77,7 @@ class _Output(Outcome, Output):
             phase.invalid = phase.invalid or before.invalid
         self.phases[name] = phase
 
-    @line(
+    @rule(
         rf"\[(SCOREX?)[ ]?(-invalid)?\][ \t]+Bandwidth[ \t]+({NUMBER})[ \t]+([GM]i?B/s)[ \t]*:"
         rf"[ \t]*IOPS[ \t]+({NUMBER})[ \t]+(k?iops|kIOPS|IOPS)[ \t]*:[ \t]*TOTAL[ \t]+({NUMBER})(.*)"
     )
@@ -94,18 +94,18 @@ class _Output(Outcome, Output):
             self.complain(excerpt(match[0]))
         self.ended = name == "SCOREX" or self.facts.get("mode") != "extended"
 
-    @line(_VERSION)
+    @rule(_VERSION)
     def head(self, match: re.Match[str], line: Line) -> None:
         self.headed, self.form, self.version = True, "C summary", match[1] or ""
         if match[2]:
             self.facts["mode"] = match[2]
 
-    @line(_SECTION)
+    @rule(_SECTION)
     def section_line(self, match: re.Match[str], line: Line) -> None:
         self.section = match[1]
         self.form = self.form or "C result.txt"
 
-    @line(r"(?:; )?ERROR[ \t]+(?:INVALID\b|Runtime of phase).*")
+    @rule(r"(?:; )?ERROR[ \t]+(?:INVALID\b|Runtime of phase).*")
     def mark(self, match: re.Match[str], line: Line) -> None:
         """Take a complaint of IO500: an optional phase does not spoil the official score."""
         name, said = core(self.section), excerpt(match[0])
@@ -117,7 +117,7 @@ class _Output(Outcome, Output):
         else:
             self.complain(said)
 
-    @line(
+    @rule(
         r"([\w\-]{1,40})[ \t]+=[ \t]*(.*)",
         wanted=r"(?:version|procs|config-hash|result-dir|mode|score|t_delta|t_start|hash|MD|BW|SCORE"
         r"|found|total-files|throughput-stonewall|rate-stonewall|exe)[ \t]+=",
@@ -157,15 +157,15 @@ class _Output(Outcome, Output):
             elif key != "exe" and len(phase.facts) < 8:
                 phase.facts[key] = excerpt(value)
 
-    @line(r"; END")
+    @rule(r"; END")
     def end(self, match: re.Match[str], line: Line) -> None:
         self.ended = bool(self.scores)
 
-    @line(r"\[Starting\]")
+    @rule(r"\[Starting\]")
     def starting(self, match: re.Match[str], line: Line) -> None:
         self.headed, self.form = True, "bash"
 
-    @line(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*")
+    @rule(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*")
     def fatal(self, match: re.Match[str], line: Line) -> None:
         if len(self.errors) < 5:
             self.errors.append(excerpt(match[0]))

@@ -15,7 +15,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mdtest import COLUMNS, Table, Tables, broken, contradicted, unit_of, wrong
-from transect.hpc.rules import OutputParser, line
+from transect.hpc.rules import OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -57,7 +57,7 @@ class _Output(Tables):
         facts = {k: v for k, v in self.facts.items() if k not in ("files", "directories")}
         return _Output(block=self.block, line=line.number, version=self.version, facts=facts, headed=self.headed)
 
-    @line(rf"({_OPERATION})[ \t]*:?[ \t]+(\S.{{0,400}})$")
+    @rule(rf"({_OPERATION})[ \t]*:?[ \t]+(\S.{{0,400}})$")
     def row(self, match: re.Match[str], line: Line) -> None:
         operation, cells = match[1], match[2].split()
         if not self.tables or operation in self.tables[-1].rows:
@@ -68,7 +68,7 @@ class _Output(Tables):
             return
         self.tables[-1].rows[operation] = tuple(cells)
 
-    @line(_HEAD)
+    @rule(_HEAD)
     def head(self, match: re.Match[str], line: Line) -> None:
         kind = match[1] or "rate"
         if self.table("rate") is not None or _TIMES_ONLY.search(str(self.facts.get("command", ""))):
@@ -76,27 +76,27 @@ class _Output(Tables):
         label = match[2] or ("" if match[1] != "time" else "s")
         self.tables.append(Table(line=line.number, kind=kind, label=label, iterations=int(match[3])))
 
-    @line(rf"V-1:.{{0,60}}?({_OPERATION})[ \t]{{0,12}}: +({NUMBER}) sec, +({NUMBER}) ops/sec")
+    @rule(rf"V-1:.{{0,60}}?({_OPERATION})[ \t]{{0,12}}: +({NUMBER}) sec, +({NUMBER}) ops/sec")
     def once(self, match: re.Match[str], line: Line) -> None:
         values = self.samples.setdefault(match[1], [])
         rate = number(match[3])
         if rate and len(values) < _MOST_SAMPLES:
             values.append(rate)
 
-    @line(r"-- finished at ")
+    @rule(r"-- finished at ")
     def end(self, match: re.Match[str], line: Line) -> None:
         self.ended = True
 
-    @line(r"ERROR: verifying the data.*", wanted="")
+    @rule(r"ERROR: verifying the data.*", wanted="")
     def wrong_data(self, match: re.Match[str], line: Line) -> None:
         self.unverified = excerpt(match[0])
 
-    @line(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b")
+    @rule(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b")
     def failed(self, match: re.Match[str], line: Line) -> None:
         if len(self.errors) < 5:
             self.errors.append(match.string[:400])
 
-    @line(_BANNER)
+    @rule(_BANNER)
     def banner(self, match: re.Match[str], line: Line) -> None:
         self.headed = True
         self.version = match[1]
@@ -104,17 +104,17 @@ class _Output(Tables):
         if match[3]:
             self.facts["nodes"] = int(match[3])
 
-    @line(_ITEMS)
+    @rule(_ITEMS)
     def count(self, match: re.Match[str], line: Line) -> None:
         self.items = int(match[2])
         self.facts["tasks"] = int(match[1])
         self.facts["files" if match[3].startswith("file") else "directories"] = self.items
 
-    @line(r"Command line used: (\S.{0,2000})")
+    @rule(r"Command line used: (\S.{0,2000})")
     def command(self, match: re.Match[str], line: Line) -> None:
         self.facts["command"] = excerpt(match[1], 400)
 
-    @line(r"Path[^:]*:(.*)", wanted=r"Path[ \t]*:")
+    @rule(r"Path[^:]*:(.*)", wanted=r"Path[ \t]*:")
     def path(self, match: re.Match[str], line: Line) -> None:
         self.facts["path"] = excerpt(match[1].strip())
 

@@ -15,7 +15,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, cell_metric, whole
-from transect.hpc.rules import line
+from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
 
@@ -77,7 +77,7 @@ class _Result(NetworkOutput):
             return self.titled or self.completed
         return self.completed and _DONE.match(text) is not None
 
-    @line(
+    @rule(
         rf"{_TITLE}(?: Benchmarks\s*\(?(?:NPB)?\s*(\d[\d.]{{0,9}})?[\s\-]{{0,3}}([^)]{{0,40}}?)\)?\s+-{{1,2}}\s+"
         rf"({_NAME}) Benchmark)?",
         wanted="",
@@ -88,11 +88,11 @@ class _Result(NetworkOutput):
             self.version, self.name = match[1] or "", match[3]
             self.variant = re.sub(r"[\s+]+", "-", match[2].strip(" -").lower())
 
-    @line(_DONE)
+    @rule(_DONE)
     def done(self, match: re.Match[str], line: Line) -> None:
         self.completed, self.name = True, match[1]
 
-    @line(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=")
+    @rule(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=")
     def pair(self, match: re.Match[str], line: Line) -> bool:
         key, value = match[1].strip(), match[2].strip()
         # The values end in one column.
@@ -101,11 +101,11 @@ class _Result(NetworkOutput):
             self.pairs.setdefault(key, value)
         return key in _KEPT
 
-    @line(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
+    @rule(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
     def verification(self, match: re.Match[str], line: Line) -> None:
         self.verdict = self.verdict or match[1].upper()
 
-    @line(r"Full verification:? (?:failed|error)")
+    @rule(r"Full verification:? (?:failed|error)")
     def failed(self, match: re.Match[str], line: Line) -> None:
         self.verdict = "FAILED"
 

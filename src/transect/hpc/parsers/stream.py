@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import between
-from transect.hpc.rules import Output, RankParser, line
+from transect.hpc.rules import Output, RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
 
@@ -65,12 +65,12 @@ class _Output(Output):
         alone = len(self.tables) == 1 and self.heads <= 1
         self.ended = len(self.tables) > _MOST_OPEN or (alone and self.tables[0].verdict == "passed")
 
-    @line(rf"(Copy|Scale|Add|Triad)\s*:\s*({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})", re.IGNORECASE)
+    @rule(rf"(Copy|Scale|Add|Triad)\s*:\s*({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})", re.IGNORECASE)
     def row(self, match: re.Match[str], line: Line) -> bool:
         return self._row(match, line, timed=True)
 
     # Under a head without times: what stands behind the rate has no name.
-    @line(rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE)
+    @rule(rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE)
     def rate(self, match: re.Match[str], line: Line) -> bool:
         return self._row(match, line, timed=False)
 
@@ -89,14 +89,14 @@ class _Output(Output):
             self.variant = "microsoft"
         return True
 
-    @line(r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE, wanted="")
+    @rule(r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE, wanted="")
     def table_head(self, match: re.Match[str], line: Line) -> None:
         unit = match[1].replace("mb/s", "MB/s").replace("KB/s", "kB/s")
         self.headed = False
         unit = unit if unit in UNITS else "MB/s"
         self.tables.append(_Table(line=line.number, unit=unit, timed=match[2] is not None))
 
-    @line(r"(?:Solution Validates|Failed Validation).*")
+    @rule(r"(?:Solution Validates|Failed Validation).*")
     def verdict(self, match: re.Match[str], line: Line) -> None:
         failed = match[0].startswith("Failed")
         if failed and len(self.tables) == 1 and self.tables[0].verdict == "failed":
@@ -106,23 +106,23 @@ class _Output(Output):
             table.verdict = "failed" if failed else "passed"
             table.reason = excerpt(match[0]) if failed else ""
 
-    @line(rf"{_OF_MICROSOFT} *(\S*)", wanted="")
+    @rule(rf"{_OF_MICROSOFT} *(\S*)", wanted="")
     def vector(self, match: re.Match[str], line: Line) -> None:
         self.variant = "microsoft"
         self.facts["vector_megabytes"] = match[1]
 
-    @line(r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))")
+    @rule(r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))")
     def count(self, match: re.Match[str], line: Line) -> None:
         key = {"threads": "threads_requested", "Iterations": "repetitions", None: "cores"}[match[2]]
         self.facts[key] = int(match[1] or match[3])
 
-    @line(r"(?:STREAM version \$Revision:\s*|(NVIDIA)-STREAM\s+v?)([\w.]{1,20})", wanted="")
+    @rule(r"(?:STREAM version \$Revision:\s*|(NVIDIA)-STREAM\s+v?)([\w.]{1,20})", wanted="")
     def version_line(self, match: re.Match[str], line: Line) -> None:
         self.version = match[2]
         if match[1]:
             self.variant = "nvidia"
 
-    @line(r"STREAM Benchmark implementation in.*", wanted="")
+    @rule(r"STREAM Benchmark implementation in.*", wanted="")
     def title(self, match: re.Match[str], line: Line) -> None:
         text = match[0]
         if self.variant == "mccalpin":
@@ -130,34 +130,34 @@ class _Output(Output):
         if self.variant == "nvidia":
             self.facts.setdefault("bytes_per_element", 8)
 
-    @line(_BYTES, wanted="")
+    @rule(_BYTES, wanted="")
     def width(self, match: re.Match[str], line: Line) -> None:
         self.facts["bytes_per_element"] = int(match[1])
 
-    @line(r"(?:Total Aggregate )?Array size\s*(\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
+    @rule(r"(?:Total Aggregate )?Array size\s*(\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
     def size(self, match: re.Match[str], line: Line) -> None:
         self.facts["array_size"] = int(match[2])
         if "(double)" in match.string:
             self.facts["bytes_per_element"] = 8
 
-    @line(r"Array size \((double|single) precision\)\s*=\s*(\d{1,12}(?:\.\d{1,9})?)\s*MB")
+    @rule(r"Array size \((double|single) precision\)\s*=\s*(\d{1,12}(?:\.\d{1,9})?)\s*MB")
     def megabytes(self, match: re.Match[str], line: Line) -> None:
         self.facts["array_megabytes"] = float(match[2])
         self.facts["bytes_per_element"] = 8 if match[1] == "double" else 4
 
-    @line(r"Number of Threads (requested|counted)\s*=\s*(\d{1,9})")
+    @rule(r"Number of Threads (requested|counted)\s*=\s*(\d{1,9})")
     def threads(self, match: re.Match[str], line: Line) -> None:
         self.facts[f"threads_{match[1]}"] = int(match[2])
 
-    @line(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
+    @rule(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
     def repetitions(self, match: re.Match[str], line: Line) -> None:
         self.facts["repetitions"] = int(match[1])
 
-    @line(r"STREAM tests:\s*([A-Z ]{4,60})")
+    @rule(r"STREAM tests:\s*([A-Z ]{4,60})")
     def tests(self, match: re.Match[str], line: Line) -> None:
         self.facts["tests"] = match[1].strip()
 
-    @line(r"Device Selected(.*)")
+    @rule(r"Device Selected(.*)")
     def device(self, match: re.Match[str], line: Line) -> None:
         self.facts["device"] = excerpt(match[1])
 
