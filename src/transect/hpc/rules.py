@@ -191,6 +191,7 @@ class OutputParser(Parser):
                 yield from output.runs()
                 output = output.following(line, text)
             output.read(line, text)
+            yield from output.drain()
             if output.ended:
                 yield from output.runs()
                 return

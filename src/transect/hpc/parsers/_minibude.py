@@ -7,20 +7,15 @@ from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._compute import whole
+from transect.hpc.rules import Output, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
 CSV_HEAD = r"(?:[A-Za-z][\w \-]{0,30},[ \t]{0,4}){0,6}ppwi[ \t]{0,4},[ \t]{0,4}wgsize[ \t]{0,4},[ \t]{0,4}"
 CSV_ROW = r"(?:[A-Za-z][^,\n]{0,60},[^,\n]{0,60},)?(?:[^,\n]{0,60},){0,4}[ \t]{0,4}\d{1,9}[ \t]{0,4},[ \t]{0,4}\d{1,9}[ \t]{0,4},"
 _CSV_HEAD = re.compile(CSV_HEAD)
-_CSV_ROW = re.compile(CSV_ROW)
 
 _TITLE = re.compile(r"miniBUDE([ \w]{0,20}):\s*(\S.*)?$")
-# Version 1 and its ports: label, digits.
-_V1 = re.compile(
-    r"- (Total kernel time|Kernel time|Total time|Average kernel time|Average time"
-    rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$"
-)
 _V1_NAMES = {
     "Total kernel time": "total_time",
     "Kernel time": "total_time",
@@ -50,20 +45,10 @@ _V2_KEYS = {
     "gflops/s": "gflops",
     "gfinst/s": "gfinst",
 }
-_V2_RESULT = re.compile(rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$")
-_OUTCOME = re.compile(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
-_PARAM = re.compile(r"param:\s*\{ ppwi: (\d{1,9}), wgsize: (\d{1,9}) \}")
-_RAW = re.compile(r"raw_iterations:\s*\[([^\]]{0,16000})\]")
-_DECK = re.compile(r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$")
-_DEVICE = re.compile(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"")
-_CHECKED = re.compile(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)")
-_LARGEST = re.compile(rf"Largest difference was\s*({NUMBER})\s*%")
-_USING = re.compile(r"Using kernel parameters: <<<\d{1,9},(\d{1,9})>>>")
 _USAGE = re.compile(
     r"Unrecognized argument '(?:--(?:poses|numposes|ppwi|wgsize|deck|iter|iterations|rows|out"
     r"|posesperwi))'"
 )
-_STOPS = re.compile(r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d+ is not)")
 _MOST_RESULTS = 10_000
 _MOST_SAMPLES = 4096
 
@@ -86,149 +71,214 @@ class Result:
     cut: bool = False
 
 
-@dataclass(kw_only=True, slots=True)
-class Section:
+@dataclass(kw_only=True)
+class Section(Output):
     """What one start of the program printed."""
 
-    line: int
-    variant: str = ""
-    version: str = ""
     heading: str = ""
-    facts: dict[str, Parameter] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
     checked: dict[tuple[str, str], bool] = field(default_factory=dict)
     done: int = 0  # results, those that were handed over included
     skipped: int = 0
     selected: int = 0
-    stops: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    ended: bool = False
+    over: bool = False
 
+    def begins(self, text: str) -> bool:
+        if usage_error(text) or _TITLE.match(text) or _CSV_HEAD.match(text):
+            # The notes about checks come before the CSV header.
+            return bool(self.results or self.stops or "config" in self.heading)
+        if text.startswith("# (ppwi="):
+            return self.over or (bool(self.results) and self.variant != "v1")
+        if text.startswith("Running ") or _V1_FACT.match(text) is not None:
+            return bool(self.results)
+        return False
 
-def begins(section: Section, text: str) -> bool:
-    """Tell whether a line belongs to the next start of the program."""
-    if usage_error(text) or _TITLE.match(text) or _CSV_HEAD.match(text):
-        # The notes about checks come before the CSV header.
-        return bool(section.results or section.stops or "config" in section.heading)
-    if text.startswith("# (ppwi="):
-        return section.ended or (bool(section.results) and section.variant != "v1")
-    if text.startswith("Running ") or _V1_FACT.match(text) is not None:
-        return bool(section.results)
-    return False
+    def _add(self, result: Result) -> None:
+        self.results.append(result)
+        self.done += 1
 
-
-def read(section: Section, line: Line, text: str) -> None:
-    """Take in one line."""
-    if (match := _V1.match(text)) is not None:
-        _v1(section, line, match)
-    elif (match := _OUTCOME.match(text)) is not None:
-        section.variant = "v2"
-        _add(section, Result(line=line.number, valid=match[1] == "true", difference=match[2]))
-    elif (match := _PARAM.match(text)) is not None and section.results:
-        section.results[-1].facts.update(ppwi=int(match[1]), wgsize=int(match[2]))
-    elif (match := _RAW.match(text)) is not None and section.results and not line.cut:
-        values = [number(one) for one in match[1].split(",")[:_MOST_SAMPLES]]
-        section.results[-1].raw = [one for one in values if one is not None]
-    elif section.results and section.variant == "v2" and (match := _V2_RESULT.match(text)):
-        if line.cut:
-            section.results[-1].cut = True
+    @rule(
+        r"- (Total kernel time|Kernel time|Total time|Average kernel time|Average time"
+        rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$",
+        wanted=r"- (?:Average|Interactions|GFLOP|GFInst)",
+    )
+    def of_version_1(self, match: re.Match[str], line: Line) -> None:
+        """Take a number of version 1 or of a port."""
+        name = _V1_NAMES[match[1]]
+        self.variant = self.variant or "v1"
+        last = self.results[-1] if self.results else None
+        if last is None or name in last.values or name == "total_time":
+            last = Result(line=line.number)
+            self._add(last)
+        # `ms` or `billion` after the digits proves that they are whole.
+        if line.cut and not match[3]:
+            last.cut = True
         else:
-            section.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
-    elif _CSV_HEAD.match(text):
-        section.columns = tuple(name.strip() for name in text.split(",")[:20])
-        section.variant = "v2 csv"
-    elif section.columns and _CSV_ROW.match(text):
-        _csv(section, line, text)
-    elif (match := _CHECKED.match(text)) is not None:
-        if len(section.checked) < _MOST_RESULTS:
-            section.checked[match[1], match[2]] = match[3] == "1"
-    elif text.startswith(("best:", "# best:")):
-        section.ended = True
-    else:
-        _fact(section, line, text)
+            last.values[name] = match[2]
 
+    @rule(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
+    def outcome(self, match: re.Match[str], line: Line) -> None:
+        """Begin a result of version 2."""
+        self.variant = "v2"
+        self._add(Result(line=line.number, valid=match[1] == "true", difference=match[2]))
 
-def _add(section: Section, result: Result) -> None:
-    section.results.append(result)
-    section.done += 1
+    @rule(r"param:\s*\{ ppwi: (\d{1,9}), wgsize: (\d{1,9}) \}", wanted="param:")
+    def parameters_of_result(self, match: re.Match[str], line: Line) -> bool:
+        """Take what a result was made with."""
+        if self.results:
+            self.results[-1].facts.update(ppwi=int(match[1]), wgsize=int(match[2]))
+        return bool(self.results)
 
+    @rule(r"raw_iterations:\s*\[([^\]]{0,16000})\]", wanted="raw_iterations:")
+    def raw(self, match: re.Match[str], line: Line) -> bool:
+        """Keep single times."""
+        if not self.results or line.cut:
+            return False
+        values = [number(one) for one in match[1].split(",")[:_MOST_SAMPLES]]
+        self.results[-1].raw = [one for one in values if one is not None]
+        return True
 
-def _v1(section: Section, line: Line, match: re.Match[str]) -> None:
-    name = _V1_NAMES[match[1]]
-    section.variant = section.variant or "v1"
-    last = section.results[-1] if section.results else None
-    if last is None or name in last.values or name == "total_time":
-        last = Result(line=line.number)
-        _add(section, last)
-    # `ms` or `billion` after the digits proves that they are whole.
-    if line.cut and not match[3]:
-        last.cut = True
-    else:
-        last.values[name] = match[2]
+    @rule(
+        rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$",
+        wanted=r"(?:context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms|giga_interactions/s|gflop/s|gfinst/s):",
+    )
+    def of_version_2(self, match: re.Match[str], line: Line) -> bool:
+        """Take a number of version 2."""
+        if not self.results or self.variant != "v2":
+            return False
+        if line.cut:
+            self.results[-1].cut = True
+        else:
+            self.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
+        return True
 
+    @rule(_CSV_HEAD, wanted="")
+    def csv_head(self, match: re.Match[str], line: Line) -> None:
+        """Begin a table of CSV."""
+        self.columns = tuple(name.strip() for name in match.string.split(",")[:20])
+        self.variant = "v2 csv"
 
-def _csv(section: Section, line: Line, text: str) -> None:
-    named = dict(zip(section.columns, text.split(",")[:20], strict=False))
-    result = Result(line=line.number, cut=len(named) < len(section.columns))
-    for column, value in named.items():
-        last = column == section.columns[-1]
-        if column in _V2_KEYS and not (line.cut and (last or result.cut)):
-            result.values[_V2_KEYS[column]] = value.strip()
-        elif (count := whole(value.strip())) is not None and column in ("ppwi", "wgsize"):
-            result.facts[column] = count
-        elif column not in _V2_KEYS and value.strip():
-            result.facts[column.lower()] = excerpt(value.strip(), 60)
-    _add(section, result)
+    @rule(CSV_ROW)
+    def csv_row(self, match: re.Match[str], line: Line) -> bool:
+        """Take a row of CSV."""
+        if not self.columns:
+            return False
+        named = dict(zip(self.columns, match.string.split(",")[:20], strict=False))
+        result = Result(line=line.number, cut=len(named) < len(self.columns))
+        for column, value in named.items():
+            last = column == self.columns[-1]
+            if column in _V2_KEYS and not (line.cut and (last or result.cut)):
+                result.values[_V2_KEYS[column]] = value.strip()
+            elif (count := whole(value.strip())) is not None and column in ("ppwi", "wgsize"):
+                result.facts[column] = count
+            elif column not in _V2_KEYS and value.strip():
+                result.facts[column.lower()] = excerpt(value.strip(), 60)
+        self._add(result)
+        return True
 
+    @rule(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)", wanted="")
+    def check(self, match: re.Match[str], line: Line) -> None:
+        """Keep whether energies were right."""
+        if len(self.checked) < _MOST_RESULTS:
+            self.checked[match[1], match[2]] = match[3] == "1"
 
-def _fact(section: Section, line: Line, text: str) -> None:
-    facts = section.facts
-    if text in ("deck:", "config:", "results:"):
-        section.heading += text
-    elif section.heading and (match := _DECK.match(text)) is not None:
-        _deck(section, match[1], match[2].strip())
-    elif (match := _V1_FACT.match(text)) is not None:
+    @rule(r"(?:# )?best:")
+    def best(self, match: re.Match[str], line: Line) -> None:
+        """Nothing follows."""
+        self.over = True
+
+    @rule(r"(?:deck|config|results):$", wanted=r"(?:deck|config|results|device):")
+    def part(self, match: re.Match[str], line: Line) -> None:
+        """Take the heading of a part."""
+        self.heading += match[0]
+
+    @rule(
+        r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$",
+        wanted=r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
+    )
+    def deck(self, match: re.Match[str], line: Line) -> bool:
+        """Take a fact of the deck or the configuration."""
+        if not self.heading:
+            return False
+        self._deck(match[1], match[2].strip())
+        return True
+
+    def _deck(self, key: str, value: str) -> None:
+        in_config = "config:" in self.heading
+        if key == "selected" or (key == "wgsize" and value.startswith("[")):
+            count = min(value.count(",") + 1, _MOST_RESULTS)
+            self.selected = max(self.selected, 1) * count
+        elif key == "poses":
+            count_poses = whole(value)
+            if count_poses is not None:
+                self.facts["poses" if in_config else "deck_poses"] = count_poses
+        elif key == "path":
+            self.facts["deck"] = excerpt(value.strip('"'))
+        elif key != "available" and (number_of := whole(value)) is not None:
+            self.facts[key] = number_of
+
+    @rule(
+        _V1_FACT,
+        wanted=r"(?:(?:Poses|Iterations|Ligands|Proteins|Deck|Types|Threads|WG|PPWI)[ \t]*:|Poses per|Work-?group size)",
+    )
+    def fact(self, match: re.Match[str], line: Line) -> None:
+        """Take a fact of version 1."""
         key = match[1].lower()
         key = "ppwi" if key.startswith("poses per") else _V1_KEYS.get(key, key)
         count = whole(match[2].strip())
-        facts[key] = excerpt(match[2]) if count is None else count
-        section.variant = section.variant or "v1"
-    elif (match := _TITLE.match(text)) is not None:
+        self.facts[key] = excerpt(match[2]) if count is None else count
+        self.variant = self.variant or "v1"
+
+    @rule(_TITLE, wanted="")
+    def title(self, match: re.Match[str], line: Line) -> None:
+        """Take the version, or a label without one."""
         if match[2]:
             first = match[2].split()[0]  # "unknown (built with ...)" without CMake
-            section.version = "" if first == "unknown" else excerpt(first, 40)
-            section.variant = "v2"
-        facts.update({"label": f"miniBUDE{match[1]}"} if not match[2] else {})
-    elif text.startswith("Running "):
-        facts["model"] = excerpt(text.removeprefix("Running "), 60)
-        section.variant = section.variant or "v1"
-    elif (match := _DEVICE.match(text)) is not None:
-        facts["device"] = match[2]
-    elif (match := _USING.match(text)) is not None:
-        facts["wgsize"] = int(match[1])
-    elif (match := _LARGEST.match(text)) is not None:
-        if section.results and not line.cut:
-            section.results[-1].difference = match[1]
-    elif text.startswith("# WARNING: pose count"):
-        section.skipped += 1
-    elif text.startswith("# Verification failed"):
-        if len(section.failures) < 5:
-            section.failures.append(excerpt(text))
-    elif (usage_error(text) or _STOPS.match(text)) and len(section.stops) < 5:
-        section.stops.append(excerpt(text))
+            self.version = "" if first == "unknown" else excerpt(first, 40)
+            self.variant = "v2"
+        else:
+            self.facts["label"] = f"miniBUDE{match[1]}"
 
+    @rule(r"Running (.*)", wanted=r"Running [A-Z]")
+    def model(self, match: re.Match[str], line: Line) -> None:
+        """Take the programming model."""
+        self.facts["model"] = excerpt(match[1], 60)
+        self.variant = self.variant or "v1"
 
-def _deck(section: Section, key: str, value: str) -> None:
-    in_config = "config:" in section.heading
-    if key == "selected" or (key == "wgsize" and value.startswith("[")):
-        count = min(value.count(",") + 1, _MOST_RESULTS)
-        section.selected = max(section.selected, 1) * count
-    elif key == "poses":
-        count_poses = whole(value)
-        if count_poses is not None:
-            section.facts["poses" if in_config else "deck_poses"] = count_poses
-    elif key == "path":
-        section.facts["deck"] = excerpt(value.strip('"'))
-    elif key != "available" and (number_of := whole(value)) is not None:
-        section.facts[key] = number_of
+    @rule(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"", wanted="")
+    def device(self, match: re.Match[str], line: Line) -> None:
+        """Take the device."""
+        self.facts["device"] = match[2]
+
+    @rule(r"Using kernel parameters: <<<\d{1,9},(\d{1,9})>>>", wanted="Using kernel parameters:")
+    def launched(self, match: re.Match[str], line: Line) -> None:
+        """Take the size of a group."""
+        self.facts["wgsize"] = int(match[1])
+
+    @rule(rf"Largest difference was\s*({NUMBER})\s*%", wanted="Largest difference was")
+    def largest(self, match: re.Match[str], line: Line) -> None:
+        """Take the largest difference of energies."""
+        if self.results and not line.cut:
+            self.results[-1].difference = match[1]
+
+    @rule(r"# WARNING: pose count", wanted=r"# (?:WARNING|Verification)")
+    def skips(self, match: re.Match[str], line: Line) -> None:
+        """Count what it leaves out."""
+        self.skipped += 1
+
+    @rule(r"# Verification failed.*", wanted="")
+    def wrong(self, match: re.Match[str], line: Line) -> None:
+        """Keep that energies were wrong."""
+        if len(self.failures) < 5:
+            self.failures.append(excerpt(match[0]))
+
+    @rule(_USAGE, wanted="")
+    @rule(
+        r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d+ is not)",
+        wanted=r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
+    )
+    def stopped(self, match: re.Match[str], line: Line) -> None:
+        """Keep what stopped it."""
+        self.stop(excerpt(match.string))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, Series
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._minibude import CSV_HEAD, CSV_ROW, Result, Section, begins, read, usage_error
+from transect.hpc.parsers._minibude import CSV_HEAD, Result, Section, usage_error
+from transect.hpc.rules import OutputParser
 from transect.hpc.text import Line
 from transect.hpc.values import contradiction, number
 
@@ -34,8 +35,33 @@ def minibude_gflop(poses: int, ligands: int, proteins: int, ppwi: int, *, versio
     return per_group * (poses / ppwi) / 1e9
 
 
+@dataclass(kw_only=True)
+class _Output(Section):
+    def read(self, line: Line, text: str) -> None:
+        """Take in one line; of very many results only the last is held, which may go on."""
+        super().read(line, text)
+        if len(self.results) > _MOST_OPEN:
+            self.ready += [_run(self, result) for result in self.results[:-1]]
+            del self.results[:-1]
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per result, and one for results that were announced and never came."""
+        for result in self.results:
+            yield _run(self, result)
+        done = self.done
+        expected = max(self.selected - self.skipped, 0)
+        headed = bool(self.facts or self.version or self.columns or self.checked)
+        if self.over or (done and done >= expected and not self.stops):
+            return
+        if not headed and not self.stops and not done:
+            return
+        draft = self.draft(stops=self.stops[:3])
+        draft.lacks(f"ends after {done}{f' of {expected}' if expected else ''} results")
+        yield draft.run()
+
+
 @PARSERS.register("minibude")
-class MiniBude(Parser):
+class MiniBude(OutputParser):
     """Reads a run for each number of poses per work-item."""
 
     benchmark = "minibude"
@@ -46,6 +72,7 @@ class MiniBude(Parser):
         failure="`valid: false`, energies off by more than 1 %, rates that contradict each other",
     )
     programs = (r"[a-z]{2,10}-bude", r"bude")
+    output = _Output
     starts = (
         r"miniBUDE[ \w]{0,20}:",
         r"Running C/Open(?:MP|ACC)",
@@ -56,73 +83,19 @@ class MiniBude(Parser):
         r"- outcome:[ \t]{1,40}\{ valid:",
         r"Unrecognized argument '--",
     )
-    wants = (
-        *starts,
-        r"- (?:Average|Interactions|GFLOP|GFInst)",
-        r"(?:param|raw_iterations|context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms):",
-        r"(?:giga_interactions|gflop|gfinst)/s:",
-        r"(?:deck|config|results|device|best|# best):",
-        r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
-        r"(?:Iterations|Ligands|Proteins|Deck|Types|Threads|WG|PPWI)[ \t]*:",
-        r"(?:Poses per|Work-?group size)",
-        r"Running [A-Z]",
-        r"Using kernel parameters:",
-        r"Largest difference was",
-        CSV_ROW,
-        r"# (?:WARNING|Verification)",
-        r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
-    )
+    also = starts
 
     def sniff(self, line: Line) -> bool:
         """Take a refused option only when no other benchmark has it."""
         text = line.text.strip()
         return not text.startswith("Unrecognized") or usage_error(text)
 
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per result, and one for results that were announced and never came."""
-        section = Section(line=block.first.number)
-        for line in block:
-            text = line.text.strip()
-            if begins(section, text):
-                yield from _close(block, section)
-                section = Section(line=line.number)
-            read(section, line, text)
-            if len(section.results) > _MOST_OPEN:  # hold only the last, which may go on
-                for result in section.results[:-1]:
-                    yield _run(block, section, result)
-                del section.results[:-1]
-        yield from _close(block, section)
 
-
-def _close(block: Block, section: Section) -> Iterator[Run]:
-    for result in section.results:
-        yield _run(block, section, result)
-    done = section.done
-    expected = max(section.selected - section.skipped, 0)
-    headed = bool(section.facts or section.version or section.columns or section.checked)
-    if section.ended or (done and done >= expected and not section.stops):
-        return
-    if not headed and not section.stops and not done:
-        return
-    draft = Draft(
-        block=block,
-        line=section.line,
-        variant=section.variant,
-        version=section.version,
-        parameters=dict(section.facts),
-        stops=section.stops[:3],
-    )
-    draft.lacks(f"ends after {done}{f' of {expected}' if expected else ''} results")
-    yield draft.run()
-
-
-def _run(block: Block, section: Section, result: Result) -> Run:
+def _run(section: _Output, result: Result) -> Run:
     values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
-    draft = Draft(
-        block=block,
-        line=result.line,
-        variant=section.variant,
-        version=section.version,
+    draft = section.draft(
+        result.line,
+        stops=[],
         parameters={**section.facts, **result.facts},
         samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
     )
@@ -147,7 +120,7 @@ def _run(block: Block, section: Section, result: Result) -> Run:
     return draft.run()
 
 
-def _judge(draft: Draft, section: Section, result: Result) -> None:
+def _judge(draft: Draft, section: _Output, result: Result) -> None:
     parameters, printed = draft.parameters, result.values.get("gflops")
     key = (str(parameters.get("ppwi", "")), str(parameters.get("wgsize", "")))
     if result.valid is False or section.checked.get(key) is False:
@@ -165,7 +138,7 @@ def _judge(draft: Draft, section: Section, result: Result) -> None:
         draft.refuse(_contradicted(section, result, parameters))
 
 
-def _contradicted(section: Section, result: Result, parameters: dict[str, Parameter]) -> str | None:
+def _contradicted(section: _Output, result: Result, parameters: dict[str, Parameter]) -> str | None:
     values = result.values
     rate, ms = values["gflops"], values.get("average_time", "")
     poses, ligands, proteins, ppwi, iterations = (
