@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._storage import Span, apart, bytes_of, span
+from transect.hpc.rules import Output
 from transect.hpc.values import number
 
 _MEBI = 1 << 20
@@ -97,20 +98,16 @@ class Test:
         return bytes_of(str(self.options.get("aggregate_filesize", "")))
 
 
-@dataclass(kw_only=True, slots=True)
-class Session:
+@dataclass(kw_only=True)
+class Session(Output):
     """What one start of the program printed."""
 
-    line: int
-    tests: list[Test]
-    version: str = ""
+    tests: list[Test] = field(default_factory=list)
     form: str = "text"
     banner: bool = False
-    facts: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     table: str = ""
     errors: list[str] = field(default_factory=list)
-    finished: bool = False
     asked: list[str] = field(default_factory=list)  # operations, by the command line; none: not told
 
 

@@ -90,7 +90,7 @@ def judge(draft: Draft, session: Session, test: Test, *, last: bool) -> None:
         draft.refuse(not_a_number(test))
     draft.refuse_impossible()
     if draft.ok:
-        draft.refuse(contradicted(test, session.facts.get("command", "")))
+        draft.refuse(contradicted(test, str(session.facts.get("command", ""))))
 
 
 def _missing(session: Session, test: Test, last: bool) -> str | None:
