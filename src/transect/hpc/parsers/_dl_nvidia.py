@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from transect.domain.metrics import Direction
-from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training, rate_of
+from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training, rate_of
 from transect.hpc.parsers._learning import Digits, first_objects, literal
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._ior import Session, Test, contradicted, not_a_number
+from transect.hpc.parsers._ior_tests import Session, Test, contradicted, not_a_number
 from transect.hpc.values import log_metric, number
 
 

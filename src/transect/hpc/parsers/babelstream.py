@@ -15,8 +15,8 @@ from decimal import Decimal, InvalidOperation
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._babelstream import KERNELS, Printed, Row, Table, usage_error
-from transect.hpc.parsers._compute import whole
+from transect.hpc.parsers._babelstream_lines import KERNELS, Printed, Row, Table, usage_error
+from transect.hpc.parsers._checks import whole
 from transect.hpc.rules import RankParser
 from transect.hpc.text import Line
 from transect.hpc.values import UNITS, contradiction, number

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._checks import differ
 from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number

@@ -14,9 +14,9 @@ from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._dl_classic import classic_step, read_mxnet, read_namespace, read_tensorflow
 from transect.hpc.parsers._dl_nvidia import read_dllogger, step_of
-from transect.hpc.parsers._dl_state import Training, finish
 from transect.hpc.parsers._dl_titan import TITAN, planned_steps, read_titan, titan_step
 from transect.hpc.parsers._dl_torch import read_deepspeed, read_fairseq, read_huggingface, read_megatron, torch_step
+from transect.hpc.parsers._dl_training import Training, finish
 from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
 from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt

@@ -14,9 +14,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._checks import Span, apart, bytes_of, differ, span
 from transect.hpc.parsers._json_block import read_object
-from transect.hpc.parsers._storage import Span, apart, bytes_of, span
 from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 

@@ -14,8 +14,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ, disagree, whole
-from transect.hpc.parsers._hpcg import STARTS, TESTS, WANTS, Report, begins, read
+from transect.hpc.parsers._checks import differ, disagree, whole
+from transect.hpc.parsers._hpcg_report import STARTS, TESTS, WANTS, Report, begins, read
 from transect.hpc.values import number
 
 _TIMES, _RATES = "Benchmark Time Summary", "GFLOP/s Summary"

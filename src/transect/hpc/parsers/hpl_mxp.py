@@ -14,8 +14,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._hpl_mxp import BANNER, RULES, Log, Test, begins, read
+from transect.hpc.parsers._checks import differ
+from transect.hpc.parsers._hpl_mxp_lines import BANNER, RULES, Log, Test, begins, read
 from transect.hpc.values import contradiction, number
 
 _SLOPPY = {"1": "FP8", "2": "FP16"}

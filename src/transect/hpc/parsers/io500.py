@@ -13,7 +13,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._io500 import (
+from transect.hpc.parsers._io500_score import (
     BANDWIDTH,
     METADATA,
     Outcome,

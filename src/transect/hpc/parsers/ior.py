@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transect.hpc.base import PARSERS, Proof, Run
-from transect.hpc.parsers._ior import Group, Session, Test, asked_for
 from transect.hpc.parsers._ior_json import JsonReader
 from transect.hpc.parsers._ior_result import judge, metrics_of, parameters_of, rows_alone, samples_of
+from transect.hpc.parsers._ior_tests import Group, Session, Test, asked_for, summary_columns
 from transect.hpc.rules import OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER
@@ -62,39 +62,9 @@ _KEYS = {
     "Run began": "began",
 }
 _ERROR = re.compile(r"(?:ior |IOR )?ERROR\b|\*\* error \*\*")
-_COLUMNS = {
-    "Max(MiB)": "max",
-    "Min(MiB)": "min",
-    "Mean(MiB)": "mean",
-    "Max(OPs)": "max_ops",
-    "Min(OPs)": "min_ops",
-    "Mean(OPs)": "mean_ops",
-    "Mean(s)": "mean_s",
-    "Test#": "test",
-    "#Tasks": "tasks",
-    "tPN": "tpn",
-    "reps": "reps",
-    "segcnt": "segcnt",
-    "blksiz": "blksiz",
-    "xsize": "xsize",
-    "aggs(MiB)": "aggs",
-    "aggsize": "aggs",
-    "API": "api",
-}
 _OLD = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)", "total(s)", "iter"]
 _NEW = [*_OLD[:2], "IOPS", "Latency(s)", *_OLD[2:]]
 _MOST_TESTS = 200
-
-
-def _summary_columns(text: str) -> list[str]:
-    plain = text.replace(" (", "(").replace("Std Dev", "StdDev").replace(" Op grep", " ")
-    out, seen = [], 0
-    for name in plain.split():
-        if name == "StdDev":
-            seen += 1
-        key = ("stddev", "stddev_ops")[seen - 1] if name == "StdDev" and seen < 3 else ""
-        out.append(key or _COLUMNS.get(name, name))
-    return [*out, "aggsize"] if "aggsize" in plain else out
 
 
 @dataclass(kw_only=True)
@@ -168,7 +138,7 @@ class _Output(Session):
 
     @rule(r"Operation.*", wanted="")
     def summary_head(self, match: re.Match[str], line: Line) -> None:
-        self.columns, self.table = _summary_columns(match[0]), "summary"
+        self.columns, self.table = summary_columns(match[0]), "summary"
 
     @rule(rf"Max (Write|Read): +({NUMBER}) MiB/sec \(({NUMBER}) MB/sec\)", wanted=r"Max (?:Write|Read):")
     def best(self, match: re.Match[str], line: Line) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._mdtest import COLUMNS, Table, Tables, broken, contradicted, unit_of, wrong
+from transect.hpc.parsers._mdtest_tables import COLUMNS, Table, Tables, broken, contradicted, unit_of, wrong
 from transect.hpc.rules import OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number

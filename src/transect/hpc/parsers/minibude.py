@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._minibude import CSV_HEAD, Result, Section, usage_error
+from transect.hpc.parsers._checks import differ
+from transect.hpc.parsers._minibude_lines import CSV_HEAD, Result, Section, usage_error
 from transect.hpc.rules import OutputParser
 from transect.hpc.text import Line
 from transect.hpc.values import contradiction, number

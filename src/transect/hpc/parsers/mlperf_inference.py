@@ -13,7 +13,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import disagree
+from transect.hpc.parsers._checks import disagree
 from transect.hpc.rules import searched
 from transect.hpc.values import NUMBER, number
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
-from transect.hpc.parsers._mllog import STARTS, WANTS
-from transect.hpc.parsers._mlrun import runs_of
+from transect.hpc.parsers._mlperf_events import STARTS, WANTS
+from transect.hpc.parsers._mlperf_runs import runs_of
 
 
 @PARSERS.register("mlperf-training")

@@ -15,7 +15,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._checks import differ
 from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
-from transect.hpc.parsers._compute import whole
+from transect.hpc.parsers._checks import whole
 from transect.hpc.rules import Output, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number

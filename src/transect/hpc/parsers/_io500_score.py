@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from transect.hpc.parsers._storage import Span, apart, geometric_mean, span
+from transect.hpc.parsers._checks import Span, apart, geometric_mean, span
 from transect.hpc.values import number
 
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from transect.hpc.parsers._storage import apart, span
+from transect.hpc.parsers._checks import apart, span
 from transect.hpc.rules import Output
 from transect.hpc.values import number
 
