@@ -7,7 +7,6 @@ megabytes per second. RE2 (github.com/google/re2) runs through all alternatives 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _MEMORY = 64 << 20
 # A repetition of more than this costs RE2 a state for each count: any number then, which lets
@@ -18,23 +17,8 @@ _REPEATS = ("*", "+", "?", "}")
 _ESCAPED = ("\\*", "\\+", "\\?", "\\}")
 _BOUNDS = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _LOOK = ("(?=", "(?!", "(?<=", "(?<!")
-
-
-def _pieces(pattern: str) -> Iterator[str]:
-    """Yield escapes, character classes, and single characters."""
-    place = 0
-    while place < len(pattern):
-        end = place + 1
-        if pattern[place] == "\\":
-            end = place + 2
-        elif pattern[place] == "[":
-            end = place + 1 + (pattern[place + 1] == "^")
-            end += pattern[end : end + 1] == "]"  # first in a class, it is a member
-            while pattern[end] != "]":
-                end += 1 + (pattern[end] == "\\")
-            end += 1
-        yield pattern[place:end]
-        place = end
+# Escapes, character classes (in which a bracket that stands first is a member), single characters.
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
 def _group_end(pieces: list[str], place: int) -> int:
@@ -62,7 +46,7 @@ def relaxed(pattern: str) -> str:
     Without look-around and with no long counts; possessive repetition and atomic groups as plain ones; an end of the input
     (`\\Z`) as RE2's.
     """
-    pieces = list(_pieces(pattern))
+    pieces = _PIECE.findall(pattern)
     found: list[str] = []
     place = 0
     while place < len(pieces):

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transect.hpc.base import PARSERS
-from transect.hpc.prefilter import LinePattern, relaxed, searched
+from transect.hpc.prefilter import LinePattern, relaxed
+from transect.hpc.rules import searched
 from transect.hpc.text import line_pattern
 
 ASCII = st.characters(codec="ascii", exclude_categories=("Cc",), include_characters="\t")

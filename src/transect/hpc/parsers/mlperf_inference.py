@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Proof, Run
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import disagree
-from transect.hpc.rules import searched
+from transect.hpc.rules import Output, OutputParser, rule, searched
+from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
 _HEAD = re.compile(r"MLPerf Results Summary\s*$")
-_PAIR = re.compile(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
 # The name of a scenario's result, its unit, what it is in the registry, and which way is better.
 _RESULTS = {
     "Samples per second": ("samples/s", "throughput"),
@@ -43,8 +43,30 @@ _SETTINGS = frozenset(
 )
 
 
+@dataclass(kw_only=True)
+class _Output(Output):
+    told: dict[str, str] = field(default_factory=dict)
+
+    def begins(self, text: str) -> bool:
+        """Tell whether another summary follows."""
+        return bool(self.told) and _HEAD.match(text) is not None
+
+    @rule(_HEAD, wanted="")
+    def head(self, match: re.Match[str], line: Line) -> None:
+        pass
+
+    @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
+    def pair(self, match: re.Match[str], line: Line) -> None:
+        if not line.cut and len(self.told) < _MOST:
+            self.told.setdefault(match[1], match[2].strip())
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        yield _run(self.draft(), self.told)
+
+
 @PARSERS.register("mlperf-inference")
-class MlperfInference(Parser):
+class MlperfInference(OutputParser):
     """Reads a run per summary."""
 
     benchmark = "mlperf-inference"
@@ -54,25 +76,9 @@ class MlperfInference(Parser):
         success="`Result is : VALID`",
         failure="`Result is : INVALID`, with what was not satisfied; a rate that its own latencies refute",
     )
+    output = _Output
     starts = searched(_HEAD)
-    wants = (*starts, *searched(_PAIR))
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per summary."""
-        draft: Draft | None = None
-        told: dict[str, str] = {}
-        for line in block:
-            text = line.text.strip()
-            if _HEAD.match(text):
-                if draft is not None:
-                    yield _run(draft, told)
-                draft, told = Draft(block=block, line=line.number), {}
-            elif line.cut or len(told) >= _MOST:
-                continue
-            elif (pair := _PAIR.match(text)) is not None:
-                told.setdefault(pair[1], pair[2].strip())
-        if draft is not None:
-            yield _run(draft, told)
+    also = starts
 
 
 def _run(draft: Draft, told: dict[str, str]) -> Run:

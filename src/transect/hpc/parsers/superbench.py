@@ -12,21 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
-from transect.hpc.rules import searched
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
 _ROW_START = r"STREAM_(?:COPY|SCALE|ADD|TRIAD)_(?:double|float)_gpu_\d"
-_ROW = re.compile(
-    r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
-    rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
-)
-_DEVICE = re.compile(r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?")
-_HEAD = re.compile(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
 _KEYS = {
     "Buffer size(bytes)": "buffer_bytes",
     "Number of warm up runs": "warm_ups",
@@ -47,8 +40,68 @@ class _Gpu:
     cut: bool = False
 
 
+@dataclass(kw_only=True)
+class _Output(Output):
+    devices: dict[str, str] = field(default_factory=dict)
+    peaks: dict[str, str] = field(default_factory=dict)
+    gpus: dict[str, _Gpu] = field(default_factory=dict)
+
+    def begins(self, text: str) -> bool:
+        """Tell whether another start follows."""
+        return bool(self.gpus) and text.startswith("Buffer size(bytes): ")
+
+    @rule(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
+    def head(self, match: re.Match[str], line: Line) -> None:
+        self.facts[_KEYS[match[1]]] = int(match[2]) if match[2].isdecimal() else match[2]
+
+    @rule(r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?")
+    def device(self, match: re.Match[str], line: Line) -> None:
+        self.devices[match[1]], self.peaks[match[1]] = match[2], match[3] or ""
+
+    @rule(
+        r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
+        rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$",
+        wanted="",
+    )
+    def row(self, match: re.Match[str], line: Line) -> None:
+        kernel, precision, gpu, size, threads, rate, percent = match.groups()
+        one = self.gpus.setdefault(gpu, _Gpu(line=line.number))
+        one.facts.update(precision=precision, buffer_bytes=int(size))
+        one.cut = line.cut
+        if len(one.rows) < _MOST and not line.cut:
+            one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
+
+    @rule(r".+", wanted=r"(?:CUDA|HIP) [Ee]rror")
+    @rule(_CORRECT)
+    def failure(self, match: re.Match[str], line: Line) -> None:
+        self.stop(excerpt(match.string), most=3)
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per device."""
+        stops = [*self.stops, self.block.take_trouble()]
+        for gpu, one in self.gpus.items():
+            metrics, facts = _metrics(one)
+            unchecked = str(self.facts.get("check_data", "No")).lower() != "yes"
+            draft = self.draft(
+                one.line,
+                benchmark="stream",
+                variant="superbench",
+                metrics=metrics,
+                parameters={**self.facts, **one.facts, **facts, "gpu": int(gpu), "device": self.devices.get(gpu, "")},
+                samples=_samples(one),
+                stops=stops,
+                suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
+            )
+            _judge(draft, one, self.peaks.get(gpu, ""))
+            yield draft.run()
+        if not self.gpus and (self.facts or self.devices):
+            draft = self.draft(benchmark="stream", variant="superbench", stops=stops)
+            draft.lacks("ends before the first result")
+            yield draft.run()
+
+
 @PARSERS.register("superbench")
-class SuperBench(Parser):
+class SuperBench(OutputParser):
     """Reads a run of STREAM for each device; a kernel's result is that of its best block size."""
 
     benchmark = "superbench"
@@ -58,72 +111,9 @@ class SuperBench(Parser):
         success="all four kernels with the same block sizes; without `Check data: Yes` it is `suspicious`",
         failure="a verification that failed, a rate that the printed share of the peak refutes",
     )
+    output = _Output
     starts = (_ROW_START, r"Buffer size\(bytes\): \d")
-    wants = (*starts, *searched(_DEVICE, _HEAD, _CORRECT), r"(?:CUDA|HIP) [Ee]rror")
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield one run per device."""
-        head: dict[str, Parameter] = {}
-        devices: dict[str, str] = {}
-        peaks: dict[str, str] = {}
-        gpus: dict[str, _Gpu] = {}
-        failures: list[str] = []
-        for line in block:
-            text = line.text.strip()
-            if (match := _HEAD.match(text)) is not None:
-                if gpus and match[1].startswith("Buffer"):
-                    yield from _runs(block, head, devices, peaks, gpus, failures)
-                    head, devices, peaks, gpus, failures = {}, {}, {}, {}, []
-                head[_KEYS[match[1]]] = int(match[2]) if match[2].isdecimal() else match[2]
-            elif (match := _DEVICE.match(text)) is not None:
-                devices[match[1]], peaks[match[1]] = match[2], match[3] or ""
-            elif (match := _ROW.match(text)) is not None:
-                _row(gpus, line, match)
-            elif len(failures) < 3:
-                failures.append(excerpt(text))
-        yield from _runs(block, head, devices, peaks, gpus, failures)
-
-
-def _row(gpus: dict[str, _Gpu], line: Line, match: re.Match[str]) -> None:
-    kernel, precision, gpu, size, threads, rate, percent = match.groups()
-    one = gpus.setdefault(gpu, _Gpu(line=line.number))
-    one.facts.update(precision=precision, buffer_bytes=int(size))
-    one.cut = line.cut
-    if len(one.rows) < _MOST and not line.cut:
-        one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
-
-
-def _runs(
-    block: Block,
-    head: dict[str, Parameter],
-    devices: dict[str, str],
-    peaks: dict[str, str],
-    gpus: dict[str, _Gpu],
-    failures: list[str],
-) -> Iterator[Run]:
-    stops = [*failures, block.take_trouble()]
-    for gpu, one in gpus.items():
-        metrics, facts = _metrics(one)
-        unchecked = str(head.get("check_data", "No")).lower() != "yes"
-        draft = Draft(
-            block=block,
-            benchmark="stream",
-            variant="superbench",
-            line=one.line,
-            metrics=metrics,
-            parameters={**head, **one.facts, **facts, "gpu": int(gpu), "device": devices.get(gpu, "")},
-            samples=_samples(one),
-            stops=stops,
-            suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
-        )
-        _judge(draft, one, peaks.get(gpu, ""))
-        yield draft.run()
-    if not gpus and (head or devices):
-        draft = Draft(
-            block=block, benchmark="stream", variant="superbench", line=block.first.number, parameters=head, stops=stops
-        )
-        draft.lacks("ends before the first result")
-        yield draft.run()
+    also = starts
 
 
 def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
