@@ -21,5 +21,5 @@ class ExtraParser(Parser):
         for line in block:
             draft = Draft(block=block, line=line.number)
             printed = line.text.split(":")[1].split()[0]
-            draft.reading("bandwidth", printed, "GB/s", Direction.HIGHER, registered="memory_bandwidth")
+            draft.add_metric("bandwidth", printed, "GB/s", Direction.HIGHER, registered="memory_bandwidth")
             yield draft.run()

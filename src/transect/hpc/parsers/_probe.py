@@ -93,10 +93,10 @@ class ProbeOutput(Output):
         """Judge whether the log is whole and of a known format."""
         if not self.ended:
             if draft.stop:
-                draft.settle(RunStatus.FAILED, draft.stop)
-            draft.lacks("no last line of the probe")
+                draft.set_status(RunStatus.FAILED, draft.stop)
+            draft.mark_incomplete("no last line of the probe")
         if self.format != FORMAT:
-            draft.refuse(f"format {self.format} of the probe's log is not known, only {FORMAT}")
+            draft.mark_invalid(f"format {self.format} of the probe's log is not known, only {FORMAT}")
 
     def recount(self, label: str, samples: list[float], work: float | None, *, of_time: bool) -> str | None:
         """Compare a result with its samples: `work` over a time, or (`of_time`) that share of it."""

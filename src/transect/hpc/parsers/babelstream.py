@@ -34,11 +34,11 @@ class _Output(Printed):
         if self.refused or not self.tables or self.heads > len(self.tables):
             draft = _draft(self, None)
             if self.refused:
-                draft.settle(RunStatus.FAILED, self.refused)
+                draft.set_status(RunStatus.FAILED, self.refused)
             draft.stops = self.failures
             if draft.stop:
-                draft.settle(RunStatus.FAILED, draft.stop)
-            draft.cut("ends before the table of results")
+                draft.set_status(RunStatus.FAILED, draft.stop)
+            draft.mark_cut("ends before the table of results")
             yield draft.run()
         for table in self.tables:
             yield _result(self, table)
@@ -104,15 +104,15 @@ def _result(output: _Output, table: Table) -> Run:
             row.rate = ""  # half of a number
             del row.facts["cut"]
         unit = row.unit if row.unit in UNITS else "MB/s"
-        draft.reading(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
         times = (("minimum", row.fastest), ("maximum", row.slowest), ("average", row.mean))
         if "total" in row.facts:
             times = (("total", row.fastest), ("maximum", ""), ("average", ""))
         for which, value in times:
-            draft.reading(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
     for phase, (time_s, rate, unit) in output.setup.items():
-        draft.reading(f"{phase}_time", time_s, "s", lower, phase=phase)
-        draft.reading(f"{phase}_rate", rate, unit, higher, phase=phase)
+        draft.add_metric(f"{phase}_time", time_s, "s", lower, phase=phase)
+        draft.add_metric(f"{phase}_rate", rate, unit, higher, phase=phase)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(f"{len(output.tables)} tables without rank labels: rows are matched in their order")
@@ -125,16 +125,16 @@ def _result(output: _Output, table: Table) -> Run:
 
 
 def _judge(draft: Draft, output: _Output, table: Table) -> None:
-    draft.refuse("; ".join(table.failures))
+    draft.mark_invalid("; ".join(table.failures))
     for kernel, row in table.rows.items():
         if row.rate and number(row.rate) is None:
-            draft.refuse(f"{kernel}: the rate is {row.rate}")
-    draft.refuse_impossible()
+            draft.mark_invalid(f"{kernel}: the rate is {row.rate}")
+    draft.mark_impossible()
     for kernel, row in table.rows.items():
         if draft.ok:
-            draft.refuse(_contradicted(output, kernel, row))
+            draft.mark_invalid(_contradicted(output, kernel, row))
     if missing := _missing(output, table):
-        draft.lacks(f"no row for {', '.join(missing)}")
+        draft.mark_incomplete(f"no row for {', '.join(missing)}")
 
 
 def _missing(output: _Output, table: Table) -> list[str]:

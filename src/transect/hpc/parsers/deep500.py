@@ -212,29 +212,29 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
 def _judge(draft: Draft, training: _Training) -> None:
     metrics = draft.metrics
     if training.bad:
-        draft.refuse(f"no number: {training.bad[0]}")
+        draft.mark_invalid(f"no number: {training.bad[0]}")
     for name, printed, _ in training.metrics:
         if number(printed) is None:
-            draft.refuse(f"{name} is {printed}")
+            draft.mark_invalid(f"{name} is {printed}")
     for one in metrics:
         if one.unit == "%" and not 0.0 <= one.value <= 100.0:
-            draft.refuse(f"{one.name} = {one.printed} % is not within [0, 100]")
-    draft.refuse_impossible()
+            draft.mark_invalid(f"{one.name} = {one.printed} % is not within [0, 100]")
+    draft.mark_impossible()
     for bar in training.bars:
         if lost := next((f"{k}={v}" for k, v in bar.postfix.items() if number(v) is None), None):
-            draft.refuse(f"not a number: {lost}")
+            draft.mark_invalid(f"not a number: {lost}")
     final = [one for one in metrics if one.name.endswith("Accuracy")]
     shown = [one for one in metrics if one.name == "test_accuracy"]
     test = next((one for one in final if one.name == "TestAccuracy"), None)
     # The bar shows three digits.
     if test is not None and shown and differ(test.value, shown[-1].value, 6e-3, 0.06):
         last = f"the last test shows {shown[-1].printed}"
-        draft.refuse(f"TestAccuracy is {test.printed}, but {last}")
+        draft.mark_invalid(f"TestAccuracy is {test.printed}, but {last}")
     names = {name for name, _, _ in training.metrics}
     if any(name.endswith("Accuracy") for name in names) and not final:
-        draft.refuse("no accuracy was measured")
+        draft.mark_invalid("no accuracy was measured")
     half = "TrainingAccuracy" in names and "TestAccuracy" not in names and bool(shown)
     if not names or not metrics or half:
         done = sum(bar.epoch is not None for bar in training.bars)
         of = f" of {training.epochs}" if training.epochs else ""
-        draft.lacks(f"ends after {done}{of} epochs, before the final metrics")
+        draft.mark_incomplete(f"ends after {done}{of} epochs, before the final metrics")

@@ -55,12 +55,12 @@ class _Output(ProbeOutput):
             if (label in ("kernel-time", "pose-time")) == (unit == "s"):
                 way = Direction.LOWER if unit == "s" else Direction.HIGHER
                 for which, printed in (("best", best), ("median", median)):
-                    draft.reading(
+                    draft.add_metric(
                         f"{label}_{which}", printed, unit, way, phase=label, registered=_REGISTERED.get(label)
                     )
         if warm_ups:
             # The first run is the one that compiles, where a model compiles when it is called.
-            draft.reading(
+            draft.add_metric(
                 "warm-up_first", f"{warm_ups[0]:.9f}", "s", Direction.LOWER, phase="warm-up", registered="warm_up_time"
             )
         _judge(draft, self)
@@ -95,16 +95,16 @@ def _judge(draft: Draft, output: _Output) -> None:
     said = output.told.get("status", "missing")
     for word, status in _ENDS.items():
         if said.startswith(f"{word}: "):
-            draft.settle(status, excerpt(said.removeprefix(f"{word}: ")))
+            draft.set_status(status, excerpt(said.removeprefix(f"{word}: ")))
     if output.verdict == "FAILED" or said != "ok":
         reason = said.removeprefix("invalid: ") if said != "ok" else "the energies are wrong"
-        draft.refuse(excerpt(reason))
+        draft.mark_invalid(excerpt(reason))
     if not _ALWAYS <= set(output.results) <= set(_REGISTERED) or not output.verdict:
-        draft.empty("the log lacks a result or its verification")
-    draft.refuse_impossible()
+        draft.mark_no_result("the log lacks a result or its verification")
+    draft.mark_impossible()
     for label in output.results:
         if draft.ok:
-            draft.refuse(
+            draft.mark_invalid(
                 output.recount(
                     label,
                     output.samples.get("kernel", []),

@@ -94,7 +94,7 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
     for place, (count, rate) in enumerate(done):
         tensor = draft.parameters.get("tensor_cores")
         # What tensor cores round is told by no line.
-        draft.reading(
+        draft.add_metric(
             "gemm",
             rate,
             "GFLOP/s",
@@ -106,16 +106,16 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
         if count == "-1":
             draft.stops.append(f"GPU {place} died")
         assert report is not None
-        draft.refuse(_rate_refuted(draft, place, count, rate, report[1]))
+        draft.mark_invalid(_rate_refuted(draft, place, count, rate, report[1]))
     faulty = [f"GPU {name}" for name, word in told.items() if word != "OK"]
-    draft.refuse(f"the log says: {', '.join(faulty)} FAULTY" if faulty else None)
+    draft.mark_invalid(f"the log says: {', '.join(faulty)} FAULTY" if faulty else None)
     errors = re.findall(r"\d+", re.sub(r"\([^)]*\)", "", report[3])) if report is not None else []
     if any(int(one) for one in errors):
-        draft.refuse(f"results differ from the first: errors {' - '.join(errors)}")
+        draft.mark_invalid(f"results differ from the first: errors {' - '.join(errors)}")
     if not told:
-        draft.lacks("no verdict on the GPUs")
+        draft.mark_incomplete("no verdict on the GPUs")
     elif not done:
-        draft.lacks("no report with a rate")
+        draft.mark_incomplete("no report with a rate")
     draft.parameters["gpus"] = max(len(told), len(done))
     return draft.run()
 

@@ -94,15 +94,15 @@ class _Summary(NetworkOutput):
             variant="-".join(dict.fromkeys(k or "bfs" for k in self.kernels())),
             stops=[*self.stops, self.block.take_trouble()],
         )
-        draft.refuse(self.bad or _problem(self, draft.metrics))
+        draft.mark_invalid(self.bad or _problem(self, draft.metrics))
         if not self.kernels() or any(_missing(self, kernel) for kernel in self.kernels()):
             roots = self.roots
-            draft.ends(f"after {roots} lines on search keys" if roots else "within the summary")
+            draft.mark_truncated(f"after {roots} lines on search keys" if roots else "within the summary")
         if draft.ok and not any(key[2] == "validate" for key in self.values):
             draft.warnings.append("the log has no validation times: was validation skipped?")
         if any(_not_validated(self, kernel) for kernel in ("", *self.kernels())):
             draft.suspicions.append("validation was skipped: its times are -1 s")
-        draft.tell_stops("after the result")
+        draft.warn_stop("after the result")
         yield draft.run()
 
 

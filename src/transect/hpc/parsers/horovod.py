@@ -135,34 +135,34 @@ def _read_metrics(draft: Draft, output: _Output) -> None:
     higher, lower = Direction.HIGHER, Direction.LOWER
     if output.each is not None:
         unit, _, mean, spread = output.each
-        draft.reading("per_device", mean, unit, higher)
-        draft.reading("per_device_spread", spread, unit, lower)
+        draft.add_metric("per_device", mean, unit, higher)
+        draft.add_metric("per_device_spread", spread, unit, lower)
     if output.total is not None:
         unit, _, _, mean, spread = output.total
         counted = unit.split("/")[0].lower() in _SAMPLES_UNITS
         registered = "samples_per_second" if counted else None
-        total = draft.reading("total", mean, "1/s", higher, registered=registered)
+        total = draft.add_metric("total", mean, "1/s", higher, registered=registered)
         if total is not None:
             draft.metrics[-1] = replace(total, unit=unit)
-        draft.reading("total_spread", spread, unit, lower)
+        draft.add_metric("total_spread", spread, unit, lower)
 
 
 def _judge(draft: Draft, output: _Output) -> None:
     if output.each is None and output.total is None:
-        draft.ends(f"after {output.iterations.count} iterations, before the mean")
+        draft.mark_truncated(f"after {output.iterations.count} iterations, before the mean")
     for row in (output.each, output.total):
         for cell in row[-2:] if row else ():
             if cell and number(cell) is None:
-                draft.refuse(f"not a number in the result: {cell}")
-    draft.refuse_impossible()
+                draft.mark_invalid(f"not a number in the result: {cell}")
+    draft.mark_impossible()
     if draft.ok:
-        draft.refuse(_contradicted(output))
+        draft.mark_invalid(_contradicted(output))
     if draft.ok and output.total is None:
         devices = output.facts.get("devices")
         if draft.stop:
-            draft.ends("before the total")
+            draft.mark_truncated("before the total")
         elif isinstance(devices, int) and devices >= 1:
-            draft.lacks("no total")
+            draft.mark_incomplete("no total")
         else:
             draft.warnings.append("no total over devices: this program prints one device only")
 

@@ -173,17 +173,17 @@ def _judge(draft: Draft, output: _Output) -> None:
     if not output.complete:
         where = f"after '{output.section}'" if output.section else "before its first section"
         if not draft.stop and not pairs and failures:
-            draft.settle(RunStatus.FAILED, f"stopped {where}: {failures}")
-        draft.ends(where, lacks=", without a whole summary")
+            draft.set_status(RunStatus.FAILED, f"stopped {where}: {failures}")
+        draft.mark_truncated(where, lacks=", without a whole summary")
     success = pairs.get("Success", "1")  # without it, the rest decides
     if success != "1":
-        draft.refuse(f"Success={success}: {failures or 'a test did not verify its result'}")
+        draft.mark_invalid(f"Success={success}: {failures or 'a test did not verify its result'}")
     if failures:
-        draft.refuse(f"Success={success}, but {failures}")
-    draft.refuse_impossible()
-    draft.refuse(_contradicted(pairs))
+        draft.mark_invalid(f"Success={success}, but {failures}")
+    draft.mark_impossible()
+    draft.mark_invalid(_contradicted(pairs))
     if not draft.metrics:
-        draft.empty("the summary holds no result")
+        draft.mark_no_result("the summary holds no result")
 
 
 def _contradicted(pairs: dict[str, str]) -> str | None:

@@ -185,13 +185,13 @@ def _judge_missing(draft: Draft, output: _Output) -> None:
         if done:
             return
         if draft.stop:
-            draft.settle(RunStatus.FAILED, f"stopped without a result: {draft.stop}")
+            draft.set_status(RunStatus.FAILED, f"stopped without a result: {draft.stop}")
         skipped = output.counts.get("skipped", 0)
         said = f", {skipped} tests skipped because of illegal input values" if skipped else ""
-        draft.empty(f"the log ends in 'End of Tests' without a result row{said}")
+        draft.mark_no_result(f"the log ends in 'End of Tests' without a result row{said}")
     elif output.stops or not done or (expected is not None and done < expected):
         of = f" of {expected}" if expected is not None else ""
-        draft.ends(f"after {done}{of} results")
+        draft.mark_truncated(f"after {done}{of} results")
 
 
 def _result(draft: Draft, output: _Output, row: _Row) -> Run:
@@ -200,10 +200,10 @@ def _result(draft: Draft, output: _Output, row: _Row) -> Run:
     order, higher, lower = int(n), Direction.HIGHER, Direction.LOWER
     residual = max((r for r, _ in row.residuals), key=lambda r: number(r) or 0.0, default="")
     if not row.cut:
-        draft.reading("gflops", gflops, "GFLOP/s", higher, registered="flops")
-        draft.reading("time", time_s, "s", lower, registered="benchmark_time")
-        draft.reading("residual", residual, "1", lower, registered="residual")
-        draft.reading("gflops_per_gpu", per_gpu, "GFLOP/s", higher)
+        draft.add_metric("gflops", gflops, "GFLOP/s", higher, registered="flops")
+        draft.add_metric("time", time_s, "s", lower, registered="benchmark_time")
+        draft.add_metric("residual", residual, "1", lower, registered="residual")
+        draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s", higher)
     _judge(draft, output, row)
     draft.parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))
     if swap is not None:
@@ -224,21 +224,21 @@ def _judge(draft: Draft, output: _Output, row: _Row) -> None:
     _, _, n, _, _, _, time_s, gflops, _ = row.cells
     assert n and time_s and gflops
     if row.cut:
-        draft.settle(RunStatus.TRUNCATED, "the log ends within the result row")
+        draft.set_status(RunStatus.TRUNCATED, "the log ends within the result row")
     limit = number(output.threshold)
     for printed, verdict in row.residuals:
         value = number(printed)
         if verdict == "FAILED" or value is None:
-            draft.refuse(f"residual check: {printed} {verdict}")
+            draft.mark_invalid(f"residual check: {printed} {verdict}")
         elif limit is not None and value >= limit > 0:
-            draft.refuse(f"residual {printed} PASSED, but the threshold is {output.threshold}")
+            draft.mark_invalid(f"residual {printed} PASSED, but the threshold is {output.threshold}")
     if number(gflops) is None or number(time_s) is None:
-        draft.refuse(f"not a number in the result row: time {time_s}, Gflops {gflops}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"not a number in the result row: time {time_s}, Gflops {gflops}")
+    draft.mark_impossible()
     if draft.ok and (why := contradiction(hpl_gflop(int(n)), gflops, time_s, "GFLOP/s")) is not None:
-        draft.refuse(f"{why} (N = {n})")
+        draft.mark_invalid(f"{why} (N = {n})")
     if draft.ok and not row.residuals:
         if output.over:
-            draft.refuse("no residual check: the result is not verified")
+            draft.mark_invalid("no residual check: the result is not verified")
         words = f"the log ends with: {draft.block.last_words()}"
-        draft.settle(RunStatus.TRUNCATED, f"no residual check follows the result row: {words}")
+        draft.set_status(RunStatus.TRUNCATED, f"no residual check follows the result row: {words}")

@@ -92,7 +92,7 @@ class HplMxp(Parser):
             stops=log.stops[:3],
         )
         if log.variant or log.settings or draft.stop:
-            draft.lacks(f"ends after {log.done} of {max(of, 1)} results")
+            draft.mark_incomplete(f"ends after {log.done} of {max(of, 1)} results")
             yield draft.run()
 
 
@@ -106,14 +106,14 @@ def _result(block: Block, log: Log, test: Test) -> Run:
         parameters=dict(log.settings),
         stops=log.stops[:3],
     )
-    draft.reading("gflops", test.rate, test.unit, higher, registered="mixed_flops")
-    draft.reading("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
-    draft.reading("lu_gflops", test.lu_rate, "GFLOP/s", higher)
-    draft.reading("residual", test.residual, "1", lower, registered="residual")
-    draft.reading("backward_error", test.backward, "1", lower)
-    draft.reading("time", test.time, "s", lower, registered="benchmark_time")
+    draft.add_metric("gflops", test.rate, test.unit, higher, registered="mixed_flops")
+    draft.add_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
+    draft.add_metric("lu_gflops", test.lu_rate, "GFLOP/s", higher)
+    draft.add_metric("residual", test.residual, "1", lower, registered="residual")
+    draft.add_metric("backward_error", test.backward, "1", lower)
+    draft.add_metric("time", test.time, "s", lower, registered="benchmark_time")
     for phase, printed in test.phases.items():
-        draft.reading("phase_time", printed, "s", lower, phase=phase)
+        draft.add_metric("phase_time", printed, "s", lower, phase=phase)
     _judge(draft, log, test)
     for key, value in test.shape.items():
         plain = value.isdecimal() and key != "SLOPPY-TYPE"
@@ -130,17 +130,17 @@ def _judge(draft: Draft, log: Log, test: Test) -> None:
     value, limit = number(test.residual), number(test.threshold)
     if test.verdict == "FAILED" or (test.residual and value is None):
         what = test.residual or test.backward
-        draft.refuse(f"residual check: {what} FAILED".replace(":  ", ": "))
+        draft.mark_invalid(f"residual check: {what} FAILED".replace(":  ", ": "))
     if test.rate and number(test.rate) is None:
-        draft.refuse(f"the rate is {test.rate}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the rate is {test.rate}")
+    draft.mark_impossible()
     if value is not None and limit is not None and test.verdict and value >= limit > 0:
-        draft.refuse(f"residual {test.residual} is not below {test.threshold}")
+        draft.mark_invalid(f"residual {test.residual} is not below {test.threshold}")
     if draft.ok and test.rate:
-        draft.refuse(_contradicted(log, test))
+        draft.mark_invalid(_contradicted(log, test))
     if not test.complete():
         missing = "rate" if not test.rate else "residual check" if not test.verdict else "end"
-        draft.lacks(f"no {missing} of the result")
+        draft.mark_incomplete(f"no {missing} of the result")
 
 
 def _contradicted(log: Log, test: Test) -> str | None:

@@ -165,7 +165,7 @@ class _Output(NetworkOutput):
                 stops=self.table.stops if self.table else [],
             )
             which = excerpt(", ".join(missing), 80) if missing else "the first table"
-            draft.ends(f"before {which}")
+            draft.mark_truncated(f"before {which}")
             yield draft.run()
 
 
@@ -211,7 +211,7 @@ def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
         stops=table.stops,
         warnings=list(table.warnings),
     )
-    draft.refuse(fill(table, suite, unit, draft.metrics) or problem)
+    draft.mark_invalid(fill(table, suite, unit, draft.metrics) or problem)
     if not (over and table.rows and not table.cut):
         _judge(draft, table, suite)
     if table.skipped:
@@ -225,20 +225,20 @@ def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
         draft.warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
     if not table.test:
         draft.warnings.append("the log has lost the name of the benchmark")
-    draft.tell_stops("after the last row")
+    draft.warn_stop("after the last row")
     return draft.run()
 
 
 def _judge(draft: Draft, table: Table, suite: Suite) -> None:
     if not table.rows:
         if table.skipped:
-            draft.settle(RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}")
-        draft.ends("before the first row")
+            draft.set_status(RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}")
+        draft.mark_truncated("before the first row")
         return
     limit = suite.limit or (1 << 22)
     full = "#bytes" not in table.columns or bool(table.skipped) or table.last() >= limit
     if killed(draft.stop) or (draft.stop and not full):
-        draft.ends(f"after size {table.last()}")
+        draft.mark_truncated(f"after size {table.last()}")
     if table.cut or (not full and "lengths" not in suite.facts):
         words = draft.block.last_words()
-        draft.settle(RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}")
+        draft.set_status(RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}")

@@ -288,9 +288,9 @@ def _judge(draft: Draft, outcome: _Output) -> None:
     score = outcome.scores.get("SCORE") or outcome.scores.get("SCOREX")
     if score is None or not score.whole():
         done = sum(1 for phase in outcome.phases.values() if phase.value)
-        draft.ends(f"after {done} phases, before the score")
+        draft.mark_truncated(f"after {done} phases, before the score")
     elif extended and "SCOREX" not in outcome.scores:
-        draft.cut("ends before [SCOREX]")
+        draft.mark_cut("ends before [SCOREX]")
     if draft.ok:
-        draft.refuse(wrong(outcome))
-    draft.refuse_impossible()
+        draft.mark_invalid(wrong(outcome))
+    draft.mark_impossible()

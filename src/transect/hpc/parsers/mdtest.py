@@ -196,16 +196,16 @@ def _metrics(table: Table | None, output: Tables) -> list[LogMetric]:
 def _judge(draft: Draft, output: Tables) -> None:
     whole = output.table("rate") or output.table("time")
     if whole is None:
-        draft.ends("before its table of results")
+        draft.mark_truncated("before its table of results")
     elif any(_LAST not in table.rows for table in output.tables):
-        draft.ends("within its table")
-    draft.refuse(output.unverified)
+        draft.mark_truncated("within its table")
+    draft.mark_invalid(output.unverified)
     for table in output.tables:
         for operation, row in table.rows.items():
             if draft.ok:
-                draft.refuse(wrong(table, operation, row, int(str(output.facts.get("tasks", 0)))))
+                draft.mark_invalid(wrong(table, operation, row, int(str(output.facts.get("tasks", 0)))))
     if draft.ok:
-        draft.refuse(contradicted(output))
-    draft.refuse_impossible(_metrics(output.table("rate"), output))
+        draft.mark_invalid(contradicted(output))
+    draft.mark_impossible(_metrics(output.table("rate"), output))
     if whole is not None and not any(number(row[0]) for row in whole.rows.values()):
-        draft.empty("no operation ran: every row of the table is 0")
+        draft.mark_no_result("no operation ran: every row of the table is 0")

@@ -146,21 +146,21 @@ def _recount(output: _Output, size: int) -> str | None:
 def _judge(draft: Draft, output: _Output) -> None:
     if not output.end:
         if draft.stop:
-            draft.settle(RunStatus.FAILED, draft.stop)
-        draft.lacks("no last line of the sweep")
+            draft.set_status(RunStatus.FAILED, draft.stop)
+        draft.mark_incomplete("no last line of the sweep")
     if output.wrong or output.end != "ok":
         reason = output.end.removeprefix("invalid: ")
         sizes = ", ".join(map(str, output.wrong))
-        draft.refuse(excerpt(reason if output.end != "ok" else f"wrong at {sizes} B"))
+        draft.mark_invalid(excerpt(reason if output.end != "ok" else f"wrong at {sizes} B"))
     unknown = [name for name in output.columns if name not in _COLUMNS]
     if unknown:
-        draft.empty(f"columns that are not known: {', '.join(unknown)}")
+        draft.mark_no_result(f"columns that are not known: {', '.join(unknown)}")
     if not output.columns or not output.rows:
-        draft.empty("no table")
+        draft.mark_no_result("no table")
     for size in output.rows:
         if draft.ok:
-            draft.refuse(_recount(output, size))
-    draft.refuse_impossible()
+            draft.mark_invalid(_recount(output, size))
+    draft.mark_impossible()
 
 
 def _metrics(output: _Output) -> Iterator[LogMetric]:

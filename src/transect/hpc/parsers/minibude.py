@@ -56,7 +56,7 @@ class _Output(Section):
         if not headed and not self.stops and not done:
             return
         draft = self.draft(stops=self.stops[:3])
-        draft.lacks(f"ends after {done}{f' of {expected}' if expected else ''} results")
+        draft.mark_incomplete(f"ends after {done}{f' of {expected}' if expected else ''} results")
         yield draft.run()
 
 
@@ -99,12 +99,12 @@ def _run(section: _Output, result: Result) -> Run:
         parameters={**section.facts, **result.facts},
         samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
     )
-    draft.reading("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
-    draft.reading("gfinst", values.get("gfinst"), "GFInst/s", higher)
-    draft.reading("interactions", values.get("giga_interactions"), "billion/s", higher)
-    draft.reading("interactions", values.get("interactions"), "1/s", higher)
+    draft.add_metric("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
+    draft.add_metric("gfinst", values.get("gfinst"), "GFInst/s", higher)
+    draft.add_metric("interactions", values.get("giga_interactions"), "billion/s", higher)
+    draft.add_metric("interactions", values.get("interactions"), "1/s", higher)
     for name in ("total", "average", "minimum", "maximum", "deviation", "context"):
-        draft.reading(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
+        draft.add_metric(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
     draft.metrics = [reading for reading in draft.metrics if abs(reading.value) < 1e300]
     if result.difference:
         draft.parameters["max_diff_%"] = result.difference
@@ -125,17 +125,17 @@ def _judge(draft: Draft, section: _Output, result: Result) -> None:
     key = (str(parameters.get("ppwi", "")), str(parameters.get("wgsize", "")))
     if result.valid is False or section.checked.get(key) is False:
         why = "; ".join(section.failures[:2]) or f"valid: false, {result.difference or '?'} %"
-        draft.refuse(f"wrong energies: {why}")
+        draft.mark_invalid(f"wrong energies: {why}")
     difference = number(result.difference) if result.difference else 0.0
     if difference is None or difference > _WRONG_PERCENT:
-        draft.refuse(f"wrong energies: off by {result.difference} %")
+        draft.mark_invalid(f"wrong energies: off by {result.difference} %")
     if printed is None:
-        draft.lacks("no GFLOP/s in the result")
+        draft.mark_incomplete("no GFLOP/s in the result")
     elif number(printed) is None:
-        draft.refuse(f"the rate is {printed} GFLOP/s")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the rate is {printed} GFLOP/s")
+    draft.mark_impossible()
     if draft.ok:
-        draft.refuse(_contradicted(section, result, parameters))
+        draft.mark_invalid(_contradicted(section, result, parameters))
 
 
 def _contradicted(section: _Output, result: Result, parameters: dict[str, Parameter]) -> str | None:

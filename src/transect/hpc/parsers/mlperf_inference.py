@@ -88,22 +88,22 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
     for key, (unit, registered) in _RESULTS.items():
         if key in told:
             shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
-            draft.reading(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
+            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
     for key, printed in told.items():
         if _LATENCY.fullmatch(key):
             name = key.removesuffix(" (ns)").lower().replace(" ", "_")
             stream = draft.variant == "SingleStream" and name == "mean_latency"
-            draft.reading(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
+            draft.add_metric(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
     verdict = told.get("Result is", "").split()
     if verdict[:1] == ["INVALID"]:
         unmet = [key for key, value in told.items() if key.endswith("satisfied") and value.upper().startswith("NO")]
-        draft.refuse(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
-    draft.refuse(_refuted(draft.variant, told))
+        draft.mark_invalid(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
+    draft.mark_invalid(_refuted(draft.variant, told))
     if told.get("Mode", "").startswith("Accuracy") and not draft.metrics:
-        draft.empty("a run for accuracy has no rate")
+        draft.mark_no_result("a run for accuracy has no rate")
     if not verdict:
-        draft.lacks("no verdict (Result is)")
-    draft.refuse_impossible()
+        draft.mark_incomplete("no verdict (Result is)")
+    draft.mark_impossible()
     return draft.run()
 
 

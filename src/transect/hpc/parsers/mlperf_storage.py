@@ -37,7 +37,7 @@ class MlperfStorage(Parser):
         draft = Draft(block=block, line=block.first.number)
         told = read_object(block)
         if told is None:
-            draft.lacks("its JSON is not whole")
+            draft.mark_incomplete("its JSON is not whole")
             yield draft.run()
             return
         _mean(draft, told, "train_au_percentage", "train_au_mean_percentage", "%", None)
@@ -51,14 +51,14 @@ class MlperfStorage(Parser):
         )
         rate = told.get("train_io_mean_MB_per_second")
         if isinstance(rate, (int, float)):
-            draft.reading("io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth")
+            draft.add_metric("io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth")
         verdict = told.get("train_au_meet_expectation")
         if verdict not in (None, "", "success"):
             used = told.get("train_au_mean_percentage", "?")
-            draft.refuse(f"the accelerators were used less than expected ({used} %): {verdict}")
-        draft.refuse_impossible()
+            draft.mark_invalid(f"the accelerators were used less than expected ({used} %): {verdict}")
+        draft.mark_impossible()
         if not draft.metrics:
-            draft.empty("no number of its training")
+            draft.mark_no_result("no number of its training")
         yield draft.run()
 
 
@@ -68,6 +68,6 @@ def _mean(draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str,
         draft.samples[series] = Series(unit=unit, values=[float(one) for one in values])
     printed = told.get(mean)
     if isinstance(printed, (int, float)):
-        draft.reading(mean, repr(printed), unit, Direction.HIGHER, registered=registered)
+        draft.add_metric(mean, repr(printed), unit, Direction.HIGHER, registered=registered)
         if values:
-            draft.refuse(disagree(mean, repr(printed), fmean(values), 1e-3, unit))
+            draft.mark_invalid(disagree(mean, repr(printed), fmean(values), 1e-3, unit))

@@ -238,12 +238,12 @@ def _close(block: Block, test: Test) -> Run:
         warnings=test.warnings[:5],
         stops=[*test.failures, rumour, *test.stops, block.take_trouble()],
     )
-    draft.refuse(_problem(test, draft.metrics))
+    draft.mark_invalid(_problem(test, draft.metrics))
     after = f"after {test.count} rows" if test.count else "before the first row"
     if not (test.ended() and test.rows):
         if test.ended() and not draft.stop:
-            draft.empty("the test concluded without a row")
-        draft.ends(after)
+            draft.mark_no_result("the test concluded without a row")
+        draft.mark_truncated(after)
     test.lost += bool(test.piece)
     parameters = draft.parameters
     if test.op:
@@ -266,7 +266,7 @@ def _close(block: Block, test: Test) -> Run:
         draft.suspicions.append(doubled)
     if test.early:
         draft.warnings.append(f"before a row: {test.early}")
-    draft.tell_stops("after the result")
+    draft.warn_stop("after the result")
     return draft.run()
 
 

@@ -138,7 +138,7 @@ class _Result(NetworkOutput):
         asked, had = pairs.get("Total threads", ""), pairs.get("Avail threads", "")
         if asked and had and asked != had:
             draft.warnings.append(f"{asked} threads ran, {had} were available")
-        draft.tell_stops("after the result")
+        draft.warn_stop("after the result")
         yield draft.run()
 
 
@@ -170,13 +170,13 @@ def _variant(result: _Result) -> str:
 
 
 def _judge(draft: Draft, result: _Result, problem: str) -> None:
-    draft.refuse(problem)
+    draft.mark_invalid(problem)
     verdict = result.pairs.get("Verification", "")
     if verdict.startswith("SUCCESSFUL") and result.verdict != "FAILED":
         return
     if verdict or result.verdict == "FAILED":
-        draft.refuse(f"verification: {excerpt(verdict or result.verdict, 60)}")
-    draft.ends("within the results" if result.completed else "before the results")
+        draft.mark_invalid(f"verification: {excerpt(verdict or result.verdict, 60)}")
+    draft.mark_truncated("within the results" if result.completed else "before the results")
 
 
 def _fill(result: _Result, metrics: list[LogMetric]) -> str:

@@ -102,12 +102,12 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     if known:
         draft.samples["matrix"] = Series(unit=unit, values=known)
     if total is None:
-        draft.lacks("no sum of its matrix")
+        draft.mark_incomplete("no sum of its matrix")
         return draft.run()
     higher = unit == "GB/s"
     # A copy within one device goes over no link.
     linked = higher and "_local_" not in draft.variant
-    draft.reading(
+    draft.add_metric(
         "sum",
         total,
         unit,
@@ -118,8 +118,8 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
     printed = last_digit(total)
     if known and not (printed[1] >= low * 0.999 and printed[0] <= high * 1.001):
-        draft.refuse(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
+    draft.mark_impossible()
     return draft.run()
 
 
@@ -130,7 +130,7 @@ def _json(block: Block) -> Iterator[Run]:
     cases = told.get("testcases")
     if not isinstance(cases, list):
         draft = Draft(block=block, line=line)
-        draft.lacks("its JSON is not whole")
+        draft.mark_incomplete("its JSON is not whole")
         yield draft.run()
         return
     facts = {"CUDA Runtime Version": told.get("CUDA Runtime Version"), "Driver Version": told.get("Driver Version")}

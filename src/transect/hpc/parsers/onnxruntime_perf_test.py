@@ -204,18 +204,18 @@ def _judge(draft: Draft, output: _Output) -> None:
     missing = [name for name in ("average", "total_time", "requests") if name not in rows]
     if missing and not {"requests_per_second", "latency_p50"} & set(rows):
         if draft.stop:
-            draft.ends("before the result")
+            draft.mark_truncated("before the result")
         only = "only the session creation: " if "session_creation" in rows else ""
-        draft.lacks(f"{only}no result")
+        draft.mark_incomplete(f"{only}no result")
     for name, (printed, _) in rows.items():
         if number(printed) is None:
-            draft.refuse(f"{name} is {printed}")
-    draft.refuse_impossible(why=implausible)
+            draft.mark_invalid(f"{name} is {printed}")
+    draft.mark_impossible(why=implausible)
     memory = output.value("peak_working_set")
     if memory is not None and memory > _MEMORY_LIMIT:
-        draft.refuse(f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B")
+        draft.mark_invalid(f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B")
     if draft.ok:
-        draft.refuse(_contradicted(output))
+        draft.mark_invalid(_contradicted(output))
 
 
 def _contradicted(output: _Output) -> str | None:

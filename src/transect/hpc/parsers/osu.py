@@ -211,7 +211,7 @@ def _close(block: Block, table: _Table) -> Run:
         warnings=table.warnings,
         stops=[*table.stops, block.take_trouble()],
     )
-    draft.refuse(_problem(table, test, draft.metrics) or table.bad)
+    draft.mark_invalid(_problem(table, test, draft.metrics) or table.bad)
     key = (title.variant, test)
     _judge(draft, table, test, reached.get(key, 0))
     if draft.ok and table.rows and table.keyed() and len(reached) < 1000:
@@ -220,7 +220,7 @@ def _close(block: Block, table: _Table) -> Run:
         draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
     if table.title is None:
         draft.warnings.append("the log has lost the title of the test")
-    draft.tell_stops("after the last row")
+    draft.warn_stop("after the last row")
     return draft.run()
 
 
@@ -230,19 +230,19 @@ def _judge(draft: Draft, table: _Table, test: str, before: int) -> None:
         return
     if not table.rows:
         if test == "hello" and "nprocs" in table.facts and not draft.stop:
-            draft.empty("osu_hello measures nothing")
-        draft.ends("before the first row")
+            draft.mark_no_result("osu_hello measures nothing")
+        draft.mark_truncated("before the first row")
     elif not table.keyed():
         if killed(draft.stop):
-            draft.settle(RunStatus.FAILED, draft.stop)
+            draft.set_status(RunStatus.FAILED, draft.stop)
     else:
         full = table.last() >= max(before, names.largest(test))
         if killed(draft.stop) or (draft.stop and not full):
-            draft.ends(f"after size {table.last()}")
+            draft.mark_truncated(f"after size {table.last()}")
         if table.cut or 0 < table.last() < before:
             why = "within a row" if table.cut else f"an earlier table of {test} reached {before}"
             words = draft.block.last_words()
-            draft.settle(RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}")
+            draft.set_status(RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}")
 
 
 def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:

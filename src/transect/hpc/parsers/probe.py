@@ -51,7 +51,7 @@ class _Output(ProbeOutput):
             sized = bool(kind) and size.isdecimal() and len(size) < 10
             phase = kind if sized else label
             for which, printed in (("best", best), ("median", median)):
-                draft.reading(
+                draft.add_metric(
                     f"{phase}_{which}",
                     printed,
                     unit,
@@ -70,20 +70,20 @@ class _Output(ProbeOutput):
 
 def _judge(draft: Draft, output: _Output) -> None:
     if f"{output.probe}-probe" != draft.block.benchmark:
-        draft.empty(f"this is a log of the probe '{output.probe}'")
+        draft.mark_no_result(f"this is a log of the probe '{output.probe}'")
     output.judge_end(draft)
     wrong = sorted(label for label, verdict in output.verdicts.items() if verdict != "passed")
     if wrong:
-        draft.refuse(f"wrong result: {', '.join(wrong)}")
+        draft.mark_invalid(f"wrong result: {', '.join(wrong)}")
     said = output.told.get("status", "missing")
     if said != "ok":
-        draft.refuse(f"status: {excerpt(said)}")
+        draft.mark_invalid(f"status: {excerpt(said)}")
     if not output.results or not output.verdicts:
-        draft.empty("the log holds no result or no verification")
-    draft.refuse_impossible()
+        draft.mark_no_result("the log holds no result or no verification")
+    draft.mark_impossible()
     for label in output.results:
         if draft.ok:
-            draft.refuse(_recount(output, label))
+            draft.mark_invalid(_recount(output, label))
 
 
 def _recount(output: _Output, label: str) -> str | None:

@@ -100,7 +100,7 @@ class SlurmAccounting(Parser):
                     continue  # a row that has lost its end
                 if cells is None:
                     draft = Draft(block=block, line=line.number, variant="sacct")
-                    draft.empty("its columns do not stand below their heads")
+                    draft.mark_no_result("its columns do not stand below their heads")
                     yield draft.run()
                 elif "." not in cells.get("JobID", cells.get("JobIDRaw", ".")):
                     yield _job(block, line, cells)
@@ -128,12 +128,12 @@ def _fact(draft: Draft, name: str, value: str) -> None:
     if name == "Job Wall-clock time":
         _elapsed(draft, value)
     elif name == "CPU Efficiency" and (share := _SHARE.match(value)) is not None:
-        draft.reading("cpu_efficiency", share[1], "%", Direction.HIGHER)
+        draft.add_metric("cpu_efficiency", share[1], "%", Direction.HIGHER)
         used, whole = draft.parameters.get("cpu_utilized"), seconds_of(share[2])
         if isinstance(used, float) and whole:
             implied = 100 * used / whole
             if abs(implied - (number(share[1]) or 0)) > 0.02 + 100 / whole:
-                draft.refuse(
+                draft.mark_invalid(
                     f"the log prints an efficiency of {share[1]} %, but {used:g} s of {whole:g} s are {implied:.4g} %"
                 )
     elif name == "CPU Utilized":
@@ -168,13 +168,13 @@ def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
         begun, ended = (datetime.fromisoformat(cells[name]) for name in ("Start", "End"))
     suspended = seconds_of(cells.get("Suspended", "")) or 0
     if seconds is not None and begun and ended and abs((ended - begun).total_seconds() - suspended - seconds) > 1:
-        draft.refuse(
+        draft.mark_invalid(
             f"the log prints {cells['Elapsed']} elapsed, but {cells['Start']} to {cells['End']} are {ended - begun}"
         )
     spent = seconds_of(cells.get("CPUTime", ""))
     cpus = str(draft.parameters.get("cpus", ""))
     if seconds is not None and spent is not None and cpus.isdecimal() and abs(spent - seconds * int(cpus)) > 1:
-        draft.refuse(
+        draft.mark_invalid(
             f"the log prints {cells['CPUTime']} of processors, but {cpus} of them for {cells['Elapsed']} are {seconds * int(cpus):g} s"
         )
     return _judged(draft)
@@ -183,13 +183,13 @@ def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
 def _judged(draft: Draft) -> Run:
     state = str(draft.parameters.get("state", ""))
     if state in ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING"):
-        draft.settle(RunStatus.TRUNCATED, f"the job is not over: {state}")
+        draft.set_status(RunStatus.TRUNCATED, f"the job is not over: {state}")
     elif not re.match("COMPLE", state):
-        draft.settle(
+        draft.set_status(
             RunStatus.FAILED,
             f"the job ended as {state or 'nothing that is told'}, exit code {draft.parameters['exit_code']}",
         )
     if not any(one.name == "elapsed" for one in draft.metrics):
         # A table without the column never told it.
-        (draft.lacks if draft.variant == "seff" else draft.empty)("no time of the job is told")
+        (draft.mark_incomplete if draft.variant == "seff" else draft.mark_no_result)("no time of the job is told")
     return draft.run()

@@ -166,8 +166,8 @@ class _Output(Output):
         if not self.tables and self.headed:
             draft = self.draft()
             if draft.stop:
-                draft.settle(RunStatus.FAILED, draft.stop)
-            draft.cut("ends before the table of results")
+                draft.set_status(RunStatus.FAILED, draft.stop)
+            draft.mark_cut("ends before the table of results")
             yield draft.run()
         for table in self.tables:
             yield _result(self, table)
@@ -201,9 +201,9 @@ class Stream(RankParser):
 def _result(output: _Output, table: _Table) -> Run:
     draft = output.draft(table.line)
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        draft.reading(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
         for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s)):
-            draft.reading(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(
@@ -218,22 +218,22 @@ def _result(output: _Output, table: _Table) -> Run:
 
 def _judge(draft: Draft, output: _Output, table: _Table) -> None:
     if table.verdict == "failed":
-        draft.refuse(table.reason)
+        draft.mark_invalid(table.reason)
     if missing := [kernel for kernel in output.expected() if kernel not in table.rows]:
-        draft.lacks(f"no row for {', '.join(missing)}")
+        draft.mark_incomplete(f"no row for {', '.join(missing)}")
     present = {metric.phase for metric in draft.metrics if metric.name == metric.phase}
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
         if kernel not in present:
-            draft.refuse(f"{kernel}: the rate is {rate}")
+            draft.mark_invalid(f"{kernel}: the rate is {rate}")
         if not between(min_s, mean_s, max_s):
-            draft.refuse(f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s")
+            draft.mark_invalid(f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s")
     for metric in draft.metrics:
-        draft.refuse_impossible([metric])
+        draft.mark_impossible([metric])
         if draft.ok and metric.name == metric.phase:
-            draft.refuse(_contradicted(output.facts, table, metric.name))
+            draft.mark_invalid(_contradicted(output.facts, table, metric.name))
     if draft.ok and not table.verdict and output.variant == "mccalpin":
         words = draft.block.last_words()
-        draft.settle(RunStatus.TRUNCATED, f"no validation follows the table; the log ends with: {words}")
+        draft.set_status(RunStatus.TRUNCATED, f"no validation follows the table; the log ends with: {words}")
 
 
 def _contradicted(facts: dict[str, Parameter], table: _Table, kernel: str) -> str | None:

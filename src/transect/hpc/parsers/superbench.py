@@ -96,7 +96,7 @@ class _Output(Output):
             yield draft.run()
         if not self.gpus and (self.facts or self.devices):
             draft = self.draft(benchmark="stream", variant="superbench", stops=stops)
-            draft.lacks("ends before the first result")
+            draft.mark_incomplete("ends before the first result")
             yield draft.run()
 
 
@@ -147,23 +147,23 @@ def _samples(one: _Gpu) -> dict[str, Series]:
 
 def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
     if "ail" in draft.stop and _CORRECT.search(draft.stop):
-        draft.refuse(f"the log says: {draft.stop}")
+        draft.mark_invalid(f"the log says: {draft.stop}")
     broken = next((rate for rate, _ in one.rows.values() if number(rate) is None), None)
     if broken is not None:
-        draft.refuse(f"a rate is {broken}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"a rate is {broken}")
+    draft.mark_impossible()
     most = number(peak) if peak else None
     for (kernel, threads), (rate, percent) in one.rows.items():
         share = number(percent) if percent else None
         implied = 100 * (number(rate) or 0.0) / most if most else None
         if share is not None and implied is not None and differ(implied, share, 1e-3, 0.02):
-            draft.refuse(
+            draft.mark_invalid(
                 f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %, the log prints {percent} %"
             )
     lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in one.rows)]
     # Every kernel runs with the same block sizes.
     blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
     if lacking:
-        draft.lacks(f"no {', '.join(lacking)}")
+        draft.mark_incomplete(f"no {', '.join(lacking)}")
     elif one.cut or any(found != blocks[0] for found in blocks):
-        draft.lacks("the rows of its last kernel are not whole")
+        draft.mark_incomplete("the rows of its last kernel are not whole")

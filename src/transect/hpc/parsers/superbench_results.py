@@ -67,7 +67,7 @@ class SuperBenchResults(Parser):
                 told = json.loads(text, parse_float=str, parse_int=str)
             except ValueError:
                 draft = Draft(block=block, line=line.number)
-                draft.lacks("its line of JSON is not whole")
+                draft.mark_incomplete("its line of JSON is not whole")
                 yield draft.run()
                 continue
             drafts: dict[str, Draft] = {}
@@ -95,7 +95,7 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
     if unit:
         direction = Direction.LOWER if unit in ("us", "ms") else Direction.HIGHER
     precision = name[:4] if registered == "flops" else None
-    metric = draft.reading(
+    metric = draft.add_metric(
         name,
         printed,
         unit,
@@ -105,16 +105,16 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
         phase=f"rank {rank}" if rank else None,
     )
     if metric is None:
-        draft.refuse(f"{excerpt(name)} is {excerpt(printed)}, which is no number")
+        draft.mark_invalid(f"{excerpt(name)} is {excerpt(printed)}, which is no number")
 
 
 def _run(draft: Draft) -> Run:
     if draft.stops:
-        draft.lacks("it failed")
-    draft.refuse_impossible()
+        draft.mark_incomplete("it failed")
+    draft.mark_impossible()
     if _CODE not in draft.parameters and draft.ok:
         draft.suspicions.append("its return code is not told")
     if not draft.metrics:
-        draft.empty("it gave no number")
+        draft.mark_no_result("it gave no number")
     draft.parameters.pop(_CODE, None)
     return draft.run()

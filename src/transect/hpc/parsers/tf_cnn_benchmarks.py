@@ -218,17 +218,17 @@ def _judge(draft: Draft, output: _Output, table: Table) -> None:
     total = table.total
     if total is None and table.accuracy is None:
         where = f"after step {table.last_step}" if table.steps else "before the first step"
-        draft.ends(where, lacks=", without a total")
+        draft.mark_truncated(where, lacks=", without a total")
     if total is not None and number(total[2]) is None:
-        draft.refuse(f"the total is {total[2]}")
+        draft.mark_invalid(f"the total is {total[2]}")
     if total is not None and number(total[2]) == 0:
-        draft.refuse("the total is 0: no step was measured")
+        draft.mark_invalid("the total is 0: no step was measured")
     loss = next((s for n, s in table.extra.items() if "loss" in n), None)
     for what, samples in (("images/sec", table.rates), ("loss", loss)):
         if samples is not None and samples.broken:
-            draft.refuse(f"{what} is {samples.broken} in a step")
-    draft.refuse_impossible(one for one in draft.metrics if "loss" not in one.name)
-    draft.refuse(_compare(output, table))
+            draft.mark_invalid(f"{what} is {samples.broken} in a step")
+    draft.mark_impossible(one for one in draft.metrics if "loss" not in one.name)
+    draft.mark_invalid(_compare(output, table))
 
 
 def _compare(output: _Output, table: Table) -> str:
