@@ -124,33 +124,33 @@ class Proof:
 class Parser(ABC):
     """Reads the output of one benchmark. Registered with `@PARSERS.register("slug")`.
 
-    Required are `benchmark`, `description`, `starts`, `wants` and `parse`. The patterns are regular expressions without
-    capturing groups. They are matched at the beginning of a line, after its rank label (`3: `) and leading blanks are
-    taken away, by one combined search over megabytes: only matching lines ever reach Python code.
-    `transect.hpc.rules.OutputParser` makes `wants` and `parse` of rules that stand once each.
+    Required are `benchmark`, `description`, `start_patterns`, `line_patterns` and `parse`. The patterns are regular
+    expressions without capturing groups. They are matched at the beginning of a line, after its rank label (`3: `) and
+    leading blanks are taken away, by one combined search over megabytes: only matching lines ever reach Python code.
+    `transect.hpc.rules.OutputParser` makes `line_patterns` and `parse` of rules that stand once each.
     """
 
     benchmark: ClassVar[str]
     description: ClassVar[str]
     # Lines with which output of this benchmark can begin. A table header counts: a log may have
     # lost its head.
-    starts: ClassVar[tuple[str, ...]]
-    # Lines to be handed to `parse` after the first, those of `starts` only where they stand here too (progress
+    start_patterns: ClassVar[tuple[str, ...]]
+    # Lines to be handed to `parse` after the first, those of `start_patterns` only where they stand here too (progress
     # lines may be millions); None hands over every line.
-    wants: ClassVar[tuple[str, ...] | None]
+    line_patterns: ClassVar[tuple[str, ...] | None]
 
     # A plug-in need not say it; docs/benchmarks.md has a row of each parser of transect.
-    proof: ClassVar[Proof | None] = None
+    validity_notes: ClassVar[Proof | None] = None
     # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
     # was that died before it printed anything.
     programs: ClassVar[tuple[str, ...]] = ()
     # Whether the lines of several hosts are one output; else each host's is read on its own.
-    joins_hosts: ClassVar[bool] = False
+    merge_hosts: ClassVar[bool] = False
     # Benchmarks that print inside this one's output: their start lines do not end its block.
-    contains: ClassVar[frozenset[str]] = frozenset()
+    nested: ClassVar[frozenset[str]] = frozenset()
 
-    def sniff(self, line: Line) -> bool:
-        """Tell whether a line that matched `starts` really begins output of this benchmark."""
+    def matches(self, line: Line) -> bool:
+        """Tell whether a line that matched `start_patterns` really begins output of this benchmark."""
         return True
 
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter, Run, RunStatus, Series
@@ -16,9 +17,9 @@ class Draft:
     """What is known of one run so far.
 
     A parser climbs the ladder in the order in which its benchmark tells things, and the first rung that holds
-    decides: `mark_invalid` (the log refutes its result: `invalid`), `mark_truncated` and `mark_incomplete` (something is missing: `failed`
-    with the words of what stopped the program, else `truncated`), `mark_no_result` (`no-result`). Where none held the run
-    is `ok`. `stops` are the words that the parser found itself; those of launchers and schedulers come from the
+    decides: `mark_invalid` (the log refutes its result), `mark_truncated` and `mark_incomplete` (something is missing:
+    `failed` with the words of what stopped the program, else `truncated`), `mark_no_result` (`no-result`). Where none
+    held the run is `ok`. `stops` are the words that the parser found itself; those of launchers and schedulers come from the
     block, and are taken only when they are asked for: they stand in passing runs too.
     """
 
@@ -50,13 +51,13 @@ class Draft:
         return self._stop
 
     def add_metric(
-        self, name: str, printed: str | None, unit: str, direction: Direction, **facts: object
+        self, name: str, printed: str | None, unit: str, direction: Direction, **facts: Any
     ) -> LogMetric | None:
         """Add a metric from the digits of the log, and return it; None where they are no finite number.
 
         `facts` as for `log_metric`.
         """
-        metric = log_metric(name, printed or "", unit, direction, **facts)  # type: ignore[arg-type]
+        metric = log_metric(name, printed or "", unit, direction, **facts)
         if metric is not None:
             self.metrics.append(metric)
         return metric

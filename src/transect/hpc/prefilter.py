@@ -7,6 +7,7 @@ megabytes per second. RE2 (github.com/google/re2) runs through all alternatives 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _MEMORY = 64 << 20
 # A repetition of more than this costs RE2 a state for each count: any number then, which lets
@@ -89,7 +90,7 @@ class LinePattern:
         self._dense = False  # whether the last search found the very next line
 
     @staticmethod
-    def _compile(pattern: str):  # type: ignore[no-untyped-def]  # re2 has no types
+    def _compile(pattern: str) -> Any:  # re2 has no types
         """Return RE2's search; None where RE2 cannot express it (a plug-in's back-reference)."""
         import re2
 

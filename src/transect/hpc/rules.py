@@ -1,7 +1,7 @@
 """Rules of a log: each pattern stands once, beside what is done with its lines.
 
 A parser's `output` is a class with a method for each kind of line, under `@rule(pattern)`. What is searched for in
-megabytes (`Parser.wants`), and which method gets a line, is made of these patterns.
+megabytes (`Parser.line_patterns`), and which method gets a line, is made of these patterns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WITHIN_LINE = {"\\s": "[ \\t]", ".": "[^\\n]", "$": "[ \\t]*(?=[\\r\\n]|\\Z)", 
 
 
 def searched(*rules: re.Pattern[str]) -> tuple[str, ...]:
-    """Return what `Parser.wants` takes, from the patterns with which the parser reads these lines.
+    """Return what `Parser.line_patterns` takes, from the patterns with which the parser reads these lines.
 
     Without capturing groups, within one line, flags inside: a rule stands once, and the search cannot drift
     from it.
@@ -65,7 +65,7 @@ def rule(
 
     Rules are tried in the order in which they stand in the class; a method that returns False leaves the line to the
     next ones. `behind` is what stands before the text that is read, `wanted` what is searched for instead ("": nothing,
-    another rule or `starts` finds these lines).
+    another rule or `start_patterns` finds these lines).
     """
     compiled = re.compile(pattern, flags)
     if wanted is None:
@@ -171,8 +171,8 @@ class OutputParser(Parser):
     def __init_subclass__(cls) -> None:
         """Search for what the rules read, unless the class says otherwise."""
         super().__init_subclass__()
-        if "output" in vars(cls) and "wants" not in vars(cls):
-            cls.wants = tuple(dict.fromkeys((*cls.output.wanted(), *cls.also)))
+        if "output" in vars(cls) and "line_patterns" not in vars(cls):
+            cls.line_patterns = tuple(dict.fromkeys((*cls.output.wanted(), *cls.also)))
 
     def first(self, block: Block) -> Output:
         """Return the output that the block begins with."""

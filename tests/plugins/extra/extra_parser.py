@@ -14,8 +14,8 @@ class ExtraParser(Parser):
 
     benchmark = "extra-benchmark"
     description = "a benchmark that only this test knows"
-    starts = (r"EXTRA BENCH: ",)
-    wants = None
+    start_patterns = (r"EXTRA BENCH: ",)
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         for line in block:

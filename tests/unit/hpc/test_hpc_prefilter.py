@@ -46,7 +46,7 @@ def lines_like(*patterns: str) -> st.SearchStrategy[list[str]]:
 @given(data=st.data())
 def test_no_line_is_lost(name, data):
     parser = PARSERS.get(name)
-    alternatives = [*parser.starts, *(parser.wants or ())]
+    alternatives = [*parser.start_patterns, *(parser.line_patterns or ())]
     fast = line_pattern(alternatives)
     assert isinstance(fast, LinePattern) and fast.fast
     lines = data.draw(lines_like(*alternatives))

@@ -57,7 +57,7 @@ def test_cut_mixed_and_damaged_logs_break_no_parser(step: int, mixtures: int):
 
 @pytest.mark.parametrize("name", PARSERS.names())
 def test_each_parser_says_what_it_takes_as_proof(name):
-    proof = PARSERS.get(name).proof
+    proof = PARSERS.get(name).validity_notes
     assert proof is not None and min(map(len, (proof.identity, proof.success, proof.failure))) > 10
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     assert proof.failure.split("|")[0] in page

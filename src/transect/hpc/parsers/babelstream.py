@@ -50,7 +50,7 @@ class BabelStream(RankParser):
 
     benchmark = "babelstream"
     description = "BabelStream, GPU-STREAM: text, CSV, the ports in other languages"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its name alone on a line, the head of its table or CSV, `Array size: 268.4 MB`, or the refusal of an option that only it has",
         success="a rate for each kernel that the version prints, and no complaint of its validation; rate and time agree with the bytes",
         failure="`Validation failed`, a rate that is no number or that its own sizes and time refute; a refused option is `failed`",
@@ -58,16 +58,16 @@ class BabelStream(RankParser):
     programs = (r"\w{1,12}-stream",)
     output = _Output
     most_open = _MOST_RANKS
-    starts = (
+    start_patterns = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
         rf"Function[ \t]+{_UNIT}[ \t]+Min \(sec\)",
         r"function,(?:num_times,)?n_elements,sizeof,",
         r"Array size:[ \t]{1,12}\d{1,12}\.\d{1,9}[ \t]*[KMGT]i?B\b",
         r"Unrecognized argument '--",
     )
-    also = starts
+    also = start_patterns
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Take a refused option only when no other benchmark has it."""
         text = line.text.strip()
         return not text.startswith("Unrecognized") or usage_error(text)

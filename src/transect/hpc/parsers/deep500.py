@@ -152,20 +152,20 @@ class Deep500(OutputParser):
 
     benchmark = "deep500"
     description = "Deep500: training loops and metrics of the meta-framework"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a bar `Training (epoch 1/9):` or `Testing:` with `test_loss=`, or the final metrics by name",
         success="the final metrics; where both are there, they agree with the last test's bar",
         failure="an accuracy outside [0, 100] %, never measured (-1) or no number",
     )
     output = _Training
-    starts = (
+    start_patterns = (
         r"Training \(epoch \d{1,9}(?:/\d{1,9})?\):",
         r"Testing:[ \t]+\d{1,3}%\|",
         r"(?:TrainingAccuracy|TestAccuracy|DatasetAccuracy|WallclockTime):[ \t]+-?\d",
         r"Requirement already satisfied[^\n]{0,60}: deep500==\d",
     )
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Tell a bar of Deep500 from those of other programs by what it shows behind."""
         text = line.text.strip()
         return not text.startswith("Testing:") or "test_loss=" in text

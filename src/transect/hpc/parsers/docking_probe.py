@@ -120,10 +120,10 @@ class DockingProbe(OutputParser):
 
     benchmark = "docking-probe"
     description = "transect's own molecular-docking energy kernel, after miniBUDE"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its first line, which names the probe and the format",
         success="its last line, `status: ok`, energies within tolerance; every printed number is recounted from the samples",
         failure="`FAILED` energies, another status, a number that the samples do not give",
     )
     output = _Output
-    starts = (r"transect probe docking \d",)
+    start_patterns = (r"transect probe docking \d",)

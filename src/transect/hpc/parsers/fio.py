@@ -43,18 +43,18 @@ class Fio(Parser):
 
     benchmark = "fio"
     description = "fio 3: reading and writing of files and devices, text and JSON"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`NAME: (g=0): rw=…, ioengine=…`, `fio-3.…`, `Run status group 0 (all jobs):`, JSON that begins with `fio version`",
         success="the totals of a group; a job of JSON without an error",
         failure="a bandwidth that its bytes and time refute, or its own other unit",
     )
     programs = (r"fio",)
-    starts = (
+    start_patterns = (
         *searched(_JOB, _GROUP, _BEGUN),
         rf"(?:READ|WRITE|TRIM): bw={_AMOUNT}/s \(",
         r'\{?[ \t]*"fio version"[ \t]?:[ \t]?"fio-[3-9]',
     )
-    wants = None
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of a log, text and JSON."""

@@ -77,15 +77,15 @@ class GpuBurn(OutputParser):
 
     benchmark = "gpu-burn"
     description = "gpu-burn: matrix products on GPUs under load, and whether their results hold"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`Burning for … seconds`, `Initialized device … with … MB of memory`, a report (`…%  proc'd:`)",
         success="`GPU n: OK` for every GPU",
         failure="`FAULTY`, errors in a report, a rate that the number of products refutes",
     )
     programs = (r"gpu_burn", r"gpu-burn")
     output = _Output
-    starts = searched(_SECONDS, _DEVICE, re.compile(rf"{NUMBER}%\s+proc'd: "))
-    also = (*starts, r"Tested \d{1,4} GPUs")
+    start_patterns = searched(_SECONDS, _DEVICE, re.compile(rf"{NUMBER}%\s+proc'd: "))
+    also = (*start_patterns, r"Tested \d{1,4} GPUs")
 
 
 def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Run:

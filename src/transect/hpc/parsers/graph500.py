@@ -112,23 +112,23 @@ class Graph500(NetworkParser):
 
     benchmark = "graph500"
     description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`SCALE: 20` at the beginning of a line, `graph_generation:`, a statistic of TEPS, `Running BFS`",
         success="the last statistic of each kernel's summary; quartiles in order; rates are edges over times",
         failure="`Validation failed`, `No results printed for invalid run`, a rate of 0 or one that edges and time refute",
     )
     programs = (r"graph500_[\w]{2,40}",)
     output = _Summary
-    starts = (
+    start_patterns = (
         r"SCALE:[ \t]+\d{1,2}[ \t]*(?=[\r\n]|\Z)",
         r"graph_generation:[ \t]+\d",
         r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|median|harmonic_mean)_TEPS:",
         r"No results printed for invalid run",
         r"Running (?:BFS|SSSP)[ \t]+\d+",
     )
-    also = (*starts, *NetworkParser.also)
+    also = (*start_patterns, *NetworkParser.also)
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Refuse an indented `SCALE: 2`: a key of some configuration."""
         return not line.text.startswith((" SCALE", "  ", "\t"))
 

@@ -115,20 +115,20 @@ class Horovod(OutputParser):
 
     benchmark = "horovod"
     description = "Horovod's synthetic benchmarks: PyTorch, TensorFlow, Keras and their likes"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`Model:` with a batch size soon after it, `Iter #0: … /sec`, `Img/sec per GPU:`, `Total img/sec on`",
         success="the total over all devices; a program for one device has only its mean",
         failure="a mean that its iterations refute, a total that the mean times the devices refutes, no number",
     )
     output = _Output
-    starts = (
+    start_patterns = (
         rf"{LOGGED}(?:"
         # One blank, and the batch size soon after: other programs print models of hardware.
         r"Model: [\w./:\-]{1,120}[ \t]{0,9}"
         r"(?=(?:\n[^\n]{0,200}){0,3}\n[^\n]{0,60}Batch size: \d|\Z)"
         rf"|{_RESULTS})",
     )
-    also = (*starts, rf"{LOGGED}Running (?:warmup|benchmark)", *ERRORS)
+    also = (*start_patterns, rf"{LOGGED}Running (?:warmup|benchmark)", *ERRORS)
 
 
 def _read_metrics(draft: Draft, output: _Output) -> None:

@@ -131,21 +131,21 @@ class Hpcc(OutputParser):
 
     benchmark = "hpcc"
     description = "HPC Challenge: the summary section of hpccoutf.txt"
-    proof = Proof(
+    validity_notes = Proof(
         identity="the DARPA/DOE banner, or `Begin of … section.`",
         success="a whole summary with `Success=1`; HPL's rate agrees with N and time",
         failure="`Success` other than 1, a `FAILED` residual, `HPL ERROR`, a value that is negative",
     )
     programs = (r"hpcc(?:\.exe)?",)
     output = _Output
-    starts = (
+    start_patterns = (
         r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark",
         r"(?:Begin|End) of (?:Summary|HPL|PTRANS|LatencyBandwidth"
         r"|\w{0,12}(?:RandomAccess|STREAM|FFT|DGEMM)\w{0,8})"
         r" section\.",
     )
-    also = starts
-    contains = frozenset({"hpl", "stream"})
+    also = start_patterns
+    nested = frozenset({"hpl", "stream"})
 
 
 def _parameter(text: str) -> Parameter:

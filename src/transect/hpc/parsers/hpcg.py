@@ -45,14 +45,14 @@ class Hpcg(Parser):
 
     benchmark = "hpcg"
     description = "HPCG: reference, Intel, Arm, NVIDIA and AMD builds"
-    proof = Proof(
+    validity_notes = Proof(
         identity="the program's name and version, `HPCG result is`, a section of its report, the rates of a GPU build",
         success="the rating, by `HPCG result is VALID`; a GPU build without that word is `suspicious`",
         failure="`INVALID`, a test of the report that `FAILED` (before 3.0 not the count of iterations), a rating that operations and times refute",
     )
     programs = (r"x?hpcg(?:[\-_.][\w.\-]{1,40})?", r"rochpcg")
-    starts = STARTS
-    wants = WANTS
+    start_patterns = STARTS
+    line_patterns = WANTS
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per report."""

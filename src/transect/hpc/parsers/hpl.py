@@ -154,14 +154,14 @@ class Hpl(OutputParser):
 
     benchmark = "hpl"
     description = "High-Performance Linpack: netlib, Intel, AMD and NVIDIA builds"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`HPLinpack 2.3`, NVIDIA's or AMD's banner, the head of the table, Intel's progress lines, `HPL ERROR`",
         success="a result row with `PASSED` residuals below the threshold; the rate agrees with N and time",
         failure="a `FAILED` residual, none at all although the log ended, a row that is no number or contradicts itself",
     )
     programs = (r"xhpl(?:[\-_.][\w.\-]{1,40})?", r"hpl(?:-nvidia)?\.sh", r"(?:run)?rochpl", r"mpirun_rochpl")
     output = _Output
-    starts = (
+    start_patterns = (
         r"HPLinpack[ \t]+\d",
         r"HPL-(?:NVIDIA|AMD)[ \t]+v?\d",
         r"T/V[ \t]+(?:\S{1,12}[ \t]+)?N[ \t]+NB[ \t]+P[ \t]+Q",

@@ -34,13 +34,13 @@ class HplMxp(Parser):
 
     benchmark = "hpl-mxp"
     description = "HPL-MxP (HPL-AI): the reference program, NVIDIA, RIKEN, AMD"
-    proof = Proof(
+    validity_notes = Proof(
         identity="NVIDIA's banner and settings, `HPL-MxP Mixed-Precision Benchmark`, the reference program's times, RIKEN's and AMD's result lines",
         success="a rate and a passed check of the residual; rate, N and the times of the phases agree",
         failure="a `FAILED` check, a residual at or above its threshold, a rate that N and time refute",
     )
     programs = (r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?", r"xhpl[\-_](?:mxp|ai)\w{0,20}", r"rochplmxp", r"run_rochplmxp")
-    starts = (
+    start_patterns = (
         r"HPL-(?:MxP|AI)-NVIDIA[ \t]+v?\d",
         r"\*{4,8}[ \t]*HPL[ \-](?:MxP|AI) (?:Settings|Result)",
         r"HPL-(?:AI|MxP) Mixed-Precision Benchmark",
@@ -52,7 +52,7 @@ class HplMxp(Parser):
         r"HPL[_\-]AI[ \t]+W[RC]\w{1,18}[ \t]+\d",
         r"HPLMXP_pd?gesv\(\) (?:start|end) time",
     )
-    wants = (*starts, *RULES, r"Backward error ", r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ")
+    line_patterns = (*start_patterns, *RULES, r"Backward error ", r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per solved system, and one for what the log announces but does not hold."""

@@ -175,14 +175,14 @@ class Imb(NetworkParser):
 
     benchmark = "imb"
     description = "Intel MPI Benchmarks: MPI-1, EXT, IO, NBC, RMA; single and Multi- groups"
-    proof = Proof(
+    validity_notes = Proof(
         identity="Intel's banner, `# Benchmarking PingPong` of a benchmark that the suite has, the head of a table",
         success="a table that something follows, or that reaches the largest message; bandwidth is size over time",
         failure="defects, a value that is no number, every value 0; a time-out without any row is `failed`",
     )
     programs = (r"IMB-[A-Z0-9\-]{2,12}",)
     output = _Output
-    starts = (
+    start_patterns = (
         r"#[ \t]*Intel ?\(R\) MPI Benchmark",
         r"# Benchmarking (?:Multi-)?[A-Za-z]\w{1,60}[ \t]*(?=[\r\n]|\Z)",
         r"(?:Group[ \t]+)?#bytes[ \t]+#repetitions",
@@ -190,7 +190,7 @@ class Imb(NetworkParser):
     )
     also = (r"Group[ \t]+#", *NetworkParser.also)
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Refuse `# Benchmarking X` where X is none of the suite."""
         match = _TEST.match(line.text.strip())
         return match is None or names.known(match[2])

@@ -181,15 +181,15 @@ class Io500(OutputParser):
 
     benchmark = "io500"
     description = "IO500: bandwidth and metadata scores of a file system, C and bash versions"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`IO500 version`, lines `[RESULT]` and `[SCORE]`, the keys of result.txt, `[Starting] ior_easy_write`",
         success="a whole `[SCORE]`, `[SCOREX]` too in extended mode; it is the geometric mean of the phases (in 2017 the product); a write phase below 300 s is `suspicious`",
         failure="`-invalid`, `ERROR INVALID`, a score that the phases refute",
     )
     programs = (r"io500(?:\.sh)?",)
-    contains = frozenset(("ior", "mdtest"))
+    nested = frozenset(("ior", "mdtest"))
     output = _Output
-    starts = (
+    start_patterns = (
         r"IO500 version[ \t]+\S",
         r"\[RESULT(?:-invalid)?\][ \t]+(?:BW|IOPS)[ \t]",
         rf"\[RESULT(?:-invalid)?\][ \t]+{_NAME}[ \t]+\d",

@@ -254,14 +254,14 @@ class Ior(OutputParser):
 
     benchmark = "ior"
     description = "IOR 2.x to 4.x: bandwidth of parallel reading and writing; text, JSON and CSV"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`IOR-3.3.0: MPI Coordinated Test`, the head of its tables or CSV, `Max Write:`, JSON that begins with `Began`",
         success="the summary of each operation that has rows; the rows alone when they are all that was asked for, which is `suspicious`",
         failure="incorrect data, a bandwidth that bytes and time refute, a summary that is not that of its repetitions",
     )
     programs = (r"ior(?:\.exe)?",)
     output = _Output
-    starts = (
+    start_patterns = (
         r"IOR-\d[\w.+\-]{0,40}:? ?MPI Coordinated Test",
         r"access[ \t]+bw\(MiB/s\)",
         r"access,bw\(MiB/s\),IOPS,",
@@ -272,7 +272,7 @@ class Ior(OutputParser):
     )
     also = (r'"[A-Za-z]',)
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Refuse a version and a date that are not followed by the values of IOR's options."""
         text = line.text.lstrip()
         return not text[:1].isdigit() or "single-shared-file" in text or "file-per-process" in text

@@ -149,14 +149,14 @@ class Mdtest(OutputParser):
 
     benchmark = "mdtest"
     description = "mdtest 1.x to 4.x: rates of operations on files and directories"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`mdtest-3.4.0 was launched with`, `-- started at`, `SUMMARY rate`",
         success="a table of results down to its last row; the mean lies between least and most, rate times time is the number of items",
         failure="data that could not be verified, a row that contradicts itself, a cell that is no number",
     )
     programs = (r"mdtest",)
     output = _Output
-    starts = (
+    start_patterns = (
         r"mdtest-[\w.+\-]{1,40} was launched with \d",
         r"-- started at \d\d/\d\d/\d{4} \d\d:\d\d:\d\d --",
         r"SUMMARY(?: rate| time)?:?(?: \(in [^)\n]{1,20}\):?)?:? \(of \d{1,9} iteration",

@@ -182,12 +182,12 @@ class MessageSweep(OutputParser):
 
     benchmark = "message-sweep"
     description = "transect's own sweep over message sizes, in the columns of OSU"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`# OSU-format message sweep (transect, …)`",
         success="`# End of message sweep: ok`, `Pass` in every row; every row is recounted from its samples",
         failure="`Fail`, another end, a row that its samples do not give",
     )
     output = _Output
-    starts = (_START,)
+    start_patterns = (_START,)
     # The head of its table is also one of OSU's.
-    contains = frozenset({"osu"})
+    nested = frozenset({"osu"})

@@ -66,14 +66,14 @@ class MiniBude(OutputParser):
 
     benchmark = "minibude"
     description = "miniBUDE: version 1, version 2 (text, CSV), ports"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`miniBUDE:`, `Running C/OpenMP`, `Poses: 65536`, the head of its CSV, `- outcome: { valid:`, the refusal of an option that only it has",
         success="a rate, and energies that it calls valid (version 1: off by 1 % at most); rate, poses and time agree",
         failure="`valid: false`, energies off by more than 1 %, rates that contradict each other",
     )
     programs = (r"[a-z]{2,10}-bude", r"bude")
     output = _Output
-    starts = (
+    start_patterns = (
         r"miniBUDE[ \w]{0,20}:",
         r"Running C/Open(?:MP|ACC)",
         r"Poses[ \t]*:[ \t]+\d{1,12}[ \t]*(?=[\r\n]|\Z)",
@@ -83,9 +83,9 @@ class MiniBude(OutputParser):
         r"- outcome:[ \t]{1,40}\{ valid:",
         r"Unrecognized argument '--",
     )
-    also = starts
+    also = start_patterns
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Take a refused option only when no other benchmark has it."""
         text = line.text.strip()
         return not text.startswith("Unrecognized") or usage_error(text)

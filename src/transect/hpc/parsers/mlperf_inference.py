@@ -71,14 +71,14 @@ class MlperfInference(OutputParser):
 
     benchmark = "mlperf-inference"
     description = "MLPerf Inference: LoadGen's summary (mlperf_log_summary.txt)"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`MLPerf Results Summary`",
         success="`Result is : VALID`",
         failure="`Result is : INVALID`, with what was not satisfied; a rate that its own latencies refute",
     )
     output = _Output
-    starts = searched(_HEAD)
-    also = starts
+    start_patterns = searched(_HEAD)
+    also = start_patterns
 
 
 def _run(draft: Draft, told: dict[str, str]) -> Run:

@@ -24,13 +24,13 @@ class MlperfStorage(Parser):
 
     benchmark = "mlperf-storage"
     description = "MLPerf Storage: DLIO's summary.json of a simulated training"
-    proof = Proof(
+    validity_notes = Proof(
         identity="the key `train_au_percentage`, with which the metrics of its JSON begin",
         success="`train_au_meet_expectation` says success, or nothing",
         failure="the accelerators were used less than expected; a mean that its epochs refute",
     )
-    starts = (r'"train_au_percentage": ?\[',)
-    wants = None
+    start_patterns = (r'"train_au_percentage": ?\[',)
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run."""

@@ -101,8 +101,7 @@ class _Output(NetworkOutput):
             if names[0] == "bytes":
                 target.units = {"time": "ms", "bw": "GB/s"}  # the versions of 2017 and 2018
             return True
-        units = rows.units(match.string)
-        if units:
+        if units := rows.units(match.string):
             next((t for t in reversed(self.tests) if t.columns), self.tests[-1]).units = units
         return bool(units)
 
@@ -110,9 +109,7 @@ class _Output(NetworkOutput):
     def version_line(self, match: re.Match[str], line: Line) -> None:
         test = self.tests[-1]
         test.version = match[1]
-        for key, value in (("nccl-headers", match[2]), ("nccl-library", match[3])):
-            if value:
-                test.facts[key] = int(value)
+        test.facts |= {k: int(v) for k, v in (("nccl-headers", match[2]), ("nccl-library", match[3])) if v}
 
     @rule(r"# Collective test starting: (\S{1,60})", wanted="")
     def starting(self, match: re.Match[str], line: Line) -> None:
@@ -205,7 +202,7 @@ class NcclTests(NetworkParser):
 
     benchmark = "nccl-tests"
     description = "nccl-tests and rccl-tests: collectives between GPUs"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its version line, `Collective test starting:`, `nThread 1 nGpus 8 minBytes`, the head of its table",
         success="`Avg bus bandwidth` under a table with rows; bus over algorithm bandwidth is that of the collective and its ranks",
         failure="wrong or out-of-bounds values, one rank only, bandwidths that size and time refute; `Test NCCL failure` is `failed`",
@@ -214,7 +211,7 @@ class NcclTests(NetworkParser):
         r"(?:all_reduce|all_gather|broadcast|reduce_scatter|reduce|alltoall|sendrecv|scatter|gather|hypercube)_perf(?:_mpi)?",
     )
     output = _Output
-    starts = (
+    start_patterns = (
         r"# nccl-tests version ",
         r"#?[ \t]*rccl-tests:? [Vv]ersion",
         r"# Collective test starting: ",

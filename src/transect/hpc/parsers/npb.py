@@ -148,15 +148,15 @@ class Npb(NetworkParser):
 
     benchmark = "npb"
     description = "NAS Parallel Benchmarks: all kernels, MPI, OpenMP, serial, multi-zone"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`NAS Parallel Benchmarks`, or `CG Benchmark Completed`",
         success="`Verification = SUCCESSFUL`; the rate agrees with the operations of its class and the time",
         failure="any other verification, a rate that is no number or that time and operations refute",
     )
     programs = (r"(?:bt|cg|dc|dt|ep|ft|is|lu|mg|sp|ua)(?:-mz)?\.[SWABCDEF](?:\.(?:x|\d{1,7}))?",)
     output = _Result
-    starts = (r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)", rf"{_NAME} Benchmark Completed")
-    also = (*starts, *NetworkParser.also)
+    start_patterns = (r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)", rf"{_NAME} Benchmark Completed")
+    also = (*start_patterns, *NetworkParser.also)
 
 
 def _variant(result: _Result) -> str:

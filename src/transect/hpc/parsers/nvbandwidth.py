@@ -35,18 +35,18 @@ class Nvbandwidth(Parser):
 
     benchmark = "nvbandwidth"
     description = "nvbandwidth: copies between host and GPUs, text and JSON"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`nvbandwidth Version`, `Running host_to_device_memcpy_ce.`, JSON that begins with `nvbandwidth`",
         success="the sum of a test case",
         failure="a sum that its matrix refutes; a test case whose status is an error",
     )
     programs = (r"nvbandwidth",)
-    starts = (
+    start_patterns = (
         r"nvbandwidth Version: ",
         rf"Running {_CASE}\.[ \t\r]*(?:\n|\Z)",
         r'\{?[ \t]*"nvbandwidth"[ \t]?:[ \t]*(?:\{|(?=[\r\n]|\Z))',
     )
-    wants = None
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per test case that was not waived."""

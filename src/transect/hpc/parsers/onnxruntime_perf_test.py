@@ -132,13 +132,13 @@ class OnnxruntimePerfTest(OutputParser):
 
     benchmark = "onnxruntime-perf-test"
     description = "onnxruntime_perf_test: latencies and rate of one ONNX model"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its lines about sessions, inferences and latencies, `Setting intra_op_num_threads to 4`",
         success="a rate or a median, or average, total time and requests; all of them agree",
         failure="no request, an average outside of least and most, numbers that contradict each other",
     )
     output = _Output
-    starts = (
+    start_patterns = (
         r"Setting (?:intra|inter)_op_num_threads to[ \t]+\d",
         r"Disabling (?:intra|inter)-op thread spinning",
         r"Session creation time cost[ \t]?:",
@@ -147,7 +147,7 @@ class OnnxruntimePerfTest(OutputParser):
         r"Number of inferences per second",
         r"P(?:50|90|95|99|999) Latency[ \t]?(?::|is)[ \t]?\d",
     )
-    also = (*starts, *ERRORS)
+    also = (*start_patterns, *ERRORS)
 
 
 def _name(label: str) -> tuple[str, str]:

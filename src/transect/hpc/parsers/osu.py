@@ -178,14 +178,14 @@ class Osu(NetworkParser):
 
     benchmark = "osu"
     description = "OSU Micro-Benchmarks: point-to-point, collective, one-sided, start-up tests"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`# OSU MPI … Test`, `# OMB …`, the head of a table",
         success="rows without gaps and words of a stop; they reach the test's usual largest message, or what an earlier table of the test reached",
         failure="`Fail`, `DATA VALIDATION ERROR`, a value that is no number, a mean outside of least and most, every value 0",
     )
     programs = (r"osu_[a-z_0-9]{2,40}",)
     output = _Output
-    starts = (
+    start_patterns = (
         r"#[ \t]*OSU[ \t]+(?:MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC|UPCXX|GASNet)[^\n]{1,120}[Tt]est",
         r"#[ \t]*OMB[ \t]+(?:Python|MPI|NCCL)[^\n]{1,120}[Tt]est",
         rf"#[ \t]*{_HEADER}",

@@ -46,14 +46,14 @@ class Perftest(Parser):
 
     benchmark = "perftest"
     description = "perftest: ib_write_bw, ib_read_lat and their likes, bandwidth and latency of verbs"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`RDMA_Write BW Test` and its likes, the head of its table (`#bytes #iterations`)",
         success="rows up to the rule that ends the table",
         failure="a bandwidth that size and rate of messages refute, times that are not in their order",
     )
     programs = (r"ib_(?:write|read|send|atomic)_(?:bw|lat)", r"raw_ethernet_(?:bw|lat)")
-    starts = searched(_TITLE, _HEAD)
-    wants = (*starts, *searched(_ROW, _PAIR, _RULE, _STOP), r"Dual-port|PCIe relax")
+    start_patterns = searched(_TITLE, _HEAD)
+    line_patterns = (*start_patterns, *searched(_ROW, _PAIR, _RULE, _STOP), r"Dual-port|PCIe relax")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table."""
@@ -123,8 +123,8 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
             draft.add_metric(
                 name.replace("% percentile", "_percent"), printed, "us", Direction.LOWER, registered=known, size=size
             )
-    order = [cells.get(f"t_{name}[usec]") for name in ("min", "typical", "max")]
-    if all(order) and not between(*order):  # type: ignore[arg-type]
+    least, typical, most = order = [cells.get(f"t_{name}[usec]", "") for name in ("min", "typical", "max")]
+    if all(order) and not between(least, typical, most):
         draft.mark_invalid(f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order")
 
 

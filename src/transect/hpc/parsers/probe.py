@@ -119,13 +119,13 @@ class MemoryBandwidthProbe(OutputParser):
 
     benchmark = "memory-bandwidth-probe"
     description = "transect's own probe of memory bandwidth with numpy"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its first line, which names the probe and the format",
         success="its last line, `status: ok`, passed verifications; every number is recounted from the samples",
         failure="a verification that `FAILED`, another status, a number that the samples do not give",
     )
     output = _Output
-    starts = (r"transect probe memory-bandwidth \d",)
+    start_patterns = (r"transect probe memory-bandwidth \d",)
 
 
 @PARSERS.register("matrix-multiply-probe")
@@ -134,13 +134,13 @@ class MatrixMultiplyProbe(OutputParser):
 
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its first line, which names the probe and the format",
         success="as `memory-bandwidth-probe`",
         failure="as `memory-bandwidth-probe`",
     )
     output = _Output
-    starts = (r"transect probe matrix-multiply \d",)
+    start_patterns = (r"transect probe matrix-multiply \d",)
 
 
 @PARSERS.register("network-probe")
@@ -149,10 +149,10 @@ class NetworkProbe(OutputParser):
 
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its first line, which names the probe and the format",
         success="as `memory-bandwidth-probe`",
         failure="as `memory-bandwidth-probe`",
     )
     output = _Output
-    starts = (r"transect probe network \d",)
+    start_patterns = (r"transect probe network \d",)

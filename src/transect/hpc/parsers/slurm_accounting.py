@@ -63,13 +63,13 @@ class SlurmAccounting(Parser):
 
     benchmark = "slurm-accounting"
     description = "Slurm's accounting of jobs: sacct and seff"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a head with `JobID` and `State`, `State: COMPLETED (exit code 0)`",
         success="the state COMPLETED",
         failure="another state (`failed`); a time that begin and end, or processors, refute",
     )
-    starts = searched(_HEAD, _SEFF)
-    wants = (*starts, *searched(_DASHES, _ROW, _FACT))
+    start_patterns = searched(_HEAD, _SEFF)
+    line_patterns = (*start_patterns, *searched(_DASHES, _ROW, _FACT))
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per job."""

@@ -179,7 +179,7 @@ class Stream(RankParser):
 
     benchmark = "stream"
     description = "STREAM: McCalpin's C version, NVIDIA-STREAM, the CUDA port, Microsoft's"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`STREAM version $Revision`, NVIDIA-STREAM, the CUDA port's title, `Read and write vector size is 64.0 MB`, the head of its table",
         success="a row for each kernel and `Solution Validates`; variants that print no verdict need none; rate and time agree with the bytes",
         failure="`Failed Validation`, a rate that is no number or that array size and time refute, a mean time outside of least and most",
@@ -187,7 +187,7 @@ class Stream(RankParser):
     programs = (r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?", r"stream\.x")
     output = _Output
     most_open = _MOST_OPEN
-    starts = (
+    start_patterns = (
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",
         r"STREAM Benchmark implementation in",
@@ -195,7 +195,7 @@ class Stream(RankParser):
         r"This system uses[ \t]+\d+ bytes per (?:array element|DOUBLE PRECISION|SINGLE PRECISION)",
         r"Function[ \t]+(?:Best )?Rate[ \t]*\(?[kKMGT]i?B/s",
     )
-    also = starts
+    also = start_patterns
 
 
 def _result(output: _Output, table: _Table) -> Run:

@@ -106,14 +106,14 @@ class SuperBench(OutputParser):
 
     benchmark = "superbench"
     description = "SuperBench's GPU STREAM table (yields runs of stream)"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a row `STREAM_COPY_double_gpu_0_buffer_…_block_…`, `Buffer size(bytes):`",
         success="all four kernels with the same block sizes; without `Check data: Yes` it is `suspicious`",
         failure="a verification that failed, a rate that the printed share of the peak refutes",
     )
     output = _Output
-    starts = (_ROW_START, r"Buffer size\(bytes\): \d")
-    also = starts
+    start_patterns = (_ROW_START, r"Buffer size\(bytes\): \d")
+    also = start_patterns
 
 
 def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:

@@ -47,15 +47,15 @@ class SuperBenchResults(Parser):
 
     benchmark = "superbench-results"
     description = "SuperBench: results-summary.jsonl, what all its benchmarks gave on each node"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a JSON object in one line whose first key is `BENCHMARK/METRIC`, with a `return_code`",
         success="the return code 0",
         failure="another return code (`failed`), a number that is none",
     )
-    starts = (r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',)
-    wants = starts
+    start_patterns = (r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',)
+    line_patterns = start_patterns
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Tell its objects from others by a key that each benchmark has."""
         return f"/{_CODE}" in line.text
 

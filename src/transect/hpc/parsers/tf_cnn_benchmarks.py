@@ -134,7 +134,7 @@ class TfCnnBenchmarks(RankParser):
 
     benchmark = "tf-cnn-benchmarks"
     description = "tf_cnn_benchmarks: images per second of TensorFlow's convolutional networks"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its settings in their columns (`Mode:        training`), the head `Step\\tImg/sec`, a row of steps, `total images/sec:`",
         success="`total images/sec`, or the accuracy of an evaluation; the total is near the mean of all steps",
         failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
@@ -142,7 +142,7 @@ class TfCnnBenchmarks(RankParser):
     output = _Output
     most_open = _MOST_RANKS
     ends_with_outputs = True
-    starts = (
+    start_patterns = (
         r"TensorFlow:  \d{1,2}\.\d",
         # Older versions begin with the model; seven blanks, and what follows is theirs too.
         r"Model:       [A-Za-z][\w.\-]{0,60}[ \t]{0,9}"
@@ -154,7 +154,7 @@ class TfCnnBenchmarks(RankParser):
         rf"{LOGGED}total images/sec: ",
     )
     also = ERRORS
-    contains = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
+    nested = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
 
 
 def _metrics(output: _Output, table: Table) -> list[LogMetric]:
