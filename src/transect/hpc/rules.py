@@ -93,7 +93,7 @@ class Output(ABC):
     stops: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     ended: bool = False
-    alone: bool = True  # no other rank's output is open at the end
+    alone: bool = False  # at the end no other rank's output is open
     ready: list[Run] = field(default_factory=list)  # runs that are whole while lines go on
 
     rules: ClassVar[tuple[Rule, ...]] = ()
