@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -120,44 +121,45 @@ class Proof:
     failure: str
 
 
-class Parser(Protocol):
+class Parser(ABC):
     """Reads the output of one benchmark. Registered with `@PARSERS.register("slug")`.
 
-    The patterns are regular expressions without capturing groups. They are matched at the
-    beginning of a line, after its rank label (`3: `) and leading blanks are taken away, by one
-    combined search over megabytes: only matching lines ever reach Python code.
+    Required are `benchmark`, `description`, `start_patterns`, `line_patterns` and `parse`. The patterns are regular
+    expressions without capturing groups. They are matched at the beginning of a line, after its rank label (`3: `) and
+    leading blanks are taken away, by one combined search over megabytes: only matching lines ever reach Python code.
+    `transect.hpc.rules.OutputParser` makes `line_patterns` and `parse` of rules that stand once each.
     """
 
     benchmark: ClassVar[str]
     description: ClassVar[str]
-    # A plug-in need not say it; docs/benchmarks.md has a row of each parser of transect.
-    proof: ClassVar[Proof | None] = None
     # Lines with which output of this benchmark can begin. A table header counts: a log may have
     # lost its head.
-    starts: ClassVar[tuple[str, ...]]
-    # Lines to be handed to `parse` after the first, those of `starts` only where they stand here too (progress
+    start_patterns: ClassVar[tuple[str, ...]]
+    # Lines to be handed to `parse` after the first, those of `start_patterns` only where they stand here too (progress
     # lines may be millions); None hands over every line.
-    # What a parser reads by a pattern is searched for by it: `searched(_ROW, _TOTAL)`.
-    wants: ClassVar[tuple[str, ...] | None]
+    line_patterns: ClassVar[tuple[str, ...] | None]
+
+    # A plug-in need not say it; docs/benchmarks.md has a row of each parser of transect.
+    validity_notes: ClassVar[Proof | None] = None
     # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
     # was that died before it printed anything.
     programs: ClassVar[tuple[str, ...]] = ()
     # Whether the lines of several hosts are one output; else each host's is read on its own.
-    joins_hosts: ClassVar[bool] = False
+    merge_hosts: ClassVar[bool] = False
     # Benchmarks that print inside this one's output: their start lines do not end its block.
-    contains: ClassVar[frozenset[str]] = frozenset()
+    nested: ClassVar[frozenset[str]] = frozenset()
 
-    def sniff(self, line: Line) -> bool:
-        """Tell whether a line that matched `starts` really begins output of this benchmark."""
+    def matches(self, line: Line) -> bool:
+        """Tell whether a line that matched `start_patterns` really begins output of this benchmark."""
         return True
 
+    @abstractmethod
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of a block: it ends where another benchmark begins, or the file.
 
         Returning before the block ends hands the rest of it back to the search for start lines.
         A block that yields no run is reported as `no-result`.
         """
-        ...
 
 
 PARSERS: Registry[Parser] = Registry("parser", "transect.hpc.parsers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from transect.hpc.text import Line, Reader, excerpt
 
@@ -41,12 +42,21 @@ class Block:
     """
 
     def __init__(
-        self, file: str, reader: Reader, first: Line, ends: Callable[[Line], bool], wanted: re.Pattern[str] | None
+        self,
+        file: str,
+        benchmark: str,
+        reader: Reader,
+        first: Line,
+        ends: Callable[[Line], bool],
+        wanted: re.Pattern[str] | None,
     ) -> None:
         self.file = file
+        self.benchmark = benchmark
         self.first = first
         # What a launcher's line before it has started: the program and its arguments.
         self.command = ""
+        # What a parser keeps over all outputs of the block.
+        self.kept: dict[Any, Any] = {}
         self.pushed_back: Line | None = None
         self._reader = reader
         self._ends = ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter, Run, RunStatus, Series
@@ -16,15 +17,15 @@ class Draft:
     """What is known of one run so far.
 
     A parser climbs the ladder in the order in which its benchmark tells things, and the first rung that holds
-    decides: `refuse` (the log refutes its result: `invalid`), `ends` and `lacks` (something is missing: `failed`
-    with the words of what stopped the program, else `truncated`), `empty` (`no-result`). Where none held the run
-    is `ok`. `stops` are the words that the parser found itself; those of launchers and schedulers come from the
+    decides: `mark_invalid` (the log refutes its result), `mark_truncated` and `mark_incomplete` (something is missing:
+    `failed` with the words of what stopped the program, else `truncated`), `mark_no_result` (`no-result`). Where none
+    held the run is `ok`. `stops` are the words that the parser found itself; those of launchers and schedulers come from the
     block, and are taken only when they are asked for: they stand in passing runs too.
     """
 
     block: Block
-    benchmark: str
     line: int
+    benchmark: str = ""  # empty: that of the block's parser
     variant: str = ""
     version: str = ""
     parameters: dict[str, Parameter] = field(default_factory=dict)
@@ -49,73 +50,77 @@ class Draft:
             self._stop = "; ".join(one for one in (*self.stops, self.block.take_trouble()) if one)
         return self._stop
 
-    def reading(
-        self, name: str, printed: str | None, unit: str, direction: Direction, **facts: object
+    def add_metric(
+        self, name: str, printed: str | None, unit: str, direction: Direction, **facts: Any
     ) -> LogMetric | None:
         """Add a metric from the digits of the log, and return it; None where they are no finite number.
 
         `facts` as for `log_metric`.
         """
-        metric = log_metric(name, printed or "", unit, direction, **facts)  # type: ignore[arg-type]
+        metric = log_metric(name, printed or "", unit, direction, **facts)
         if metric is not None:
             self.metrics.append(metric)
         return metric
 
-    def settle(self, status: RunStatus, reason: str) -> None:
+    def set_status(self, status: RunStatus, reason: str) -> None:
         """Decide, unless it is decided."""
         if self.ok:
             self.status, self.reason = status, reason
 
-    def refuse(self, why: str | None) -> None:
+    def mark_invalid(self, why: str | None) -> None:
         """Call it invalid when there is a reason why."""
         if why:
-            self.settle(RunStatus.INVALID, why)
+            self.set_status(RunStatus.INVALID, why)
 
-    def refuse_impossible(
+    def mark_impossible(
         self, metrics: Iterable[LogMetric] | None = None, why: Callable[[LogMetric], str | None] = impossible
     ) -> None:
         """Call it invalid for its first value that cannot be."""
         if self.ok:
             values = self.metrics if metrics is None else metrics
-            self.refuse(next((said for one in values if (said := why(one)) is not None), None))
+            self.mark_invalid(next((said for one in values if (said := why(one)) is not None), None))
 
-    def ends(self, where: str, lacks: str = "") -> None:
+    def mark_truncated(self, where: str, lacks: str = "") -> None:
         """Say where the log breaks off: `stopped WHERE` by something, or it only ends there."""
         if not self.ok:
             return
         if self.stop:
-            self.settle(RunStatus.FAILED, f"stopped {where}: {self.stop}")
+            self.set_status(RunStatus.FAILED, f"stopped {where}: {self.stop}")
         else:
             end = f"ends {where}{lacks}, with: {self.block.last_words()}"
-            self.settle(RunStatus.TRUNCATED, end)
+            self.set_status(RunStatus.TRUNCATED, end)
 
-    def lacks(self, what: str) -> None:
+    def mark_cut(self, where: str) -> None:
+        """Say where the log breaks off, whatever stopped the program."""
+        self.set_status(RunStatus.TRUNCATED, f"{where}, with: {self.block.last_words()}")
+
+    def mark_incomplete(self, what: str) -> None:
         """Say what is missing, and what stopped the program or how the log ends."""
         if not self.ok:
             return
         if self.stop:
-            self.settle(RunStatus.FAILED, f"{what}: {self.stop}")
+            self.set_status(RunStatus.FAILED, f"{what}: {self.stop}")
         else:
             end = f"the log ends with: {self.block.last_words()}"
-            self.settle(RunStatus.TRUNCATED, f"{what}: {end}")
+            self.set_status(RunStatus.TRUNCATED, f"{what}: {end}")
 
-    def tell_stops(self, when: str) -> None:
+    def warn_stop(self, when: str) -> None:
         """Warn of what stopped the program of a run that is ok all the same."""
         if self.ok and self.stop:
             self.warnings.append(f"{when}: {self.stop}")
 
-    def empty(self, why: str) -> None:
+    def mark_no_result(self, why: str) -> None:
         """Say why there is nothing to read a result from."""
-        self.settle(RunStatus.NO_RESULT, why)
+        self.set_status(RunStatus.NO_RESULT, why)
 
     def run(self) -> Run:
         """Return what has become of it."""
         if not self.metrics:
-            self.empty("no number of a result is in it")
+            self.mark_no_result("no number of a result is in it")
         return Run(
             file=self.block.file,
             line=self.line,
-            benchmark=self.benchmark,
+            benchmark=self.benchmark or self.block.benchmark,
             variant=self.variant,
             version=self.version,
             status=self.status,

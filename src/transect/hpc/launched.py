@@ -65,13 +65,8 @@ def is_source(file: str, head: bytes, *, named: bool = True) -> bool:
     return not (named and _LOG_NAMES.match(path.name)) and _SOURCE.search(head) is not None
 
 
-def programs_of(parser: Parser) -> tuple[str, ...]:
-    """Return the parser's programs; a plug-in need not name any."""
-    return getattr(parser, "programs", ())
-
-
 def _programs(parser: Parser) -> str:
-    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(programs_of(parser))}){_END}"
+    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(parser.programs)}){_END}"
 
 
 def _started(text: str, program: re.Match[str]) -> bool:
@@ -82,7 +77,7 @@ def _started(text: str, program: re.Match[str]) -> bool:
 
 def launch_pattern(parsers: Iterable[Parser]) -> str:
     """Return the pattern of a launcher's line that names a program of one of the parsers."""
-    named = "|".join(pattern for parser in parsers for pattern in programs_of(parser))
+    named = "|".join(pattern for parser in parsers for pattern in parser.programs)
     return rf"{_LAUNCHERS}[^\n]{{0,2000}}?[/ \t](?:{named}){_END}"
 
 
@@ -106,7 +101,7 @@ class Launch:
         """Return the launch of a line, of the parser whose program stands first in it; None for none."""
         found: list[tuple[int, str, str]] = []
         for parser in parsers:
-            if programs_of(parser):
+            if parser.programs:
                 matches = re.finditer(rf"(?<![^\s]){_programs(parser)}", line.text)
                 match = next((one for one in matches if _started(line.text, one)), None)
                 if match is not None:

@@ -7,7 +7,7 @@ megabytes per second. RE2 (github.com/google/re2) runs through all alternatives 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from typing import Any
 
 _MEMORY = 64 << 20
 # A repetition of more than this costs RE2 a state for each count: any number then, which lets
@@ -18,23 +18,8 @@ _REPEATS = ("*", "+", "?", "}")
 _ESCAPED = ("\\*", "\\+", "\\?", "\\}")
 _BOUNDS = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _LOOK = ("(?=", "(?!", "(?<=", "(?<!")
-
-
-def _pieces(pattern: str) -> Iterator[str]:
-    """Yield escapes, character classes, and single characters."""
-    place = 0
-    while place < len(pattern):
-        end = place + 1
-        if pattern[place] == "\\":
-            end = place + 2
-        elif pattern[place] == "[":
-            end = place + 1 + (pattern[place + 1] == "^")
-            end += pattern[end : end + 1] == "]"  # first in a class, it is a member
-            while pattern[end] != "]":
-                end += 1 + (pattern[end] == "\\")
-            end += 1
-        yield pattern[place:end]
-        place = end
+# Escapes, character classes (in which a bracket that stands first is a member), single characters.
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
 def _group_end(pieces: list[str], place: int) -> int:
@@ -62,7 +47,7 @@ def relaxed(pattern: str) -> str:
     Without look-around and with no long counts; possessive repetition and atomic groups as plain ones; an end of the input
     (`\\Z`) as RE2's.
     """
-    pieces = list(_pieces(pattern))
+    pieces = _PIECE.findall(pattern)
     found: list[str] = []
     place = 0
     while place < len(pieces):
@@ -94,33 +79,6 @@ def relaxed(pattern: str) -> str:
     return "".join(found)
 
 
-# As a rule of one line says it -> as it is searched for among many lines.
-_WITHIN_LINE = {"\\s": "[ \\t]", ".": "[^\\n]", "$": "[ \\t]*(?=[\\r\\n]|\\Z)"}
-
-
-def searched(*rules: re.Pattern[str]) -> tuple[str, ...]:
-    """Return what `Parser.wants` takes, from the patterns with which the parser reads these lines.
-
-    Without capturing groups, within one line, flags inside: a rule stands once, and the search cannot drift
-    from it.
-    """
-    return tuple(_searched(rule) for rule in rules)
-
-
-def _searched(rule: re.Pattern[str]) -> str:
-    pieces, found = list(_pieces(rule.pattern)), list[str]()
-    for place, piece in enumerate(pieces):
-        if piece == "(" and pieces[place + 1] != "?":
-            piece = "(?:"
-        elif piece.startswith("[^"):
-            piece = "[^\\n" + piece[2:].replace("\\s", " \\t")
-        elif piece.startswith("["):
-            piece = piece.replace("\\s", " \\t")
-        found.append(_WITHIN_LINE.get(piece, piece))
-    text = re.sub(r"\(\?P<\w+>", "(?:", "".join(found))
-    return f"(?i:{text})" if rule.flags & re.IGNORECASE else text
-
-
 class LinePattern:
     """What `Reader` searches for: `search` as that of a compiled pattern."""
 
@@ -132,7 +90,7 @@ class LinePattern:
         self._dense = False  # whether the last search found the very next line
 
     @staticmethod
-    def _compile(pattern: str):  # type: ignore[no-untyped-def]  # re2 has no types
+    def _compile(pattern: str) -> Any:  # re2 has no types
         """Return RE2's search; None where RE2 cannot express it (a plug-in's back-reference)."""
         import re2
 

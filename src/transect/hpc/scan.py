@@ -48,41 +48,43 @@ class Scanner:
         """
         self._forced = None if benchmark is None else PARSERS.get(benchmark)
         self._parsers = [PARSERS.get(name) for name in PARSERS]
-        self._starts = {p.benchmark: re.compile("|".join(p.starts)) for p in self._parsers}
-        self._any_start = re.compile("|".join(s for p in self._parsers for s in p.starts))
+        self._starts = {p.benchmark: re.compile("|".join(p.start_patterns)) for p in self._parsers}
+        self._any_start = re.compile("|".join(s for p in self._parsers for s in p.start_patterns))
         launched = launch_pattern(self._parsers)
         self._launched = re.compile(launched)
-        self._idle = line_pattern([*(s for p in self._parsers for s in p.starts), launched], hosts=True)
+        self._idle = line_pattern([*(s for p in self._parsers for s in p.start_patterns), launched], hosts=True)
         self._every = line_pattern()
         # Made when a log has their benchmark: one takes a hundredth of a second.
         self._inside: dict[str, LinePattern | re.Pattern[bytes]] = {}
         if self._forced is not None:
-            wants = self._forced.wants
-            self._idle = self._every if wants is None else line_pattern([*wants, *self._forced.starts], hosts=True)
+            wants = self._forced.line_patterns
+            self._idle = (
+                self._every if wants is None else line_pattern([*wants, *self._forced.start_patterns], hosts=True)
+            )
 
     def _inside_pattern(self, parser: Parser) -> LinePattern | re.Pattern[bytes]:
         """Return the pattern of all lines that matter inside a block; its lists are those of `Block`."""
-        if parser.wants is None:
+        if parser.line_patterns is None:
             return self._every
         pattern = self._inside.get(parser.benchmark)
         if pattern is None:
-            starts = [start for other in self._others(parser) for start in other.starts]
+            starts = [start for other in self._others(parser) for start in other.start_patterns]
             starts += [] if self._forced else [self._launched.pattern]
-            own = (*parser.wants, *(parser.starts if self._forced else ()))
+            own = (*parser.line_patterns, *(parser.start_patterns if self._forced else ()))
             pattern = self._inside[parser.benchmark] = line_pattern(starts, TROUBLE, own)
         return pattern
 
     def _others(self, parser: Parser) -> list[Parser]:
         if self._forced:
             return []
-        inside = parser.contains | {parser.benchmark}
+        inside = parser.nested | {parser.benchmark}
         return [p for p in self._parsers if p.benchmark not in inside]
 
     def _opener(self, line: Line, among: list[Parser]) -> Parser | None:
         text = line.text.lstrip()
         if self._any_start.match(text):
             for parser in among:
-                if self._starts[parser.benchmark].match(text) and parser.sniff(line):
+                if self._starts[parser.benchmark].match(text) and parser.matches(line):
                     return parser
         return None
 
@@ -124,7 +126,7 @@ class Scanner:
                 parser = None
             if parser is not None and line.host and line.host not in adopted:
                 adopted.add(line.host)
-                reader.adopt(line.host, joined=getattr(parser, "joins_hosts", False))
+                reader.adopt(line.host, joined=parser.merge_hosts)
                 continue
             if parser is None:
                 pushed = None
@@ -173,14 +175,18 @@ class Scanner:
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
         reader.pattern = self._inside_pattern(parser)
         others = self._others(parser)
-        wanted = None if parser.wants is None else re.compile("|".join((*parser.wants, *parser.starts)))
+        wanted = (
+            None
+            if parser.line_patterns is None
+            else re.compile("|".join((*parser.line_patterns, *parser.start_patterns)))
+        )
 
         def ends(one: Line) -> bool:
             if one.found_by not in (0, STARTS):
                 return False
             return self._opener(one, others) is not None or self._launches(one, others)
 
-        return Block(file, reader, line, ends, wanted)
+        return Block(file, parser.benchmark, reader, line, ends, wanted)
 
     def _nothing(self, reader: Reader, file: str) -> Run:
         benchmark = self._forced.benchmark if self._forced else UNKNOWN

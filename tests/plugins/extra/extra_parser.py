@@ -3,39 +3,23 @@
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Run, RunStatus
+from transect.hpc.base import PARSERS, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 
 
 @PARSERS.register("extra-benchmark")
-class ExtraParser:
+class ExtraParser(Parser):
     """Reads `EXTRA BENCH: 12.5 GB/s`."""
 
     benchmark = "extra-benchmark"
     description = "a benchmark that only this test knows"
-    starts = (r"EXTRA BENCH: ",)
-    wants = None
-    contains = frozenset()
-
-    def sniff(self, line) -> bool:
-        return True
+    start_patterns = (r"EXTRA BENCH: ",)
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
-        printed = block.first.text.split(":")[1].split()[0]
-        value = float(printed)
-        yield Run(
-            file=block.file,
-            line=block.first.number,
-            benchmark=self.benchmark,
-            status=RunStatus.OK,
-            metrics=[
-                LogMetric(
-                    name="bandwidth",
-                    value=value,
-                    printed=printed,
-                    unit="GB/s",
-                    direction=Direction.HIGHER,
-                    normalised=Normalised(name="memory_bandwidth", value=value * 1e9, unit="B/s"),
-                )
-            ],
-        )
+        for line in block:
+            draft = Draft(block=block, line=line.number)
+            printed = line.text.split(":")[1].split()[0]
+            draft.add_metric("bandwidth", printed, "GB/s", Direction.HIGHER, registered="memory_bandwidth")
+            yield draft.run()

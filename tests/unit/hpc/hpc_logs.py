@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from log_scan import made
+
 DATA = Path(__file__).resolve().parents[2] / "data" / "hpc"
 
 
@@ -20,26 +22,7 @@ MATRIX = (DATA / "matrix-multiply-probe.txt").read_text()
 
 
 # The form of stream.c 5.10: 8 bytes, 10^7 elements; 2 x 80 MB in 8 ms are 20 GB/s.
-STREAM = """\
--------------------------------------------------------------
-STREAM version $Revision: 5.10 $
--------------------------------------------------------------
-This system uses 8 bytes per array element.
--------------------------------------------------------------
-Array size = 10000000 (elements), Offset = 0 (elements)
-Each kernel will be executed 10 times.
-Number of Threads requested = 2
-Number of Threads counted = 2
--------------------------------------------------------------
-Function    Best Rate MB/s  Avg time     Min time     Max time
-Copy:           20000.0     0.008100     0.008000     0.009000
-Scale:          16000.0     0.010100     0.010000     0.011000
-Add:            24000.0     0.010100     0.010000     0.011000
-Triad:          24000.0     0.010100     0.010000     0.011000
--------------------------------------------------------------
-Solution Validates: avg error less than 1.000000e-13 on all three arrays
--------------------------------------------------------------
-"""
+STREAM = made("stream")
 
 
 LOGS = {"hpl": HPL, "stream": STREAM, "hpcc": HPCC, "memory-bandwidth-probe": MEMORY, "matrix-multiply-probe": MATRIX}

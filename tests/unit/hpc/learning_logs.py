@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from log_scan import scan
+from log_scan import made, scan
 
 from transect.hpc.base import Run
 
@@ -104,86 +104,22 @@ def mll(name: str = "mask", values: tuple[object, ...] = (0.31, 0.38), start: fl
 
 # ---- tf_cnn_benchmarks ------------------------------------------------------------------------
 
-TF = """\
-TensorFlow:  2.4
-Model:       resnet50
-Dataset:     imagenet (synthetic)
-Mode:        training
-SingleSess:  False
-Batch size:  128 global
-             64 per device
-Num batches: 20
-Num epochs:  0.01
-Devices:     ['/gpu:0', '/gpu:1']
-Data format: NCHW
-Optimizer:   sgd
-Variables:   replicated
-==========
-Generating training model
-Running warm up
-INFO:tensorflow:global_step/sec: 0
-Done warm up
-Step\tImg/sec\ttotal_loss
-1\timages/sec: 600.1 +/- 0.0 (jitter = 0.0)\t7.900
-10\timages/sec: 601.2 +/- 1.5 (jitter = 2.5)\t7.800
-20\timages/sec: 602.3 +/- 1.1 (jitter = 3.5)\t7.700
-----------------------------------------------------------------
-total images/sec: 601.95
-----------------------------------------------------------------
-"""
+TF = made("tf")
 
 
 # ---- Horovod ----------------------------------------------------------------------------------
 
-HOROVOD = """\
-Model: resnet50
-Batch size: 32
-Number of GPUs: 4
-Running warmup...
-Running benchmark...
-Iter #0: 300.0 img/sec per GPU
-Iter #1: 302.0 img/sec per GPU
-Iter #2: 301.0 img/sec per GPU
-Img/sec per GPU: 301.0 +-1.6
-Total img/sec on 4 GPU(s): 1204.0 +-6.4
-"""
+HOROVOD = made("horovod")
 
 
 # ---- onnxruntime_perf_test --------------------------------------------------------------------
 
-ORT = """\
-Setting intra_op_num_threads to 2
-Session creation time cost: 0.25 s
-First inference time cost: 12 ms
-Total inference time cost: 0.5 s
-Total inference requests: 50
-Average inference time cost: 10 ms
-Total inference run time: 0.501 s
-Number of inferences per second: 99.8004
-Avg CPU usage: 95 %
-Peak working set size: 41943040 bytes
-Avg CPU usage:95
-Peak working set size:41943040
-Runs:50
-Min Latency: 0.009 s
-Max Latency: 0.012 s
-P50 Latency: 0.0099 s
-P90 Latency: 0.011 s
-P95 Latency: 0.0115 s
-P99 Latency: 0.0119 s
-P999 Latency: 0.012 s
-"""
+ORT = made("ort")
 
 
 # ---- training logs ----------------------------------------------------------------------------
 
-DLL = """\
-DLL 2021-06-20 01:15:38.036441 - PARAMETER arch : resnet50  batch_size : 256  lr : 0.1
-DLL 2021-06-20 01:16:39.766736 - (0, 10) total_ips : 6700.5
-DLL 2021-06-20 01:16:40.069014 - (0, 20) total_ips : 6800.5
-DLL 2021-06-20 01:16:41.069014 - (0, 30) total_ips : 6750.5
-DLL 2021-06-20 01:22:56.358483 - () train_throughput : 6744.25
-"""
+DLL = made("dll")
 
 
 DLL_UNITS = """\
@@ -267,15 +203,7 @@ BERT = "".join(
 )
 
 
-FAIRSEQ = """\
-| training on 16 GPUs
-| epoch 001:     10 / 30 loss=11.474, ppl=2843.79, wps=26614, ups=0, wpb=60187.5, bsz=128, num_updates=10, lr=5e-05, wall=45, train_wall=40
-| WARNING: overflow detected, setting loss scale to: 1024.0
-| epoch 001:     20 / 30 loss=11.400, ppl=2700.79, wps=26624, ups=0, wpb=60187.5, bsz=128, num_updates=20, lr=5e-05, wall=67, train_wall=62
-| epoch 001 | loss 11.341 | ppl 2593.79 | wps 26603 | ups 0 | wpb 60182.0 | bsz 127.955 | num_updates 30 | wall 90 | train_wall 85
-| epoch 001 | valid on 'valid' subset | loss 10.5 | ppl 1448.15 | num_updates 30
-| done training in 95.5 seconds
-"""
+FAIRSEQ = made("fairseq")
 
 
 FAIRSEQ_JSON = """\
@@ -303,24 +231,7 @@ DEEPSPEED = "".join(
 )
 
 
-HF = """\
-***** Running training *****
-  Num examples = 1,000
-  Num Epochs = 1
-  Instantaneous batch size per device = 8
-  Total train batch size (w. parallel, distributed & accumulation) = 10
-  Total optimization steps = 100
-{'loss': 2.5, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.5}
-{'loss': 1.5, 'grad_norm': 1.25, 'learning_rate': 1e-05, 'epoch': 1.0}
-{'eval_loss': 1.25, 'eval_accuracy': 0.75, 'eval_runtime': 2.0, 'eval_samples_per_second': 50.0, 'epoch': 1.0}
-100%|##########| 100/100 [00:50<00:00,  2.0it/s]{'train_runtime': 50.0, 'train_samples_per_second': 20.0, 'train_steps_per_second': 2.0, 'train_loss': 2.0, 'epoch': 1.0}
-***** train metrics *****
-  epoch                    =        1.0
-  total_flos               = 1268772033GF
-  train_loss               =        2.0
-  train_runtime            = 0:00:50.00
-  train_samples_per_second =       20.0
-"""
+HF = made("hf")
 
 
 TRAININGS = {

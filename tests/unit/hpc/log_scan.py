@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from functools import cache
+from pathlib import Path
 
 from transect.hpc.base import Run
 from transect.hpc.scan import Scanner
@@ -31,3 +32,8 @@ def values(run: Run) -> list[tuple[str, str | None, int | None, str]]:
 def results(runs: list[Run]) -> list[object]:
     """Return what runs say, without where they say it."""
     return [(run.benchmark, run.status, values(run)) for run in runs]
+
+
+def made(name: str) -> str:
+    """Return a log whose numbers are ours, of `tests/data/hpc-made`."""
+    return (Path(__file__).resolve().parents[2] / "data" / "hpc-made" / f"{name}.txt").read_bytes().decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from log_scan import scan
+from log_scan import made, scan
 
 from transect.hpc.base import Run
 
@@ -56,23 +56,7 @@ def imb_rows(rows: list[tuple[object, ...]]) -> str:
     return "".join("".join(f"{cell!s:>13}" for cell in row) + "\n" for row in rows)
 
 
-IMB_HEAD = """\
-#----------------------------------------------------------------
-#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part
-#----------------------------------------------------------------
-# Date                  : Tue Mar  1 10:00:00 2022
-# MPI Version           : 3.1
-# Calling sequence was:
-# ./IMB-MPI1 PingPong Allreduce Barrier
-# Minimum message length in bytes:   0
-# Maximum message length in bytes:   65536
-# List of Benchmarks to run:
-
-# PingPong
-# Allreduce
-# Barrier
-
-"""
+IMB_HEAD = made("imb-head")
 
 
 IMB_PINGPONG = (
@@ -187,37 +171,7 @@ GRAPH500 = "".join(
 )
 
 
-NPB = """\
-
-
- NAS Parallel Benchmarks (NPB3.4-MPI) - MG Benchmark
-
- Size:  256x 256x 256  (class A)
- Iterations:                      4
- Total number of processes:       4
-
- VERIFICATION SUCCESSFUL
-
-
- MG Benchmark Completed.
- Class           =                        A
- Size            =            256x 256x 256
- Iterations      =                        4
- Time in seconds =                     0.80
- Total processes =                        4
- Active processes=                        4
- Mop/s total     =                  4865.39
- Mop/s/process   =                  1216.35
- Operation type  =           floating point
- Verification    =               SUCCESSFUL
- Version         =                    3.4.2
- Compile date    =              01 Mar 2022
-
- Please send all errors/feedbacks to:
- npb@nas.nasa.gov
-
-
-"""
+NPB = made("npb")
 
 
 OSU = OSU_LATENCY + OSU_BW + OSU_ALLREDUCE + OSU_IALLREDUCE + OSU_MBW_MR + OSU_BARRIER

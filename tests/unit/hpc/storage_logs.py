@@ -6,6 +6,7 @@ import math
 import re
 
 from io500_logs import bash, ini, pretty, summary
+from log_scan import made
 
 OLD_COLUMNS = "access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter"
 
@@ -65,23 +66,7 @@ def maxima() -> str:
     return out
 
 
-OPTIONS = """\
-api                 : POSIX
-apiVersion          :
-test filename       : /fs/f
-access              : single-shared-file
-type                : independent
-segments            : 2
-ordering in a file  : sequential
-ordering inter file : no tasks offsets
-nodes               : 2
-tasks               : 4
-clients per node    : 2
-repetitions         : 3
-xfersize            : 1 MiB
-blocksize           : 64 MiB
-aggregate filesize  : 512 MiB
-"""
+OPTIONS = made("options")
 
 
 def text_ior(version: str) -> str:

@@ -243,7 +243,7 @@ REFUSED = [
     ("onnxruntime-perf-test", {}, {}, "option model: expected the absolute path of an ONNX file"),
     ("onnxruntime-perf-test", {"model": "/m.onnx"}, {"nodes": 2}, "2 ranks were asked for"),
     ("onnxruntime-perf-test", {"model": "/m.onnx", "dimensions": "N=1"}, {}, "expected e.g. batch:16"),
-    ("nccl-tests", {}, {"nodes": 2}, "runs on GPUs, device 'cuda', not on 'cpu'"),
+    ("nccl-tests", {}, {"nodes": 2}, "runs on cuda, not on 'cpu'"),
     ("nccl-tests", {"min_bytes": "1g"}, {"nodes": 2, "device": "cuda"}, "no more than max_bytes"),
     ("nccl-tests", {"test": "rm"}, {"nodes": 2, "device": "cuda"}, "option test"),
 ]

@@ -60,9 +60,9 @@ def lines_like(patterns: tuple[str, ...] | None) -> st.SearchStrategy[str]:
 def check(name: str, data: st.DataObject) -> None:
     """Read lines that a parser asks for, with noise between them."""
     parser = PARSERS.get(name)
-    wanted = lines_like(parser.wants)
-    body = data.draw(st.lists(st.one_of(wanted, wanted, lines_like(parser.starts), NOISE), max_size=25))
-    first = data.draw(lines_like(parser.starts))
+    wanted = lines_like(parser.line_patterns)
+    body = data.draw(st.lists(st.one_of(wanted, wanted, lines_like(parser.start_patterns), NOISE), max_size=25))
+    first = data.draw(lines_like(parser.start_patterns))
     for run in scan("\n".join([first, *body])):
         assert run.model_dump_json()
 
@@ -95,7 +95,7 @@ DRAWN = settings(FUZZED, max_examples=2, phases=[Phase.generate])
 @given(data=st.data())
 def test_a_long_log_of_its_own_lines_takes_linear_time(name, size, data):
     parser = PARSERS.get(name)
-    patterns = (*parser.starts, *(parser.wants or ()))
+    patterns = (*parser.start_patterns, *(parser.line_patterns or ()))
     lines = [data.draw(st.from_regex(re.compile(one), alphabet=ASCII)).strip() for one in patterns]
     text = "\n".join([*lines, *(f"{line} 1 2 3.5 4e9" for line in lines)]) + "\n"
     repeated = text * (size // len(text) + 1)
@@ -110,7 +110,7 @@ def test_a_long_log_of_its_own_lines_takes_linear_time(name, size, data):
 @DRAWN
 @given(data=st.data())
 def test_a_line_of_a_million_characters_is_survived(name, size, data):
-    first = data.draw(st.from_regex(re.compile(PARSERS.get(name).starts[0]), alphabet=ASCII))
+    first = data.draw(st.from_regex(re.compile(PARSERS.get(name).start_patterns[0]), alphabet=ASCII))
     first = first.strip()
     for filler in ("x", " ", "9", "1 ", "=", ".", "a:"):
         begin = time.process_time()

@@ -191,6 +191,6 @@ def test_probe_below_cache_size_claims_no_memory_bandwidth() -> None:
 def test_every_parser_is_described_and_has_usable_patterns(name: str) -> None:
     parser = PARSERS.get(name)
     assert parser.benchmark == name and parser.description
-    for pattern in (*parser.starts, *(parser.wants or ())):
+    for pattern in (*parser.start_patterns, *(parser.line_patterns or ())):
         assert re.compile(pattern).groups == 0, "no capturing groups"
         assert not re.compile(pattern).match("")

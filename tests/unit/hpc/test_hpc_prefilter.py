@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transect.hpc.base import PARSERS
-from transect.hpc.prefilter import LinePattern, relaxed, searched
+from transect.hpc.prefilter import LinePattern, relaxed
+from transect.hpc.rules import searched
 from transect.hpc.text import line_pattern
 
 ASCII = st.characters(codec="ascii", exclude_categories=("Cc",), include_characters="\t")
@@ -45,7 +46,7 @@ def lines_like(*patterns: str) -> st.SearchStrategy[list[str]]:
 @given(data=st.data())
 def test_no_line_is_lost(name, data):
     parser = PARSERS.get(name)
-    alternatives = [*parser.starts, *(parser.wants or ())]
+    alternatives = [*parser.start_patterns, *(parser.line_patterns or ())]
     fast = line_pattern(alternatives)
     assert isinstance(fast, LinePattern) and fast.fast
     lines = data.draw(lines_like(*alternatives))

@@ -53,12 +53,6 @@ def disguises(name: str) -> list[str]:
     ]
 
 
-# Two of each log, one behind the other: all are among them.
-FEW = [
-    (name, one) for place, name in enumerate(LOGS) for one in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
-]
-
-
 @pytest.mark.parametrize("name", LOGS)
 def test_a_whole_log_is_ok(name: str) -> None:
     log = LOGS[name]
@@ -72,21 +66,19 @@ def test_a_whole_log_is_ok(name: str) -> None:
         assert Run.model_validate_json(run.model_dump_json()) == run
 
 
-def check_disguise(name: str, disguise: str) -> None:
-    text = LOGS[name].text
-    assert results(scan(DISGUISES[disguise](text))) == results(scan(text)), disguise
+# Two of each log, one behind the other, in which all are; the others only in `make test-all`.
+FEW = {
+    (name, one) for place, name in enumerate(LOGS) for one in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
+}
 
 
-@pytest.mark.parametrize(("name", "disguise"), FEW)
+@pytest.mark.parametrize(
+    ("name", "disguise"),
+    [pytest.param(name, one, marks=() if (name, one) in FEW else EVERY) for name in LOGS for one in disguises(name)],
+)
 def test_a_disguised_log_yields_the_same_results(name: str, disguise: str) -> None:
-    check_disguise(name, disguise)
-
-
-@EVERY
-@pytest.mark.parametrize("name", LOGS)
-def test_a_log_in_any_disguise_yields_the_same_results(name: str) -> None:
-    for disguise in disguises(name):
-        check_disguise(name, disguise)
+    text = LOGS[name].text
+    assert results(scan(DISGUISES[disguise](text))) == results(scan(text))
 
 
 def test_every_disguise_is_among_the_few() -> None:
@@ -205,19 +197,9 @@ def check_bytes(name: str, some: int | None) -> None:
                 assert said <= whole, text[:end][-60:]
 
 
+@pytest.mark.parametrize("some", [25, pytest.param(None, marks=EVERY)])
 @pytest.mark.parametrize("name", LOGS)
-def test_a_log_cut_somewhere_is_never_ok_too_soon_nor_yields_a_wrong_number(name: str) -> None:
-    check_lines(name, 25)
-    check_bytes(name, 25)
-
-
-@EVERY
-@pytest.mark.parametrize("name", LOGS)
-def test_a_log_cut_behind_any_line_is_never_ok_before_its_result_is_complete(name: str) -> None:
-    check_lines(name, None)
-
-
-@EVERY
-@pytest.mark.parametrize("name", LOGS)
-def test_a_log_cut_at_any_byte_never_yields_a_wrong_number(name: str) -> None:
-    check_bytes(name, None)
+def test_a_cut_log_is_never_ok_too_soon_nor_yields_a_wrong_number(name: str, some: int | None) -> None:
+    """Cut behind lines and at bytes: at some places of each log, or at all."""
+    check_lines(name, some)
+    check_bytes(name, some)

@@ -143,7 +143,15 @@ TABLES = {
 }
 
 
-def check_long(name: str, form: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, form, marks=() if (place % 4, place % 3) == (0, form) else EVERY)
+        for place, name in enumerate(LOGS)
+        for form in range(3)
+    ],
+)
+def test_what_is_kept_of_a_long_log_stays_small_and_takes_little_time(name: str, form: int) -> None:
     text = long_forms(name)[form]
     begin = time.process_time()
     runs = scan(text)
@@ -155,18 +163,6 @@ def check_long(name: str, form: int) -> None:
         # Of rows of a table up to some thousand are kept.
         assert len(run.metrics) < (20_000 if name in TABLES else 200)
         assert form != 0 or name in TABLES or len(run.model_dump_json()) < 200_000
-
-
-@pytest.mark.parametrize(("name", "form"), [(n, i % 3) for i, n in enumerate(LOGS) if i % 4 == 0])
-def test_what_is_kept_of_a_long_log_stays_small_and_takes_little_time(name: str, form: int) -> None:
-    check_long(name, form)
-
-
-@EVERY
-@pytest.mark.parametrize("name", LOGS)
-def test_what_is_kept_of_a_log_long_in_any_way_stays_small(name: str) -> None:
-    for form in range(3):
-        check_long(name, form)
 
 
 FLOODS = {

@@ -9,7 +9,7 @@ from network_logs import GRAPH500, IMB, NCCL, NPB, OSU_BW, OSU_LATENCY
 from storage_logs import LOGS as STORAGE
 from whole_logs import LOGS
 
-from transect.hpc.parsers._dl_state import hours, rate_of
+from transect.hpc.parsers._dl_training import hours, rate_of
 
 
 def benchmarks(text: str) -> list[str]:

@@ -255,7 +255,7 @@ def test_osu_s_parser_reads_the_same_table(test: str) -> None:
 @pytest.mark.parametrize(
     ("name", "axes", "reason"),
     [
-        ("message-sweep", {}, "one rank has nobody"),
+        ("message-sweep", {}, "one has nobody"),
         ("message-sweep", {"nodes": 2, "device": "cuda"}, "not of 'cuda'"),
         ("message-sweep", {"nodes": 2, "threads": 2}, "one thread per rank"),
         ("message-sweep", {"nodes": 3, "options": options(test="bw")}, "bw is between two ranks"),

@@ -134,8 +134,8 @@ def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str)
 @pytest.mark.parametrize(
     ("axes", "reason"),
     [
-        ({}, "one rank has nobody"),
-        ({"nodes": 2, "device": "cuda"}, "not of 'cuda'"),
+        ({}, "one has nobody"),
+        ({"nodes": 2, "device": "cuda"}, "not on 'cuda'"),
         ({"nodes": 2, "threads": 2}, "one thread per rank"),
     ],
 )

@@ -15,7 +15,7 @@ from storage_logs import LOGS
 
 from transect.domain.errors import BadInput
 from transect.hpc.ingest import ingest
-from transect.hpc.parsers._ior import asked_for
+from transect.hpc.parsers._ior_tests import asked_for
 from transect.hpc.refusal import Refusal, checked_limits, refusal_of
 
 # IO500's way to start IOR: its rows alone, behind a command line that says what was asked for.

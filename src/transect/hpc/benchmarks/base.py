@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
+from abc import ABC
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.domain.registry import Registry
+from transect.hpc.benchmarks._options import complaint
 
 
-class Benchmark(Protocol):
+class Benchmark(ABC):
     """What a cell of stage `bench` can run. Registered with `@BENCHMARKS.register(name)`.
 
-    The caller makes `folder`, runs `command` with it as the working directory, keeps standard
+    Required are `name`, `parser`, and `program` or another `command`. The caller makes `folder`, runs `command` with it as the working directory, keeps standard
     output and error in `folder/output.log`, and ingests `logs`. `parser` is the one that is
     expected to read them.
     """
@@ -22,7 +25,12 @@ class Benchmark(Protocol):
     name: ClassVar[str]
     parser: ClassVar[str]
     # The environment whose Python runs it, or None for a program of the system.
-    environment: ClassVar[str | None]
+    environment: ClassVar[str | None] = None
+    # What of a cell it can use. Without `many_ranks` it is one process, with `threads` a rank may have several.
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    many_ranks: ClassVar[bool] = False
+    least_ranks: ClassVar[int] = 1
+    threads: ClassVar[bool] = True
     # Whether `mpiexec` of `command` is to be a launcher that starts all ranks of the cell on all
     # its nodes already, e.g. `["srun", "--nodes=2", "--ntasks=2", "--mpi=pmix"]`.
     prefix_starts_ranks: ClassVar[bool] = False
@@ -49,7 +57,19 @@ class Benchmark(Protocol):
 
         It is asked on machines without the program too: that it is missing is said elsewhere.
         """
-        ...
+        if cell.device not in self.devices:
+            return f"{self.name} runs on {' or '.join(self.devices)}, not on '{cell.device}'"
+        if not self.many_ranks and cell.ranks != 1:
+            return f"{self.name} is one process; {cell.ranks} ranks were asked for"
+        if cell.ranks < self.least_ranks:
+            return f"{self.name} runs on {self.least_ranks} or more ranks: one has nobody to talk to"
+        if not self.threads and cell.threads != 1:
+            return f"{self.name} runs one thread per rank; ask for {cell.threads} ranks instead"
+        return complaint(self.flags, cell)
+
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return the program's arguments. Raises OptionError for an option that it cannot take."""
+        return []
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; may write input files into `folder`, which exists.
@@ -59,11 +79,11 @@ class Benchmark(Protocol):
         `mpiexec` is the launcher with its options but without a number of ranks, e.g.
         `["mpiexec", "--oversubscribe"]`; with it where `prefix_starts_ranks` is set.
         """
-        ...
+        return [*(mpiexec if self.prefix_starts_ranks else ()), program, *self.flags(cell)]
 
     def logs(self, folder: Path) -> list[Path]:
-        """Return the outputs to ingest, after the run."""
-        ...
+        """Return the outputs to ingest, after the run: the kept standard output."""
+        return [folder / "output.log"]
 
     def environment_of(self, cell: BenchCell) -> str | None:
         """Return the environment of a cell, where its options choose among several."""
@@ -85,8 +105,8 @@ class Benchmark(Protocol):
         return []
 
     def code_files(self) -> list[Path]:
-        """Return the source files that the run depends on: part of the cell's fingerprint."""
-        ...
+        """Return the source files that the run depends on: part of the cell's fingerprint. What they import follows."""
+        return [Path(inspect.getfile(type(self)))]
 
 
 BENCHMARKS: Registry[Benchmark] = Registry("benchmark", "transect.hpc.benchmarks")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.domain.registry import Registry
-from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
+from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 
@@ -103,20 +103,6 @@ def _own_flags(cell: BenchCell, model: ProgrammingModel) -> list[str]:
     return flags + (["--program", shlex.join(program)] if program else [])
 
 
-def _flags(cell: BenchCell) -> list[str]:
-    model = _model(cell)
-    poses = whole(cell, "poses", _POSES_OF.get(model.name, _POSES))
-    per_item = whole(cell, "ppwi", model.default_per_item(cell.device))
-    if per_item not in model.per_item:
-        expected = ", ".join(map(str, model.per_item))
-        raise OptionError(f"option ppwi: {model.name} has {expected}, found {per_item}")
-    flags = ["--implementation", model.name, "--deck", _deck(cell), "--poses", str(poses)]
-    flags += ["--iterations", str(whole(cell, "iterations", _ITERATIONS))]
-    flags += ["--warm-ups", str(whole(cell, "warm_ups", _WARM_UPS))]
-    flags += ["--ppwi", str(per_item), "--device", cell.device]
-    return flags + _own_flags(cell, model)
-
-
 @BENCHMARKS.register("docking-probe")
 class DockingProbe(Benchmark):
     """Runs `transect.hpc.probes.docking` in one of many programming models."""
@@ -124,6 +110,7 @@ class DockingProbe(Benchmark):
     name = "docking-probe"
     parser = "docking-probe"
     environment = "docking"
+    devices = ("cpu", "cuda")
     options: ClassVar[dict[str, str]] = {
         "implementation": f"a [programming model](plugins.md#programming-model); default {_IMPLEMENTATION}",
         "deck": f"{', '.join(_SIZES)}, or the absolute path of a deck of miniBUDE, in which "
@@ -141,16 +128,28 @@ class DockingProbe(Benchmark):
     }
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is one process, and its options have to hold."""
-        if cell.ranks != 1:
-            return f"it is one process with threads; {cell.ranks} ranks were asked for"
+        """Return why not: its options, and the devices of its model, have to hold."""
         try:
             devices = _model(cell).devices
         except OptionError as error:
             return str(error)
         if cell.device not in devices:
             return f"its kernel runs on {' or '.join(devices)}, not on '{cell.device}'"
-        return complaint(_flags, cell)
+        return super().supports(cell)
+
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        model = _model(cell)
+        poses = whole(cell, "poses", _POSES_OF.get(model.name, _POSES))
+        per_item = whole(cell, "ppwi", model.default_per_item(cell.device))
+        if per_item not in model.per_item:
+            expected = ", ".join(map(str, model.per_item))
+            raise OptionError(f"option ppwi: {model.name} has {expected}, found {per_item}")
+        flags = ["--implementation", model.name, "--deck", _deck(cell), "--poses", str(poses)]
+        flags += ["--iterations", str(whole(cell, "iterations", _ITERATIONS))]
+        flags += ["--warm-ups", str(whole(cell, "warm_ups", _WARM_UPS))]
+        flags += ["--ppwi", str(per_item), "--device", cell.device]
+        return flags + _own_flags(cell, model)
 
     def environment_of(self, cell: BenchCell) -> str:
         """Return the model's, which has its compiler."""
@@ -167,17 +166,13 @@ class DockingProbe(Benchmark):
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         module = "transect.hpc.probes.docking"
-        return [program, "-m", module, "--threads", str(cell.threads), *_flags(cell)]
+        return [program, "-m", module, "--threads", str(cell.threads), *self.flags(cell)]
 
     def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
         """Return the cause that the probe's exit code stands for, in the words of its log."""
         log = folder / "output.log"
         said = _STATUS.search(log.read_text(errors="replace")) if log.is_file() else None
         return (_CAUSES[code], said[1]) if said and code in _CAUSES else None
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
 
     def files(self, cell: BenchCell) -> list[Path]:
         """Return the deck's folder."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
-from transect.hpc.benchmarks._options import complaint, whole
+from transect.hpc.benchmarks._options import whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _N, _NB = 2500, 80
@@ -41,23 +41,25 @@ class Hpcc(Benchmark):
 
     name = "hpcc"
     parser = "hpcc"
-    environment = None
     program = "hpcc"
+    many_ranks = True
+    threads = False
     options: ClassVar[dict[str, str]] = {
         "N": f"order of HPL's matrix, from which the other sizes follow; default {_N}",
         "NB": f"block size of HPL; default {_NB}",
     }
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: the cell asks for threads, a GPU, other nodes, or no problem at all."""
-        if cell.device != "cpu":
-            return f"hpcc runs on the CPU, not on '{cell.device}'"
-        if cell.threads != 1:
-            return f"hpcc runs one thread per rank; ask for {cell.threads} ranks instead"
+        """Return why not: also other nodes."""
         if cell.nodes != 1:
             # Its mpiexec would be told nothing of them and put all ranks on one.
             return f"hpcc is started by its own mpiexec, on one node, not on {cell.nodes}"
-        return complaint(_size, cell)
+        return super().supports(cell)
+
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return none, of a problem that is one: it reads its file."""
+        _size(cell)
+        return []
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Write `hpccinf.txt`, remove an old output (the program appends to it), return argv."""
@@ -72,10 +74,6 @@ class Hpcc(Benchmark):
         """Return `hpccoutf.txt`, or what the program said when it did not get to write that."""
         out = folder / "hpccoutf.txt"
         return [out if out.exists() else folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file: it makes the input."""
-        return [Path(__file__)]
 
 
 def _launcher(program: str, mpiexec: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
-from transect.hpc.benchmarks._options import OptionError, complaint, whole
+from transect.hpc.benchmarks._options import OptionError, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _SIDE = 104
@@ -38,8 +38,8 @@ class Hpcg(Benchmark):
 
     name = "hpcg"
     parser = "hpcg"
-    environment = None
     prefix_starts_ranks = True
+    many_ranks = True
     program = "xhpcg"
     options: ClassVar[dict[str, str]] = {
         "nx": f"points of each rank's grid along x, a multiple of 8; default {_SIDE}",
@@ -48,11 +48,10 @@ class Hpcg(Benchmark):
         "seconds": f"how long it runs, besides its set-up; default {_SECONDS}",
     }
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: the cell asks for a GPU, or for a grid that HPCG would refuse."""
-        if cell.device != "cpu":
-            return f"xhpcg as it is started here runs on the CPU, not on '{cell.device}'"
-        return complaint(_problem, cell)
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return none, of a grid that HPCG takes: without arguments it reads its file."""
+        _problem(cell)
+        return []
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Write `hpcg.dat` and return argv: without arguments xhpcg reads that file."""
@@ -70,7 +69,3 @@ class Hpcg(Benchmark):
             if files:
                 return files
         return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file: it makes the input."""
-        return [Path(__file__)]

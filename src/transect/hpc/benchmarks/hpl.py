@@ -10,7 +10,7 @@ from typing import ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
-from transect.hpc.benchmarks._options import OptionError, complaint, fraction, whole
+from transect.hpc.benchmarks._options import OptionError, fraction, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _NB = 192
@@ -69,21 +69,14 @@ def grid(cell: BenchCell) -> tuple[int, int]:
     return given, cell.ranks // given
 
 
-def _check(cell: BenchCell) -> None:
-    grid(cell)
-    whole(cell, "NB", _NB)
-    whole(cell, "N", 1)
-    fraction(cell, "memory_fraction", _FRACTION)
-
-
 @BENCHMARKS.register("hpl")
 class Hpl(Benchmark):
     """High-Performance Linpack; its input file and the size of its problem are made here."""
 
     name = "hpl"
     parser = "hpl"
-    environment = None
     prefix_starts_ranks = True
+    many_ranks = True
     program = "xhpl"
     options: ClassVar[dict[str, str]] = {
         "N": "order of the matrix; default: from memory_fraction",
@@ -93,11 +86,13 @@ class Hpl(Benchmark):
         "P": "process rows, Q follows; default: near-square, P <= Q",
     }
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: the cell asks for a GPU, or for a problem that HPL would refuse."""
-        if cell.device != "cpu":
-            return f"xhpl as it is started here runs on the CPU, not on '{cell.device}'"
-        return complaint(_check, cell)
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return none, of options that make sense: xhpl takes no arguments."""
+        grid(cell)
+        whole(cell, "NB", _NB)
+        whole(cell, "N", 1)
+        fraction(cell, "memory_fraction", _FRACTION)
+        return []
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Write `HPL.dat` and return argv: xhpl takes no arguments."""
@@ -107,11 +102,3 @@ class Hpl(Benchmark):
         n = whole(cell, "N", order_for(node_memory() * cell.nodes, share, nb))
         write_atomic(folder / "HPL.dat", linpack_input(n=n, nb=nb, p=p, q=q, device=6))
         return [*mpiexec, program]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file; what it imports follows."""
-        return [Path(__file__)]

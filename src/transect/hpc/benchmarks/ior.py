@@ -7,27 +7,12 @@ from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
-from transect.hpc.benchmarks._options import OptionError, complaint, one_of, size_bytes
+from transect.hpc.benchmarks._options import OptionError, one_of, size_bytes
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _APIS = ("POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP")
 _FILES = ("per-process", "shared")
 _BLOCK, _TRANSFER = "64m", "1m"
-
-
-def _flags(cell: BenchCell) -> list[str]:
-    block, block_bytes = size_bytes(cell, "block", _BLOCK)
-    transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
-    if block_bytes % transfer_bytes:
-        raise OptionError(f"option block: expected a multiple of the transfer size {transfer}, found '{block}'")
-    api = one_of(cell, "api", _APIS[0], _APIS)
-    # -e: the write ends when the data are on the disk. -C: each rank reads what a rank of the
-    # next node wrote, so that on several nodes no cache of the writer helps.
-    flags = ["-a", api, "-w", "-r", "-e", "-C", "-b", block, "-t", transfer]
-    if one_of(cell, "files", _FILES[0], _FILES) == "per-process":
-        flags.append("-F")
-    target_folder(cell)
-    return flags
 
 
 @BENCHMARKS.register("ior")
@@ -36,8 +21,9 @@ class Ior(Benchmark):
 
     name = "ior"
     parser = "ior"
-    environment = None
     prefix_starts_ranks = True
+    many_ranks = True
+    threads = False
     program = "ior"
     options: ClassVar[dict[str, str]] = {
         "api": f"one of {', '.join(_APIS)}; default {_APIS[0]}",
@@ -47,22 +33,21 @@ class Ior(Benchmark):
         "folder": FOLDER_MEANING,
     }
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: a GPU, threads, or options that IOR would refuse."""
-        if cell.device != "cpu":
-            return f"IOR writes from the memory of the CPU, not of '{cell.device}'"
-        if cell.threads != 1:
-            return f"IOR runs one thread per rank; ask for {cell.threads} ranks instead"
-        return complaint(_flags, cell)
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        block, block_bytes = size_bytes(cell, "block", _BLOCK)
+        transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
+        if block_bytes % transfer_bytes:
+            raise OptionError(f"option block: expected a multiple of the transfer size {transfer}, found '{block}'")
+        api = one_of(cell, "api", _APIS[0], _APIS)
+        # -e: the write ends when the data are on the disk. -C: each rank reads what a rank of the
+        # next node wrote, so that on several nodes no cache of the writer helps.
+        flags = ["-a", api, "-w", "-r", "-e", "-C", "-b", block, "-t", transfer]
+        if one_of(cell, "files", _FILES[0], _FILES) == "per-process":
+            flags.append("-F")
+        target_folder(cell)
+        return flags
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; IOR removes its files itself."""
-        return [*mpiexec, *in_folder(cell, folder, [program, *_flags(cell)], "-o")]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file; what it imports follows."""
-        return [Path(__file__)]
+        return [*mpiexec, *in_folder(cell, folder, [program, *self.flags(cell)], "-o")]

@@ -19,22 +19,10 @@ class MatrixMultiplyProbe(Benchmark):
     parser = "matrix-multiply-probe"
     environment = "base"
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is one process, on the CPU."""
-        if cell.device != "cpu":
-            return f"it measures numpy on the CPU, not '{cell.device}'"
-        if cell.ranks != 1:
-            return f"it is one process with threads; {cell.ranks} ranks were asked for"
-        return None
-
     def command(self, cell: BenchCell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         module = "transect.hpc.probes.matrix_multiply"
         return [python, "-m", module, "--threads", str(cell.threads), "--seconds", str(_SECONDS)]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
 
     def code_files(self) -> list[Path]:
         """Return the probe and this file."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
-from transect.hpc.benchmarks._options import OptionError, complaint, whole
+from transect.hpc.benchmarks._options import OptionError, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _ITEMS, _DEPTH, _BRANCH = 1000, 0, 1
@@ -19,30 +19,15 @@ def directories(depth: int, branch: int) -> int:
     return sum(branch**level for level in range(depth + 1))
 
 
-def _flags(cell: BenchCell) -> list[str]:
-    items = whole(cell, "items", _ITEMS)
-    depth, branch = whole(cell, "depth", _DEPTH, 0), whole(cell, "branch", _BRANCH)
-    if depth > 20:
-        raise OptionError(f"option depth: expected 0 to 20, found {depth}")
-    if (count := directories(depth, branch)) > items:
-        # mdtest would give each directory items / count of them: none.
-        raise OptionError(f"option items: expected one or more for each of {count} directories, found {items}")
-    flags = ["-n", str(items), "-i", str(_ITERATIONS), "-z", str(depth), "-b", str(branch)]
-    if cell.nodes > 1:
-        # Each rank stats and reads what a rank of the next node made: past the writer's cache.
-        flags += ["-N", "1"]
-    target_folder(cell)
-    return flags
-
-
 @BENCHMARKS.register("mdtest")
 class Mdtest(Benchmark):
     """mdtest: files and directories are created, looked at, read and removed, three times."""
 
     name = "mdtest"
     parser = "mdtest"
-    environment = None
     prefix_starts_ranks = True
+    many_ranks = True
+    threads = False
     program = "mdtest"
     options: ClassVar[dict[str, str]] = {
         "items": f"files, and as many directories, of each rank; default {_ITEMS}",
@@ -51,22 +36,22 @@ class Mdtest(Benchmark):
         "folder": FOLDER_MEANING,
     }
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: a GPU, threads, or options that make no sense together."""
-        if cell.device != "cpu":
-            return f"mdtest runs on the CPU, not on '{cell.device}'"
-        if cell.threads != 1:
-            return f"mdtest runs one thread per rank; ask for {cell.threads} ranks instead"
-        return complaint(_flags, cell)
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        items = whole(cell, "items", _ITEMS)
+        depth, branch = whole(cell, "depth", _DEPTH, 0), whole(cell, "branch", _BRANCH)
+        if depth > 20:
+            raise OptionError(f"option depth: expected 0 to 20, found {depth}")
+        if (count := directories(depth, branch)) > items:
+            # mdtest would give each directory items / count of them: none.
+            raise OptionError(f"option items: expected one or more for each of {count} directories, found {items}")
+        flags = ["-n", str(items), "-i", str(_ITERATIONS), "-z", str(depth), "-b", str(branch)]
+        if cell.nodes > 1:
+            # Each rank stats and reads what a rank of the next node made: past the writer's cache.
+            flags += ["-N", "1"]
+        target_folder(cell)
+        return flags
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; mdtest makes its directory and empties it itself."""
-        return [*mpiexec, *in_folder(cell, folder, [program, *_flags(cell)], "-d")]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file; what it imports follows."""
-        return [Path(__file__)]
+        return [*mpiexec, *in_folder(cell, folder, [program, *self.flags(cell)], "-d")]

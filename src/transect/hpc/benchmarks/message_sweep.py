@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
+from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.probes import common, messages
 
@@ -22,10 +22,15 @@ _OPTIONS = {
 
 class _Sweep(Benchmark):
     parser = "message-sweep"
+    devices = ("cpu", "cuda")
     prefix_starts_ranks = True
+    many_ranks = True
+    least_ranks = 2
+    threads = False
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    def _flags(self, cell: BenchCell) -> list[str]:
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
         flags = ["--library", one_of(cell, "library", self.libraries[0], self.libraries)]
         flags += ["--test", one_of(cell, "test", _TEST, messages.NAMES)]
         largest = whole(cell, "max_size", _MAX_SIZE, messages.SIZES[0])
@@ -35,24 +40,16 @@ class _Sweep(Benchmark):
         return [*flags, "--seconds", str(whole(cell, "seconds", _SECONDS))]
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: the options, a device that the library does not send from, the ranks."""
-        if (reason := complaint(self._flags, cell)) is not None:
+        """Return why not: also a device that the library does not send from, more ranks than two of a pair."""
+        if (reason := super().supports(cell)) is not None:
             return reason
         library, test = str(cell.option("library", self.libraries[0])), cell.option("test", _TEST)
         device = "cuda" if library == "nccl" else "cpu"
         if cell.device != device:
             return f"{library} sends from the memory of '{device}' here, not of '{cell.device}'"
-        if cell.ranks < 2:
-            return "one rank has nobody to talk to: ask for two or more"
         if test in _PAIRS and cell.ranks != 2:
             return f"{test} is between two ranks; {cell.ranks} were asked for"
-        if cell.threads != 1:
-            return f"it runs one thread per rank, not {cell.threads}"
         return None
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
 
     def code_files(self) -> list[Path]:
         """Return the probe and this file."""
@@ -73,7 +70,7 @@ class MessageSweep(_Sweep):
         """Return the argument list; writes nothing. `mpiexec` starts all ranks."""
         # mpi4py as the program ends every rank when one raises; else the others wait for ever.
         module = ["-m", "mpi4py", "-m", "transect.hpc.probes.messages"]
-        return [*mpiexec, program, *module, *self._flags(cell)]
+        return [*mpiexec, program, *module, *self.flags(cell)]
 
 
 @BENCHMARKS.register("message-sweep-torch")
@@ -88,4 +85,4 @@ class MessageSweepTorch(_Sweep):
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing. The launcher starts all ranks."""
-        return [*mpiexec, program, "-m", "transect.hpc.probes.messages", *self._flags(cell)]
+        return [*mpiexec, program, "-m", "transect.hpc.probes.messages", *self.flags(cell)]

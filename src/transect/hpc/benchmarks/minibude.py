@@ -6,22 +6,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._options import complaint, program_name, text, whole
+from transect.hpc.benchmarks._options import program_name, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _NAMES = ("omp-bude", "bude", "minibude")
 _ITERATIONS = 8
-
-
-def _flags(cell: BenchCell) -> list[str]:
-    program_name(cell, _NAMES[0])
-    # The short names are those that versions 1 and 2 share.
-    flags = ["-i", str(whole(cell, "iterations", _ITERATIONS))]
-    if poses := whole(cell, "poses", 0, 0):
-        flags += ["-n", str(poses)]
-    if cell.option("ppwi", ""):
-        flags += ["-p", text(cell, "ppwi", "", r"all|\d+(,\d+)*", "e.g. 4, or 1,2,4, or all")]
-    return flags
 
 
 def _deck(cell: BenchCell, program: str) -> list[str]:
@@ -42,7 +31,6 @@ class MiniBude(Benchmark):
 
     name = "minibude"
     parser = "minibude"
-    environment = None
     program = _NAMES[0]
     options: ClassVar[dict[str, str]] = {
         "deck": "absolute path of an input deck; default: data/bm1 beside the program or one folder up",
@@ -56,30 +44,29 @@ class MiniBude(Benchmark):
         """Return the names that its versions give it."""
         return (program_name(cell, _NAMES[0]),) if cell.option("program", "") else _NAMES
 
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        program_name(cell, _NAMES[0])
+        # The short names are those that versions 1 and 2 share.
+        flags = ["-i", str(whole(cell, "iterations", _ITERATIONS))]
+        if poses := whole(cell, "poses", 0, 0):
+            flags += ["-n", str(poses)]
+        if cell.option("ppwi", ""):
+            flags += ["-p", text(cell, "ppwi", "", r"all|\d+(,\d+)*", "e.g. 4, or 1,2,4, or all")]
+        return flags
+
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is one process, on the CPU."""
-        if cell.device != "cpu":
-            return f"miniBUDE as it is started here runs on the CPU, not on '{cell.device}'"
-        if cell.ranks != 1:
-            return f"miniBUDE is one process with threads; {cell.ranks} ranks were asked for"
+        """Return why not: also a deck that is no absolute path."""
         deck = str(cell.option("deck", "/"))
         if not deck.startswith("/"):
             return f"option deck: expected an absolute path, found {deck!r}"
-        return complaint(_flags, cell)
+        return super().supports(cell)
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list: the launch layer sets OMP_NUM_THREADS."""
-        return [program, *_flags(cell), *_deck(cell, program)]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
+        return [program, *self.flags(cell), *_deck(cell, program)]
 
     def files(self, cell: BenchCell) -> list[Path]:
         """Return the deck's folder, where the cell names one; the program's own comes with it."""
         given = str(cell.option("deck", ""))
         return [Path(given)] if given else []
-
-    def code_files(self) -> list[Path]:
-        """Return this file."""
-        return [Path(__file__)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._options import OptionError, complaint, size_bytes, text, whole
+from transect.hpc.benchmarks._options import OptionError, size_bytes, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _TEST = "all_reduce_perf"
@@ -18,25 +17,17 @@ def _test(cell: BenchCell) -> str:
     return text(cell, "test", _TEST, r"[a-z][a-z0-9_]*_perf(_mpi)?", expected)
 
 
-def _flags(cell: BenchCell) -> list[str]:
-    _test(cell)
-    least, least_bytes = size_bytes(cell, "min_bytes", _LEAST)
-    most, most_bytes = size_bytes(cell, "max_bytes", _MOST)
-    if least_bytes > most_bytes:
-        raise OptionError(f"option min_bytes: expected no more than max_bytes {most}, found '{least}'")
-    factor = whole(cell, "factor", _FACTOR, 2)
-    # -g 1: one GPU for each rank, which is all that rank.py lets it see.
-    return ["-b", least, "-e", most, "-f", str(factor), "-g", "1"]
-
-
 @BENCHMARKS.register("nccl-tests")
 class NcclTests(Benchmark):
     """One test of nccl-tests, built with MPI, over message sizes; one GPU for each rank."""
 
     name = "nccl-tests"
     parser = "nccl-tests"
-    environment = None
+    devices = ("cuda",)
     prefix_starts_ranks = True
+    many_ranks = True
+    least_ranks = 2
+    threads = False
     program = _TEST
     options: ClassVar[dict[str, str]] = {
         "test": f"the program, e.g. all_gather_perf, sendrecv_perf; default {_TEST}",
@@ -49,24 +40,13 @@ class NcclTests(Benchmark):
         """Return the test's name."""
         return (str(cell.option("test", _TEST)),)
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it needs GPUs, two or more, each with a rank of one thread."""
-        if cell.device != "cuda":
-            return f"nccl-tests runs on GPUs, device 'cuda', not on '{cell.device}'"
-        if cell.ranks < 2:
-            return "nccl-tests runs on 2 or more ranks: one GPU has nobody to talk to"
-        if cell.threads != 1:
-            return f"nccl-tests runs one thread per rank; {cell.threads} were asked for"
-        return complaint(_flags, cell)
-
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the argument list; writes nothing."""
-        return [*mpiexec, program, *_flags(cell)]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file."""
-        return [Path(__file__)]
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        _test(cell)
+        least, least_bytes = size_bytes(cell, "min_bytes", _LEAST)
+        most, most_bytes = size_bytes(cell, "max_bytes", _MOST)
+        if least_bytes > most_bytes:
+            raise OptionError(f"option min_bytes: expected no more than max_bytes {most}, found '{least}'")
+        factor = whole(cell, "factor", _FACTOR, 2)
+        # -g 1: one GPU for each rank, which is all that rank.py lets it see.
+        return ["-b", least, "-e", most, "-f", str(factor), "-g", "1"]

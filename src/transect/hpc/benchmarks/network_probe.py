@@ -19,16 +19,9 @@ class NetworkProbe(Benchmark):
     parser = "network-probe"
     environment = "base"
     prefix_starts_ranks = True
-
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is ranks with one thread each, on the CPU, and one has no partner."""
-        if cell.device != "cpu":
-            return f"it sends from the memory of the CPU, not of '{cell.device}'"
-        if cell.ranks < 2:
-            return "one rank has nobody to talk to: ask for two or more"
-        if cell.threads != 1:
-            return f"it runs one thread per rank, not {cell.threads}"
-        return None
+    many_ranks = True
+    least_ranks = 2
+    threads = False
 
     def command(self, cell: BenchCell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing. `mpiexec` starts all ranks."""
@@ -36,10 +29,6 @@ class NetworkProbe(Benchmark):
         program = [python, "-m", "mpi4py", "-m", "transect.hpc.probes.network"]
         options = ["--nodes", str(cell.nodes), "--max-seconds", str(_SECONDS)]
         return [*mpiexec, *program, *options]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
 
     def code_files(self) -> list[Path]:
         """Return the probe and this file."""

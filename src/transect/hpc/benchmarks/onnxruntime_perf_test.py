@@ -21,26 +21,14 @@ def _model(cell: BenchCell) -> str:
     return text(cell, "model", "", r"/.+\.onnx", "the absolute path of an ONNX file")
 
 
-def _flags(cell: BenchCell) -> list[str]:
-    program_name(cell, _NAME)
-    flags = ["-m", "times", "-r", str(whole(cell, "runs", _RUNS))]
-    # Sequential, and all optimisations: as the set `equal` of stage `infer`.
-    flags += ["-x", str(cell.threads), "-y", "1", "-o", "99", "-e", cell.device]
-    # Inputs of its own making, from a seed: memory that nobody wrote may be full of denormals.
-    flags += ["-I", "-S", "1", "-s"]
-    if cell.option("dimensions", ""):
-        flags += ["-f", text(cell, "dimensions", "", _DIMENSIONS, "e.g. batch:16, or a:1 b:2")]
-    return flags
-
-
 @BENCHMARKS.register("onnxruntime-perf-test")
 class OnnxruntimePerfTest(Benchmark):
     """onnxruntime_perf_test on one ONNX model, in one process."""
 
     name = "onnxruntime-perf-test"
     parser = "onnxruntime-perf-test"
-    environment = None
     program = _NAME
+    devices = ("cpu", "cuda")
     options: ClassVar[dict[str, str]] = {
         "model": "absolute path of the ONNX file; default: none, it must be given",
         "runs": f"calls after the first one; default {_RUNS}",
@@ -53,26 +41,22 @@ class OnnxruntimePerfTest(Benchmark):
         return (program_name(cell, _NAME),)
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is one process, and needs a model."""
-        if cell.device not in ("cpu", "cuda"):
-            return f"onnxruntime_perf_test runs on cpu or cuda, not on '{cell.device}'"
-        if cell.ranks != 1:
-            return f"onnxruntime_perf_test is one process; {cell.ranks} ranks were asked for"
-        return complaint(_flags, cell) or complaint(_model, cell)
+        """Return why not: it needs a model, too."""
+        return super().supports(cell) or complaint(_model, cell)
 
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the argument list."""
-        return [program, *_flags(cell), str(cell.option("model", ""))]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        program_name(cell, _NAME)
+        flags = ["-m", "times", "-r", str(whole(cell, "runs", _RUNS))]
+        # Sequential, and all optimisations: as the set `equal` of stage `infer`.
+        flags += ["-x", str(cell.threads), "-y", "1", "-o", "99", "-e", cell.device]
+        # Inputs of its own making, from a seed: memory that nobody wrote may be full of denormals.
+        flags += ["-I", "-S", "1", "-s"]
+        if cell.option("dimensions", ""):
+            flags += ["-f", text(cell, "dimensions", "", _DIMENSIONS, "e.g. batch:16, or a:1 b:2")]
+        return [*flags, str(cell.option("model", ""))]
 
     def files(self, cell: BenchCell) -> list[Path]:
         """Return the model."""
         given = str(cell.option("model", ""))
         return [Path(given)] if given else []
-
-    def code_files(self) -> list[Path]:
-        """Return this file."""
-        return [Path(__file__)]

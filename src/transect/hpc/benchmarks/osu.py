@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._options import complaint, text, whole
+from transect.hpc.benchmarks._options import text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _TEST = "osu_allreduce"
@@ -25,24 +25,16 @@ def _test(cell: BenchCell) -> str:
     return text(cell, "test", _TEST, r"osu_[a-z0-9_]+", "the name of a test, e.g. osu_latency")
 
 
-def _flags(cell: BenchCell) -> list[str]:
-    _test(cell)
-    flags = []
-    if largest := whole(cell, "max_bytes", 0, 0):
-        flags += ["-m", str(largest)]
-    if iterations := whole(cell, "iterations", 0, 0):
-        flags += ["-i", str(iterations)]
-    return flags
-
-
 @BENCHMARKS.register("osu")
 class Osu(Benchmark):
     """One test of the OSU Micro-Benchmarks, over message sizes."""
 
     name = "osu"
     parser = "osu"
-    environment = None
     prefix_starts_ranks = True
+    many_ranks = True
+    least_ranks = 2
+    threads = False
     program = _TEST
     options: ClassVar[dict[str, str]] = {
         "test": f"the program, e.g. osu_latency, osu_bw, osu_bcast; default {_TEST}",
@@ -62,31 +54,23 @@ class Osu(Benchmark):
             program = next(map(str, sorted(Path(_PLACES).glob(f"*/{name}"))), None)
         return program
 
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its options."""
+        _test(cell)
+        flags = []
+        if largest := whole(cell, "max_bytes", 0, 0):
+            flags += ["-m", str(largest)]
+        if iterations := whole(cell, "iterations", 0, 0):
+            flags += ["-i", str(iterations)]
+        return flags
+
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: a GPU, threads, or a number of ranks that the test cannot use."""
-        if cell.device != "cpu":
-            return f"OSU tests as they are started here send from the CPU, not from '{cell.device}'"
-        if cell.threads != 1:
-            return f"OSU tests run one thread per rank, not {cell.threads}"
-        if (reason := complaint(_flags, cell)) is not None:
+        """Return why not: also a number of ranks that the test cannot use."""
+        if (reason := super().supports(cell)) is not None:
             return reason
         test = _test(cell)
         if _PAIR.fullmatch(test) and cell.ranks != 2:
             return f"{test} runs on exactly 2 ranks, not on {cell.ranks}"
         if _PAIRS.fullmatch(test) and cell.ranks % 2:
             return f"{test} runs on pairs of ranks, not on {cell.ranks}"
-        if cell.ranks < 2:
-            return f"{test} runs on 2 or more ranks: one has nobody to talk to"
         return None
-
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the argument list; writes nothing."""
-        return [*mpiexec, program, *_flags(cell)]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file."""
-        return [Path(__file__)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._options import complaint, program_name
+from transect.hpc.benchmarks._options import program_name
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _NAMES = ("stream_c.exe", "stream")
@@ -19,7 +19,6 @@ class Stream(Benchmark):
 
     name = "stream"
     parser = "stream"
-    environment = None
     program = "stream"
     options: ClassVar[dict[str, str]] = {
         "program": f"its name or path, where it goes by another; default: {' or '.join(_NAMES)}"
@@ -37,25 +36,10 @@ class Stream(Benchmark):
                 return path
         return None
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is one process, on the CPU."""
-        if cell.device != "cpu":
-            return f"STREAM measures the memory of the CPU, not of '{cell.device}'"
-        if cell.ranks != 1:
-            return f"STREAM is one process with threads; {cell.ranks} ranks were asked for"
-        return complaint(lambda c: program_name(c, _NAMES[0]), cell)
-
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the program: the launch layer sets OMP_NUM_THREADS."""
-        return [program]
-
-    def logs(self, folder: Path) -> list[Path]:
-        """Return the kept standard output."""
-        return [folder / "output.log"]
-
-    def code_files(self) -> list[Path]:
-        """Return this file."""
-        return [Path(__file__)]
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return none: the launch layer sets OMP_NUM_THREADS."""
+        program_name(cell, _NAMES[0])
+        return []
 
 
 def _of_imagemagick(path: str) -> bool:

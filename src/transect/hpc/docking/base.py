@@ -6,8 +6,9 @@ says which of the probe's options it has.
 
 from __future__ import annotations
 
+from abc import ABC
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.registry import Registry
@@ -16,10 +17,11 @@ LANES = (1, 4, 8, 16, 32, 64, 128, 256)
 WORK_ITEMS = (1, 2, 4, 8, 16)
 
 
-class ProgrammingModel(Protocol):
+class ProgrammingModel(ABC):
     """One way to write the kernel. Registered with `@PROGRAMMING_MODELS.register(name)`.
 
-    What it does not have stays empty: a cell that asks for it is skipped with a sentence.
+    Required are `name`, `environment` and `per_item`. What it does not have stays empty: a cell that asks for it is
+    skipped with a sentence.
     """
 
     name: ClassVar[str]
@@ -33,12 +35,17 @@ class ProgrammingModel(Protocol):
     # Whose place the probe chooses: `openmp` by its variables, `cpus` by an option of the program or
     # a call of the probe, or nobody's.
     pinning: ClassVar[str] = ""
+    # The program, in which {compiler} and {device} are filled in; empty when the probe itself is the kernel.
+    executable: ClassVar[str] = ""
     # Whether the size of a work-group is an option.
     work_groups: ClassVar[bool] = False
 
+    # The poses per work-item of a cell that does not say, by device; else the first.
+    typical: ClassVar[dict[str, int]] = {}
+
     def default_per_item(self, device: str) -> int:
         """Return the poses per work-item of a cell that does not say."""
-        return self.per_item[0]
+        return self.typical.get(device, self.per_item[0])
 
     def supports(self, cell: BenchCell) -> str | None:
         """Return why the model cannot do a cell, beyond what its attributes say, or None."""
@@ -49,7 +56,7 @@ class ProgrammingModel(Protocol):
 
         The first word is a program of the environment, or else of the machine.
         """
-        return ()
+        return (self.executable.format(compiler=compiler, device=device),) if self.executable else ()
 
     def code_files(self) -> list[Path]:
         """Return files that a run depends on and no environment is built from."""

@@ -13,14 +13,9 @@ class Cuda(ProgrammingModel):
 
     name = "cuda"
     environment = "docking-cuda"
+    executable = "transect-docking-cuda"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
     per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    # As many as registers of a thread hold with room for others.
+    typical: ClassVar[dict[str, int]] = {"cuda": 4}
     work_groups = True
-
-    def default_per_item(self, device: str) -> int:
-        """Return 4: as many as registers of a thread hold with room for others."""
-        return 4
-
-    def program(self, compiler: str, device: str) -> tuple[str, ...]:
-        """Return the program."""
-        return ("transect-docking-cuda",)

@@ -14,9 +14,12 @@ class OpenACC(ProgrammingModel):
 
     name = "openacc"
     environment = "docking-c"
+    executable = "transect-docking-openacc-{compiler}-{device}"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang", "nvc")
     per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    # As many as registers of a GPU's thread hold with room for others.
+    typical: ClassVar[dict[str, int]] = {"cpu": 4, "cuda": 4}
     work_groups = True
 
     def supports(self, cell: BenchCell) -> str | None:
@@ -24,11 +27,3 @@ class OpenACC(ProgrammingModel):
         if cell.device == "cpu" and cell.threads > 1:
             return f"OpenACC on the host is one thread with gcc; {cell.threads} were asked for"
         return None
-
-    def default_per_item(self, device: str) -> int:
-        """Return 4: as many as registers of a GPU's thread hold with room for others."""
-        return 4
-
-    def program(self, compiler: str, device: str) -> tuple[str, ...]:
-        """Return the program of the compiler."""
-        return (f"transect-docking-openacc-{compiler}-{device}",)

@@ -17,11 +17,9 @@ class OpenCL(ProgrammingModel):
     environment = "docking-opencl"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    # 16 on a CPU, one register of 512 bits, and 4 on a GPU.
+    typical: ClassVar[dict[str, int]] = {"cpu": 16, "cuda": 4}
     work_groups = True
-
-    def default_per_item(self, device: str) -> int:
-        """Return 16 on a CPU, one register of 512 bits, and 4 on a GPU."""
-        return 16 if device == "cpu" else 4
 
     def code_files(self) -> list[Path]:
         """Return the kernel: no environment compiles it."""

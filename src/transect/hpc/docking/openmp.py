@@ -13,15 +13,10 @@ class OpenMP(ProgrammingModel):
 
     name = "openmp"
     environment = "docking-c"
+    executable = "transect-docking-openmp-{compiler}"
     compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang")
     schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic", "guided")
     per_item: ClassVar[tuple[int, ...]] = LANES
+    # Four registers of 512 bits, which no compiler here has to spill.
+    typical: ClassVar[dict[str, int]] = {"cpu": 64}
     pinning = "openmp"
-
-    def default_per_item(self, device: str) -> int:
-        """Return 64: four registers of 512 bits, which no compiler here has to spill."""
-        return 64
-
-    def program(self, compiler: str, device: str) -> tuple[str, ...]:
-        """Return the program of the compiler."""
-        return (f"transect-docking-openmp-{compiler}",)

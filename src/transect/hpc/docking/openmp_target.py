@@ -13,15 +13,10 @@ class OpenMPTarget(ProgrammingModel):
 
     name = "openmp-target"
     environment = "docking-c"
+    executable = "transect-docking-openmp-target-{compiler}-{device}"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang", "nvc")
     per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    # As many as registers of a GPU's thread hold with room for others.
+    typical: ClassVar[dict[str, int]] = {"cpu": 4, "cuda": 4}
     work_groups = True
-
-    def default_per_item(self, device: str) -> int:
-        """Return 4: as many as registers of a GPU's thread hold with room for others."""
-        return 4
-
-    def program(self, compiler: str, device: str) -> tuple[str, ...]:
-        """Return the program of the compiler."""
-        return (f"transect-docking-openmp-target-{compiler}-{device}",)

@@ -13,14 +13,9 @@ class Rust(ProgrammingModel):
 
     name = "rust"
     environment = "docking-rust"
+    executable = "transect-docking-rust"
     schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic")
     per_item: ClassVar[tuple[int, ...]] = LANES
+    # As of C.
+    typical: ClassVar[dict[str, int]] = {"cpu": 64}
     pinning = "cpus"
-
-    def default_per_item(self, device: str) -> int:
-        """Return 64, as of C."""
-        return 64
-
-    def program(self, compiler: str, device: str) -> tuple[str, ...]:
-        """Return the program."""
-        return ("transect-docking-rust",)

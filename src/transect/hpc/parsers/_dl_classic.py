@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training
+from transect.domain.metrics import Direction
+from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, UNCUT
 
@@ -86,7 +87,7 @@ def read_mxnet(training: Training, text: str) -> bool:
     return True
 
 
-def _way(name: str):  # type: ignore[no-untyped-def]
+def _way(name: str) -> Direction:
     lower = name.lower()
     if "acc" in lower or "f1" in lower:
         return HIGHER

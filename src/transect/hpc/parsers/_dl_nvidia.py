@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from transect.domain.metrics import Direction
-from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training, rate_of
+from transect.hpc.base import Parameter
+from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training, rate_of
 from transect.hpc.parsers._learning import Digits, first_objects, literal
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, number
@@ -100,9 +101,9 @@ def _read_cells(training: Training, text: str, whole: bool) -> None:
             _take(training, (match[1] or match[4]).strip(), match[2], match[4] or "", whole)
 
 
-def _plain(value: str) -> str | int | float | bool:
+def _plain(value: str) -> Parameter:
     typed = literal(Digits(value)) if number(value) is not None else None
-    return excerpt(value) if typed is None else typed  # type: ignore[return-value]
+    return excerpt(value) if typed is None else typed
 
 
 def _direction(name: str) -> Direction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training
+from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training
 from transect.hpc.values import NUMBER
 
 _LOGGER = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training, hours
+from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training, hours
 from transect.hpc.parsers._learning import Digits, first_objects, literal
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, number

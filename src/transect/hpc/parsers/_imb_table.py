@@ -49,14 +49,6 @@ class Table:
         return int(self.rows[-1][place]) if self.rows and place >= 0 else -1
 
 
-@dataclass(slots=True)
-class Output:
-    """What one rank (or all of them, without labels) prints."""
-
-    suite: Suite
-    table: Table | None = None
-
-
 def fill(table: Table, suite: Suite, unit: str, metrics: list[LogMetric]) -> str:
     """Add the metrics of a table; say what is wrong with the first wrong value."""
     problem, nonzero = "", False

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.parsers._ior import Group, Test
+from transect.hpc.parsers._ior_tests import Group, Test
 from transect.hpc.text import Line
 
 _PAIR = re.compile(r'"([^"\n]{1,60})"[ \t]{0,8}:[ \t]{0,8}(?:"([^"\n]{0,2000})"|([-+.\w]{1,40})|(\{|\[))')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._ior import Session, Test, contradicted, not_a_number
+from transect.hpc.parsers._ior_tests import Session, Test, contradicted, not_a_number
 from transect.hpc.values import log_metric, number
 
 
@@ -78,19 +78,19 @@ def samples_of(test: Test) -> dict[str, Series]:
 
 def judge(draft: Draft, session: Session, test: Test, *, last: bool) -> None:
     """Climb the ladder; `last` tells whether it is the last test of the program."""
-    draft.refuse(test.wrong_data)
+    draft.mark_invalid(test.wrong_data)
     if not test.operations():
         if session.form == "csv" and session.version:
             what = "IOR's summaryFormat=CSV wrote its options without separators and no results"
-            draft.empty(what)
-        draft.ends("before the first result")
+            draft.mark_no_result(what)
+        draft.mark_truncated("before the first result")
     elif (missing := _missing(session, test, last)) is not None:
-        draft.lacks(missing)
+        draft.mark_incomplete(missing)
     if draft.ok:
-        draft.refuse(not_a_number(test))
-    draft.refuse_impossible()
+        draft.mark_invalid(not_a_number(test))
+    draft.mark_impossible()
     if draft.ok:
-        draft.refuse(contradicted(test, session.facts.get("command", "")))
+        draft.mark_invalid(contradicted(test, str(session.facts.get("command", ""))))
 
 
 def _missing(session: Session, test: Test, last: bool) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter, Series
-from transect.hpc.text import excerpt
+from transect.hpc.rules import Output, rule
+from transect.hpc.text import Line, excerpt
 from transect.hpc.values import LIMITS, impossible, log_metric, number
 
 # formats behind a time stamp, DeepSpeed, Hugging Face, MXNet, Ray. Possessive: no way back.
@@ -164,3 +165,23 @@ class Samples:
         """Return the mean of the kept values from `start` on; there must be one."""
         values = [value for value, _ in self.kept[start:]]
         return sum(value / len(values) for value in values)  # the sum itself may be infinite
+
+
+class LoggedOutput(Output):
+    """What a program prints through a logger, whose prefix is taken away; a cut line may have lost digits."""
+
+    @staticmethod
+    def text_of(line: Line) -> str:
+        """Return a line without its logger's prefix."""
+        return without_prefix(line.text)
+
+    def read(self, line: Line, text: str) -> None:
+        """Take in a line that is whole."""
+        if not line.cut:
+            super().read(line, text)
+
+    @rule(r".+", wanted="")
+    def error(self, match: re.Match[str], line: Line) -> None:
+        """Keep the first errors."""
+        if is_error(match[0]):
+            self.stop(excerpt(match[0]), most=3)

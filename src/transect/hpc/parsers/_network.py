@@ -6,10 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric
 from transect.hpc.block import TROUBLE
+from transect.hpc.rules import Output, RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, last_digit, log_metric, number
 
@@ -63,6 +65,26 @@ def stop_of(text: str) -> str:
             return ""
         return excerpt(f"flux: task exit with wait_status {match[1]}" if match else text)
     return excerpt(text)
+
+
+class NetworkOutput(Output):
+    """What a program on a network prints, and what its launcher says of its end."""
+
+    @rule(r".+", wanted="")
+    def stopped(self, match: re.Match[str], line: Line) -> None:
+        """Keep why it stopped."""
+        if stop := stop_of(match[0]):
+            self.stop(stop)
+
+
+class NetworkParser(RankParser):
+    """Reads an output for each rank; a line that says why all stopped may have another label, or none."""
+
+    also: ClassVar[tuple[str, ...]] = STOPS
+
+    def is_stop(self, text: str) -> bool:
+        """Tell whether a line says why a program stopped."""
+        return bool(stop_of(text))
 
 
 def killed(trouble: str) -> bool:

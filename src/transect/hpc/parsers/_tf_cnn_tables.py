@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import Parameter
-from transect.hpc.parsers._learning import Samples
+from transect.hpc.parsers._learning import LoggedOutput, Samples
 
 
 @dataclass(slots=True)
@@ -26,14 +25,11 @@ class Table:
     total: re.Match[str] | None = None
 
 
-@dataclass(slots=True)
-class Output:
+@dataclass(kw_only=True)
+class Tables(LoggedOutput):
     """What stands behind one rank's label: workers without labels, as those of Horovod, print their tables at once."""
 
-    line: int
-    parameters: dict[str, Parameter] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
 
     def open(self) -> list[Table]:
         return [table for table in self.tables if table.total is None]
@@ -61,4 +57,4 @@ class Output:
         stepped = [table for table in waiting if table.steps or table.accuracy]
         if any(table.total for table in self.tables):
             return stepped
-        return stepped or waiting[:1] or ([Table(line=self.line)] if self.parameters else [])
+        return stepped or waiting[:1] or ([Table(line=self.line)] if self.facts else [])

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._babelstream import KERNELS, MOST_TABLES, RULES, Output, Row, Table, head, read, usage_error
-from transect.hpc.parsers._compute import whole
-from transect.hpc.ranks import per_rank
+from transect.hpc.parsers._babelstream_lines import KERNELS, Printed, Row, Table, usage_error
+from transect.hpc.parsers._checks import whole
+from transect.hpc.rules import RankParser
 from transect.hpc.text import Line
 from transect.hpc.values import UNITS, contradiction, number
 
@@ -27,85 +27,62 @@ _MOST_RANKS = 65_536
 _WIDTHS = {"double": 8, "float": 4}
 
 
+@dataclass(kw_only=True)
+class _Output(Printed):
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per table, and one of a start that came to none."""
+        if self.refused or not self.tables or self.heads > len(self.tables):
+            draft = _draft(self, None)
+            if self.refused:
+                draft.set_status(RunStatus.FAILED, self.refused)
+            draft.stops = self.failures
+            if draft.stop:
+                draft.set_status(RunStatus.FAILED, draft.stop)
+            draft.mark_cut("ends before the table of results")
+            yield draft.run()
+        for table in self.tables:
+            yield _result(self, table)
+
+
 @PARSERS.register("babelstream")
-class BabelStream(Parser):
+class BabelStream(RankParser):
     """Reads tables of rates and the complaints of the validation."""
 
     benchmark = "babelstream"
     description = "BabelStream, GPU-STREAM: text, CSV, the ports in other languages"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its name alone on a line, the head of its table or CSV, `Array size: 268.4 MB`, or the refusal of an option that only it has",
         success="a rate for each kernel that the version prints, and no complaint of its validation; rate and time agree with the bytes",
         failure="`Validation failed`, a rate that is no number or that its own sizes and time refute; a refused option is `failed`",
     )
     programs = (r"\w{1,12}-stream",)
-    starts = (
+    output = _Output
+    most_open = _MOST_RANKS
+    start_patterns = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
         rf"Function[ \t]+{_UNIT}[ \t]+Min \(sec\)",
         r"function,(?:num_times,)?n_elements,sizeof,",
         r"Array size:[ \t]{1,12}\d{1,12}\.\d{1,9}[ \t]*[KMGT]i?B\b",
         r"Unrecognized argument '--",
     )
-    wants = (*starts, *RULES, r"Validation failed")
+    also = start_patterns
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Take a refused option only when no other benchmark has it."""
         text = line.text.strip()
         return not text.startswith("Unrecognized") or usage_error(text)
 
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per table. Tables of labelled ranks are kept apart."""
-        return per_rank(
-            block,
-            lambda line: Output(line=line),
-            most=_MOST_RANKS,
-            begins=lambda output, text: _next(output, text) or len(output.tables) >= MOST_TABLES,
-            read=lambda output, line, text: read(output, line, text),
-            close=lambda output, _: _close(block, output),
-        )
 
-
-def _next(output: Output, text: str) -> bool:
-    """Tell whether a line begins the next run: a head or, in the ports without, a size."""
-    if head(text) or usage_error(text):
-        begun = any(t.rows for t in output.tables)
-        return bool(output.refused) or output.whole() or (begun and output.heads <= 1)
-    if text.startswith("GPU:") or (text.startswith("Array size:") and not output.heads):
-        return any(t.rows for t in output.tables)
-    return text.startswith("function,") and output.whole()
-
-
-def _close(block: Block, output: Output) -> Iterator[Run]:
-    if output.refused or not output.tables or output.heads > len(output.tables):
-        draft = _draft(block, output, None)
-        if output.refused:
-            draft.settle(RunStatus.FAILED, output.refused)
-        draft.stops = output.failures
-        if draft.stop:
-            draft.settle(RunStatus.FAILED, draft.stop)
-        words = block.last_words()
-        draft.settle(RunStatus.TRUNCATED, f"ends before the table of results, with: {words}")
-        yield draft.run()
-    for table in output.tables:
-        yield _result(block, output, table)
-
-
-def _draft(block: Block, output: Output, table: Table | None) -> Draft:
-    return Draft(
-        block=block,
-        benchmark="babelstream",
-        line=table.line if table else output.line,
-        variant=_variant(output),
+def _draft(output: _Output, table: Table | None) -> Draft:
+    return output.draft(
+        table.line if table else None,
+        variant=str(output.facts.get("implementation", "")).split(";")[0].strip(),
         version=str(output.facts.get("version", "")),
         parameters=_parameters(output, table),
     )
 
 
-def _variant(output: Output) -> str:
-    return str(output.facts.get("implementation", "")).split(";")[0].strip()
-
-
-def _parameters(output: Output, table: Table | None) -> dict[str, Parameter]:
+def _parameters(output: _Output, table: Table | None) -> dict[str, Parameter]:
     parameters = {k: v for k, v in output.facts.items() if k != "version"}
     if "gpu" in parameters:
         parameters["device"] = parameters.pop("gpu")
@@ -120,22 +97,22 @@ def _parameters(output: Output, table: Table | None) -> dict[str, Parameter]:
     return parameters
 
 
-def _result(block: Block, output: Output, table: Table) -> Run:
-    draft, higher, lower = _draft(block, output, table), Direction.HIGHER, Direction.LOWER
+def _result(output: _Output, table: Table) -> Run:
+    draft, higher, lower = _draft(output, table), Direction.HIGHER, Direction.LOWER
     for kernel, row in table.rows.items():
         if "cut" in row.facts and _contradicted(output, kernel, row):
             row.rate = ""  # half of a number
             del row.facts["cut"]
         unit = row.unit if row.unit in UNITS else "MB/s"
-        draft.reading(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
         times = (("minimum", row.fastest), ("maximum", row.slowest), ("average", row.mean))
         if "total" in row.facts:
             times = (("total", row.fastest), ("maximum", ""), ("average", ""))
         for which, value in times:
-            draft.reading(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
     for phase, (time_s, rate, unit) in output.setup.items():
-        draft.reading(f"{phase}_time", time_s, "s", lower, phase=phase)
-        draft.reading(f"{phase}_rate", rate, unit, higher, phase=phase)
+        draft.add_metric(f"{phase}_time", time_s, "s", lower, phase=phase)
+        draft.add_metric(f"{phase}_rate", rate, unit, higher, phase=phase)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(f"{len(output.tables)} tables without rank labels: rows are matched in their order")
@@ -147,20 +124,20 @@ def _result(block: Block, output: Output, table: Table) -> Run:
     return draft.run()
 
 
-def _judge(draft: Draft, output: Output, table: Table) -> None:
-    draft.refuse("; ".join(table.failures))
+def _judge(draft: Draft, output: _Output, table: Table) -> None:
+    draft.mark_invalid("; ".join(table.failures))
     for kernel, row in table.rows.items():
         if row.rate and number(row.rate) is None:
-            draft.refuse(f"{kernel}: the rate is {row.rate}")
-    draft.refuse_impossible()
+            draft.mark_invalid(f"{kernel}: the rate is {row.rate}")
+    draft.mark_impossible()
     for kernel, row in table.rows.items():
         if draft.ok:
-            draft.refuse(_contradicted(output, kernel, row))
+            draft.mark_invalid(_contradicted(output, kernel, row))
     if missing := _missing(output, table):
-        draft.lacks(f"no row for {', '.join(missing)}")
+        draft.mark_incomplete(f"no row for {', '.join(missing)}")
 
 
-def _missing(output: Output, table: Table) -> list[str]:
+def _missing(output: _Output, table: Table) -> list[str]:
     """Name the kernels that this version prints and this table lacks."""
     present = [kernel for kernel, row in table.rows.items() if row.rate]
     if not present:
@@ -177,7 +154,7 @@ def _missing(output: Output, table: Table) -> list[str]:
     return [kernel for kernel in expected if kernel not in present]
 
 
-def _moved(output: Output, kernel: str, row: Row) -> tuple[float, float] | None:
+def _moved(output: _Output, kernel: str, row: Row) -> tuple[float, float] | None:
     """Return the least and the most bytes that one call moves, as far as the log tells."""
     elements, size = whole(row.facts.get("n_elements")), whole(row.facts.get("sizeof"))
     if elements and size:
@@ -197,7 +174,7 @@ def _moved(output: Output, kernel: str, row: Row) -> tuple[float, float] | None:
     return (array - 0.05) * factor, (array + 0.05) * factor  # one digit after the point
 
 
-def _contradicted(output: Output, kernel: str, row: Row) -> str | None:
+def _contradicted(output: _Output, kernel: str, row: Row) -> str | None:
     moved = _moved(output, kernel, row)
     if moved is None or not row.rate or not row.fastest or row.unit not in UNITS:
         return None

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._checks import differ
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -29,7 +29,6 @@ _NAMES = (
     "|FrameworkOverhead|OperatorOverhead|CommunicationVolume"
 )
 _METRIC = re.compile(rf"({_NAMES}):\s*({NUMBER})(?:\s*(%|seconds|ms|us|ns))?\s*$")
-_BAD_METRIC = re.compile(rf"({_NAMES}):\s*(\S.*)$")
 _VERSION = re.compile(r"deep500==(\d[\w.]{0,20})")
 _SECONDS = {"seconds": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _POSTFIXES = {
@@ -53,73 +52,85 @@ class _Bar:
     postfix: dict[str, str]
 
 
-@dataclass(kw_only=True, slots=True)
-class _Training:
+@dataclass(kw_only=True)
+class _Training(Output):
     """One call of the training loop and the metrics that follow it."""
 
-    line: int
     epochs: int = 0
     bars: list[_Bar] = field(default_factory=list)
     open_bar: _Bar | None = None
     metrics: list[tuple[str, str, str]] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
 
-    def begun(self) -> bool:
-        return bool(self.bars or self.open_bar or self.metrics or self.bad)
+    def begins(self, text: str) -> bool:
+        """Tell whether a bar, or a metric once more, belongs to the next training."""
+        if not self.metrics or _VERSION.search(text, 0, 400):
+            return False
+        match = _METRIC.match(text)
+        return _BAR.match(text) is not None or (
+            match is not None and any(name == match[1] for name, _, _ in self.metrics)
+        )
+
+    def following(self, line: Line, text: str) -> _Training:
+        """Return an empty one of the same version."""
+        return _Training(block=self.block, line=line.number, version=self.version)
+
+    @rule(r".{0,380}?deep500==(\d[\w.]{0,20})", wanted="")
+    def version_line(self, match: re.Match[str], line: Line) -> None:
+        self.version = self.version or match[1]
+
+    @rule(_BAR, wanted=r"(?:Training \(epoch |Testing:)")
+    def bar(self, match: re.Match[str], line: Line) -> None:
+        bar = _bar(match)
+        if match[3]:
+            self.epochs = max(self.epochs, int(match[3]))
+        if line.cut:  # its last words may be half of them
+            bar.postfix = {}
+        complete = bar.done >= bar.total
+        self.open_bar = None if complete else bar
+        if complete and bar.rate != "?" and len(self.bars) < _MOST_BARS:
+            self.bars.append(bar)
+
+    @rule(_METRIC, wanted=rf"(?:{_NAMES}):")
+    def metric(self, match: re.Match[str], line: Line) -> None:
+        # A number that the file ends in may be half of one; a unit behind it proves it whole.
+        if len(self.metrics) < _MOST_METRICS and not (line.cut and not match[3]):
+            self.metrics.append((match[1], match[2], match[3] or ""))
+
+    @rule(rf"(?:{_NAMES}):\s*\S.*$", wanted="")
+    def bad_metric(self, match: re.Match[str], line: Line) -> None:
+        if len(self.bad) < 5 and not line.cut:
+            self.bad.append(excerpt(match[0]))
+
+    @rule(r".*Error.*", wanted=r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b")
+    def error(self, match: re.Match[str], line: Line) -> None:
+        self.stop(excerpt(match[0]), most=3)
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        if not (self.bars or self.open_bar or self.metrics or self.bad or self.stops):
+            return
+        metrics, warnings = _metrics(self)
+        parameters: dict[str, Parameter] = {}
+        trained = [bar for bar in self.bars if bar.epoch is not None]
+        if self.epochs or trained:
+            parameters["epochs"] = self.epochs or max(bar.epoch or 0 for bar in trained)
+        if trained:
+            parameters["batches_per_epoch"] = trained[0].total
+        rates = [value for bar in trained if (value := _per_second(bar)) is not None]
+        samples = {"training_rate": Series(unit="it/s", values=rates)} if rates else {}
+        draft = self.draft(
+            variant="training" if self.bars or self.open_bar else "metrics",
+            parameters=parameters,
+            metrics=metrics,
+            samples=samples,
+            warnings=warnings,
+        )
+        _judge(draft, self)
+        yield draft.run()
 
 
-@PARSERS.register("deep500")
-class Deep500(Parser):
-    """Reads training loops: rates and accuracies of the epochs, and the final metrics."""
-
-    benchmark = "deep500"
-    description = "Deep500: training loops and metrics of the meta-framework"
-    proof = Proof(
-        identity="a bar `Training (epoch 1/9):` or `Testing:` with `test_loss=`, or the final metrics by name",
-        success="the final metrics; where both are there, they agree with the last test's bar",
-        failure="an accuracy outside [0, 100] %, never measured (-1) or no number",
-    )
-    starts = (
-        r"Training \(epoch \d{1,9}(?:/\d{1,9})?\):",
-        r"Testing:[ \t]+\d{1,3}%\|",
-        r"(?:TrainingAccuracy|TestAccuracy|DatasetAccuracy|WallclockTime):[ \t]+-?\d",
-        r"Requirement already satisfied[^\n]{0,60}: deep500==\d",
-    )
-    wants = (
-        r"Training \(epoch ",
-        r"Testing:",
-        rf"(?:{_NAMES}):",
-        r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b",
-    )
-
-    def sniff(self, line: Line) -> bool:
-        """Tell a bar of Deep500 from those of other programs by what it shows behind."""
-        text = line.text.strip()
-        return not text.startswith("Testing:") or "test_loss=" in text
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per training loop."""
-        version = ""
-        training = _Training(line=block.first.number)
-        for line in block:
-            text = line.text.strip()
-            if (match := _VERSION.search(text, 0, 400)) is not None:
-                version = version or match[1]
-                continue
-            bar = _bar(text)
-            if training.metrics and (bar is not None or _repeats(training, text)):
-                yield _run(block, training, version)
-                training = _Training(line=line.number)
-            _read(training, line, text, bar)
-        if training.begun() or training.errors:
-            yield _run(block, training, version)
-
-
-def _bar(text: str) -> _Bar | None:
-    match = _BAR.match(text)
-    if match is None:
-        return None
+def _bar(match: re.Match[str]) -> _Bar:
     seconds = 0
     for part in match[6].split(":"):
         seconds = seconds * 60 + int(part or "0")
@@ -135,57 +146,29 @@ def _bar(text: str) -> _Bar | None:
     )
 
 
-def _repeats(training: _Training, text: str) -> bool:
-    match = _METRIC.match(text)
-    return match is not None and any(name == match[1] for name, _, _ in training.metrics)
+@PARSERS.register("deep500")
+class Deep500(OutputParser):
+    """Reads training loops: rates and accuracies of the epochs, and the final metrics."""
 
-
-def _read(training: _Training, line: Line, text: str, bar: _Bar | None) -> None:
-    if bar is not None:
-        match = _BAR.match(text)
-        if match is not None and match[3]:
-            training.epochs = max(training.epochs, int(match[3]))
-        if line.cut:  # its last words may be half of them
-            bar.postfix = {}
-        complete = bar.done >= bar.total
-        training.open_bar = None if complete else bar
-        if complete and bar.rate != "?" and len(training.bars) < _MOST_BARS:
-            training.bars.append(bar)
-    elif (metric := _METRIC.match(text)) is not None:
-        # A number that the file ends in may be half of one; a unit behind it proves it whole.
-        if len(training.metrics) < _MOST_METRICS and not (line.cut and not metric[3]):
-            training.metrics.append((metric[1], metric[2], metric[3] or ""))
-    elif (wrong := _BAD_METRIC.match(text)) is not None:
-        if len(training.bad) < 5 and not line.cut:
-            training.bad.append(excerpt(text) if wrong[2] else "")
-    elif "Error" in text and len(training.errors) < 3:
-        training.errors.append(excerpt(text))
-
-
-def _run(block: Block, training: _Training, version: str) -> Run:
-    metrics, warnings = _metrics(training)
-    parameters: dict[str, Parameter] = {}
-    trained = [bar for bar in training.bars if bar.epoch is not None]
-    if training.epochs or trained:
-        parameters["epochs"] = training.epochs or max(bar.epoch or 0 for bar in trained)
-    if trained:
-        parameters["batches_per_epoch"] = trained[0].total
-    rates = [value for bar in trained if (value := _per_second(bar)) is not None]
-    samples = {"training_rate": Series(unit="it/s", values=rates)} if rates else {}
-    draft = Draft(
-        block=block,
-        benchmark="deep500",
-        line=training.line,
-        version=version,
-        variant="training" if training.bars or training.open_bar else "metrics",
-        parameters=parameters,
-        metrics=metrics,
-        samples=samples,
-        warnings=warnings,
-        stops=training.errors,
+    benchmark = "deep500"
+    description = "Deep500: training loops and metrics of the meta-framework"
+    validity_notes = Proof(
+        identity="a bar `Training (epoch 1/9):` or `Testing:` with `test_loss=`, or the final metrics by name",
+        success="the final metrics; where both are there, they agree with the last test's bar",
+        failure="an accuracy outside [0, 100] %, never measured (-1) or no number",
     )
-    _judge(draft, training)
-    return draft.run()
+    output = _Training
+    start_patterns = (
+        r"Training \(epoch \d{1,9}(?:/\d{1,9})?\):",
+        r"Testing:[ \t]+\d{1,3}%\|",
+        r"(?:TrainingAccuracy|TestAccuracy|DatasetAccuracy|WallclockTime):[ \t]+-?\d",
+        r"Requirement already satisfied[^\n]{0,60}: deep500==\d",
+    )
+
+    def matches(self, line: Line) -> bool:
+        """Tell a bar of Deep500 from those of other programs by what it shows behind."""
+        text = line.text.strip()
+        return not text.startswith("Testing:") or "test_loss=" in text
 
 
 def _per_second(bar: _Bar) -> float | None:
@@ -229,29 +212,29 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
 def _judge(draft: Draft, training: _Training) -> None:
     metrics = draft.metrics
     if training.bad:
-        draft.refuse(f"no number: {training.bad[0]}")
+        draft.mark_invalid(f"no number: {training.bad[0]}")
     for name, printed, _ in training.metrics:
         if number(printed) is None:
-            draft.refuse(f"{name} is {printed}")
+            draft.mark_invalid(f"{name} is {printed}")
     for one in metrics:
         if one.unit == "%" and not 0.0 <= one.value <= 100.0:
-            draft.refuse(f"{one.name} = {one.printed} % is not within [0, 100]")
-    draft.refuse_impossible()
+            draft.mark_invalid(f"{one.name} = {one.printed} % is not within [0, 100]")
+    draft.mark_impossible()
     for bar in training.bars:
         if lost := next((f"{k}={v}" for k, v in bar.postfix.items() if number(v) is None), None):
-            draft.refuse(f"not a number: {lost}")
+            draft.mark_invalid(f"not a number: {lost}")
     final = [one for one in metrics if one.name.endswith("Accuracy")]
     shown = [one for one in metrics if one.name == "test_accuracy"]
     test = next((one for one in final if one.name == "TestAccuracy"), None)
     # The bar shows three digits.
     if test is not None and shown and differ(test.value, shown[-1].value, 6e-3, 0.06):
         last = f"the last test shows {shown[-1].printed}"
-        draft.refuse(f"TestAccuracy is {test.printed}, but {last}")
+        draft.mark_invalid(f"TestAccuracy is {test.printed}, but {last}")
     names = {name for name, _, _ in training.metrics}
     if any(name.endswith("Accuracy") for name in names) and not final:
-        draft.refuse("no accuracy was measured")
+        draft.mark_invalid("no accuracy was measured")
     half = "TrainingAccuracy" in names and "TestAccuracy" not in names and bool(shown)
     if not names or not metrics or half:
         done = sum(bar.epoch is not None for bar in training.bars)
         of = f" of {training.epochs}" if training.epochs else ""
-        draft.lacks(f"ends after {done}{of} epochs, before the final metrics")
+        draft.mark_incomplete(f"ends after {done}{of} epochs, before the final metrics")

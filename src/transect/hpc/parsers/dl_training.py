@@ -14,11 +14,11 @@ from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._dl_classic import classic_step, read_mxnet, read_namespace, read_tensorflow
 from transect.hpc.parsers._dl_nvidia import read_dllogger, step_of
-from transect.hpc.parsers._dl_state import Training, finish
 from transect.hpc.parsers._dl_titan import TITAN, planned_steps, read_titan, titan_step
 from transect.hpc.parsers._dl_torch import read_deepspeed, read_fairseq, read_huggingface, read_megatron, torch_step
+from transect.hpc.parsers._dl_training import Training, finish
 from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 
 _READERS = (
@@ -64,15 +64,15 @@ class DlTraining(Parser):
 
     benchmark = "dl-training"
     description = "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, torchtitan, HF"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a progress line of a known framework behind the usual prefixes of loggers; printed arguments only where they name a known program",
         success="the summary that ends such a log, or as many steps as were planned",
         failure="a series that ends in nan, a rate or time below zero, a summary that its own count and time refute",
     )
-    starts = (LOGGED + _BODY, *(LOGGED + one for one in searched(*TITAN[:2], *TITAN[3:])))
+    start_patterns = (LOGGED + _BODY, *(LOGGED + one for one in searched(*TITAN[:2], *TITAN[3:])))
     # DeepSpeed's launcher: one host prints the settings, another one the iterations.
-    joins_hosts = True
-    wants = (
+    merge_hosts = True
+    line_patterns = (
         LOGGED + _BODY,
         *(LOGGED + one for one in searched(*TITAN)),
         rf"{LOGGED}(?:\| |Epoch ?\[\d|\[Epoch \d|validation loss at|\[after training is done\]"
@@ -84,7 +84,7 @@ class DlTraining(Parser):
         *ERRORS,
     )
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Of all programs that print their arguments, take those whose log is known."""
         text = without_prefix(line.text)
         if "Namespace(" in text[:40]:

@@ -14,10 +14,9 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._checks import Span, apart, bytes_of, differ, span
 from transect.hpc.parsers._json_block import read_object
-from transect.hpc.parsers._storage import Span, apart, bytes_of, span
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 
 _AMOUNT = r"[\d.]{1,20}[KMGTPEk]?i?B"
@@ -44,18 +43,18 @@ class Fio(Parser):
 
     benchmark = "fio"
     description = "fio 3: reading and writing of files and devices, text and JSON"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`NAME: (g=0): rw=…, ioengine=…`, `fio-3.…`, `Run status group 0 (all jobs):`, JSON that begins with `fio version`",
         success="the totals of a group; a job of JSON without an error",
         failure="a bandwidth that its bytes and time refute, or its own other unit",
     )
     programs = (r"fio",)
-    starts = (
+    start_patterns = (
         *searched(_JOB, _GROUP, _BEGUN),
         rf"(?:READ|WRITE|TRIM): bw={_AMOUNT}/s \(",
         r'\{?[ \t]*"fio version"[ \t]?:[ \t]?"fio-[3-9]',
     )
-    wants = None
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of a log, text and JSON."""
@@ -103,7 +102,7 @@ class Fio(Parser):
 
 
 def _new(block: Block, line: int, version: str) -> Draft:
-    return Draft(block=block, benchmark="fio", line=line, version=version)
+    return Draft(block=block, line=line, version=version)
 
 
 def _amount(text: str) -> Span | None:
@@ -116,7 +115,7 @@ def _amount(text: str) -> Span | None:
 def _total(draft: Draft, match: re.Match[str]) -> None:
     way, binary, decimal, moved, least, most = match.groups()
     unit = binary.lstrip("0123456789.")
-    draft.reading(
+    draft.add_metric(
         "bandwidth",
         binary.removesuffix(unit),
         f"{unit}/s",
@@ -126,16 +125,16 @@ def _total(draft: Draft, match: re.Match[str]) -> None:
     )
     one, other, data = _amount(binary), _amount(decimal), _amount(moved)
     if one is None or other is None or data is None:
-        draft.refuse(f"{way}: {binary}/s ({decimal}/s) is no bandwidth")
+        draft.mark_invalid(f"{way}: {binary}/s ({decimal}/s) is no bandwidth")
         return
     if apart(one, other, _SLACK):
-        draft.refuse(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
+        draft.mark_invalid(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
     seconds = int(most) / 1000, int(least) / 1000
     if seconds[1] > 0:
         # Jobs of a group may have run for less than the longest of them.
         implied = data[0] / seconds[0], data[1] / seconds[1]
         if apart(one, implied, _SLACK):
-            draft.refuse(
+            draft.mark_invalid(
                 f"{way}: the log prints {binary}/s, but {moved} in {most} ms are {sum(data) / 2 / seconds[0] / 2**20:.5g} MiB/s"
             )
 
@@ -144,9 +143,9 @@ def _job_rate(draft: Draft, match: re.Match[str]) -> None:
     way, printed, prefix, binary, decimal = match.groups()
     one, other = _amount(binary), _amount(decimal)
     if one is not None and other is not None and apart(one, other, _SLACK):
-        draft.refuse(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
+        draft.mark_invalid(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
     if len(draft.metrics) < _MOST_JOBS:
-        draft.reading("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
+        draft.add_metric("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
     ends, kind = span(printed), way[0].upper()
     sizes = [low for own, low, high in _SIZES.findall(str(draft.parameters.get("bs"))) if own == kind and low == high]
     each = _amount(sizes[0]) if sizes and way != "trim" else None
@@ -154,16 +153,16 @@ def _job_rate(draft: Draft, match: re.Match[str]) -> None:
         return
     factor = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
     if apart(one, (ends[0] * factor * each[0], ends[1] * factor * each[1]), _SLACK):
-        draft.refuse(f"{way}: {printed}{prefix} operations of {sizes[0]} a second are not {binary}/s")
+        draft.mark_invalid(f"{way}: {printed}{prefix} operations of {sizes[0]} a second are not {binary}/s")
 
 
 def _run(draft: Draft) -> Run:
-    draft.refuse_impossible()
+    draft.mark_impossible()
     totals = any(one.name == "bandwidth" for one in draft.metrics)
     if draft.stops and draft.ok:
-        draft.lacks("a job ended with an error")
+        draft.mark_incomplete("a job ended with an error")
     elif not totals:
-        draft.lacks("no totals of its group")
+        draft.mark_incomplete("no totals of its group")
     return draft.run()
 
 
@@ -173,7 +172,7 @@ def _json(block: Block) -> Iterator[Run]:
     jobs = told.get("jobs") if told is not None else None
     if told is None or not isinstance(jobs, list):
         draft = _new(block, line, "")
-        draft.lacks("its JSON is not whole")
+        draft.mark_incomplete("its JSON is not whole")
         yield draft.run()
         return
     version = str(told.get("fio version", "")).removeprefix("fio-")
@@ -189,7 +188,7 @@ def _json(block: Block) -> Iterator[Run]:
         if job.get("error"):
             draft.stops.append(f"error {job['error']}")
         if not draft.metrics and not draft.stops:
-            draft.empty("its job neither read nor wrote")
+            draft.mark_no_result("its job neither read nor wrote")
         yield _run(draft)
 
 
@@ -199,14 +198,14 @@ def _json_way(draft: Draft, way: str, told: dict[str, Any]) -> None:
         return
     exact = "bw_bytes" in told
     printed = str(told["bw_bytes"] if exact else told.get("bw"))
-    draft.reading(
+    draft.add_metric(
         "bandwidth", printed, "B/s" if exact else "KiB/s", Direction.HIGHER, phase=way, registered="storage_bandwidth"
     )
-    draft.reading("iops", str(told.get("iops")), "IOPS", Direction.HIGHER, phase=way)
+    draft.add_metric("iops", str(told.get("iops")), "IOPS", Direction.HIGHER, phase=way)
     rate = float(printed) * (1 if exact else 1024)
     implied = moved / (milliseconds / 1000)
     # Of a short run a millisecond is more than a digit.
     if differ(rate, implied, 1e-3 + 1.5 / milliseconds, 1024):
-        draft.refuse(
+        draft.mark_invalid(
             f"{way}: the log prints {printed} {'B/s' if exact else 'KiB/s'}, but {moved} bytes in {milliseconds} ms are {implied:.6g} B/s"
         )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Proof, Run
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import Output, OutputParser, rule, searched
+from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
 _SECONDS = re.compile(r"Burning for (\d{1,8}) seconds")
@@ -21,57 +22,70 @@ _DEVICE = re.compile(
     r"Initialized device \d{1,4} with \d{1,9} MB of memory \(\d{1,9} MB available, using \d{1,9} MB of it\)"
     r"(?:, using (FLOATS|DOUBLES)(, using Tensor Cores)?)?"
 )
-_BYTES = re.compile(r"Results are (\d{1,12}) bytes each")
-_REPORT = re.compile(
-    rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$"
-)
 _DONE = re.compile(rf"(-?\d{{1,12}}) \( ?({NUMBER}) Gflop/s[^)]{{0,20}}\)")
-_WORD = re.compile(r"GPU (\d{1,4}): (OK|FAULTY)\s*$")
 # A rate is one of the moment, and the count lags behind it.
 _ROOM = 3.0
 
 
+@dataclass(kw_only=True)
+class _Output(Output):
+    report: re.Match[str] | None = None
+    told: dict[str, str] = field(default_factory=dict)
+
+    def begins(self, text: str) -> bool:
+        """Tell whether another start follows: `stdout` and what children print come in any order."""
+        return bool(self.told) and _SECONDS.match(text) is not None
+
+    @rule(_SECONDS, wanted="")
+    def seconds(self, match: re.Match[str], line: Line) -> None:
+        self.facts["seconds"] = int(match[1])
+
+    @rule(_DEVICE, wanted="")
+    def device(self, match: re.Match[str], line: Line) -> None:
+        if match[1]:
+            self.facts["precision"] = "fp64" if match[1] == "DOUBLES" else "fp32"
+        self.facts["tensor_cores"] = bool(match[2])
+
+    @rule(r"Results are (\d{1,12}) bytes each")
+    def size(self, match: re.Match[str], line: Line) -> None:
+        self.facts["result_bytes"] = int(match[1])
+
+    @rule(
+        rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$",
+        wanted="",
+    )
+    def rates(self, match: re.Match[str], line: Line) -> None:
+        if not line.cut:
+            self.report = match
+
+    @rule(r"GPU (\d{1,4}): (OK|FAULTY)\s*$")
+    def verdict(self, match: re.Match[str], line: Line) -> None:
+        self.told[match[1]] = match[2]
+
+    @rule(r"(?:No clients are alive|Couldn't init).*")
+    def died(self, match: re.Match[str], line: Line) -> None:
+        self.stops.append(match[0][:120])
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        yield _run(self.draft(), self.report, self.told)
+
+
 @PARSERS.register("gpu-burn")
-class GpuBurn(Parser):
+class GpuBurn(OutputParser):
     """Reads the last report and the verdict of each GPU."""
 
     benchmark = "gpu-burn"
     description = "gpu-burn: matrix products on GPUs under load, and whether their results hold"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`Burning for … seconds`, `Initialized device … with … MB of memory`, a report (`…%  proc'd:`)",
         success="`GPU n: OK` for every GPU",
         failure="`FAULTY`, errors in a report, a rate that the number of products refutes",
     )
     programs = (r"gpu_burn", r"gpu-burn")
-    starts = searched(_SECONDS, _DEVICE, re.compile(rf"{NUMBER}%\s+proc'd: "))
-    wants = (*starts, *searched(_BYTES, _WORD), r"Tested \d{1,4} GPUs", r"No clients are alive|Couldn't init")
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per `Burning for`."""
-        draft = Draft(block=block, benchmark=self.benchmark, line=block.first.number)
-        report: re.Match[str] | None = None
-        told: dict[str, str] = {}
-        for line in block:
-            text = line.text.strip()
-            if (seconds := _SECONDS.match(text)) is not None:
-                # `stdout` and what its children print come in any order: the banner may stand behind them.
-                if told:
-                    yield _run(draft, report, told)
-                    draft, report, told = (Draft(block=block, benchmark=self.benchmark, line=line.number), None, {})
-                draft.parameters["seconds"] = int(seconds[1])
-            elif (device := _DEVICE.match(text)) is not None:
-                if device[1]:
-                    draft.parameters["precision"] = "fp64" if device[1] == "DOUBLES" else "fp32"
-                draft.parameters["tensor_cores"] = bool(device[2])
-            elif (size := _BYTES.match(text)) is not None:
-                draft.parameters["result_bytes"] = int(size[1])
-            elif (found := _REPORT.match(text)) is not None and not line.cut:
-                report = found
-            elif (word := _WORD.match(text)) is not None:
-                told[word[1]] = word[2]
-            elif text.startswith(("No clients", "Couldn't")):
-                draft.stops.append(text[:120])
-        yield _run(draft, report, told)
+    output = _Output
+    start_patterns = searched(_SECONDS, _DEVICE, re.compile(rf"{NUMBER}%\s+proc'd: "))
+    also = (*start_patterns, r"Tested \d{1,4} GPUs")
 
 
 def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Run:
@@ -80,7 +94,7 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
     for place, (count, rate) in enumerate(done):
         tensor = draft.parameters.get("tensor_cores")
         # What tensor cores round is told by no line.
-        draft.reading(
+        draft.add_metric(
             "gemm",
             rate,
             "GFLOP/s",
@@ -92,16 +106,16 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
         if count == "-1":
             draft.stops.append(f"GPU {place} died")
         assert report is not None
-        draft.refuse(_rate_refuted(draft, place, count, rate, report[1]))
+        draft.mark_invalid(_rate_refuted(draft, place, count, rate, report[1]))
     faulty = [f"GPU {name}" for name, word in told.items() if word != "OK"]
-    draft.refuse(f"the log says: {', '.join(faulty)} FAULTY" if faulty else None)
+    draft.mark_invalid(f"the log says: {', '.join(faulty)} FAULTY" if faulty else None)
     errors = re.findall(r"\d+", re.sub(r"\([^)]*\)", "", report[3])) if report is not None else []
     if any(int(one) for one in errors):
-        draft.refuse(f"results differ from the first: errors {' - '.join(errors)}")
+        draft.mark_invalid(f"results differ from the first: errors {' - '.join(errors)}")
     if not told:
-        draft.lacks("no verdict on the GPUs")
+        draft.mark_incomplete("no verdict on the GPUs")
     elif not done:
-        draft.lacks("no report with a rate")
+        draft.mark_incomplete("no report with a rate")
     draft.parameters["gpus"] = max(len(told), len(done))
     return draft.run()
 

@@ -12,159 +12,130 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
-from transect.hpc.block import Block
-from transect.hpc.draft import Draft
-from transect.hpc.parsers._network import STOPS, Column, agree, between, cell_metric, stop_of
-from transect.hpc.prefilter import searched
-from transect.hpc.ranks import per_rank
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run
+from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, between, cell_metric
+from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
 
-_STATISTIC = re.compile(
-    r"(?:(bfs|sssp)[ \t_]+)?(min|firstquartile|median|thirdquartile|max|mean|stddev|harmonic_mean"
-    rf"|harmonic_stddev)_(time|nedge|TEPS|validate|validation_time)\s*:\s*!?\s*({NUMBER})\s*s?$"
-)
-_FACT = re.compile(
-    r"(SCALE|edgefactor|NBFS|nbfs|NSSSPs?|num_mpi_processes|num_omp_threads|nvtx|terasize"
-    r"|graph_generation|generation_time|construction_time|redistribution_time|compression_level"
-    rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
-)
 _ROOT = re.compile(r"(?:Running|Time for|TEPS for|Validating|Validate time for) (BFS|SSSP)\s+(\d{1,5})")
-_BAD = re.compile(
-    r"No results printed for invalid run|Validation failed for this|Validation Error"
-    r"|[Vv]alidation (?:result\s*)?:?\s*(?:FAIL|NG|failed)"
-)
 _TIMES = ("graph_generation", "generation_time", "construction_time", "redistribution_time")
 _ORDER = ("min", "firstquartile", "median", "thirdquartile", "max")
 # A rate of which statistic belongs to the time of which.
 _PAIRS = (("min", "max"), ("median", "median"), ("max", "min"), ("harmonic_mean", "mean"))
 
 
-@dataclass(kw_only=True, slots=True)
-class _Summary:
-    line: int
-    facts: dict[str, str] = field(default_factory=dict)
+@dataclass(kw_only=True)
+class _Summary(NetworkOutput):
+    told: dict[str, str] = field(default_factory=dict)
     # (kernel or "", statistic, of what) -> digits
     values: dict[tuple[str, str, str], str] = field(default_factory=dict)
     roots: int = 0
     bad: str = ""
-    stops: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    def begun(self) -> bool:
-        return bool(self.facts or self.values or self.roots or self.bad)
 
     def kernels(self) -> list[str]:
         return [k for k in ("", "bfs", "sssp") if any(v[0] == k and v[2] == "TEPS" for v in self.values)]
 
+    def begins(self, text: str) -> bool:
+        """Tell whether a summary begins, or the searches before it, that is not the present one."""
+        done = bool(self.values or self.bad)
+        if text.startswith("SCALE:"):
+            return done or "SCALE" in self.told
+        if text.startswith("graph_generation:"):
+            return done
+        root = _ROOT.match(text) if text.startswith("Running") else None
+        return done and root is not None and int(root[2]) == 0
+
+    @rule(
+        r"(?:(bfs|sssp)[ \t_]+)?(min|firstquartile|median|thirdquartile|max|mean|stddev|harmonic_mean"
+        rf"|harmonic_stddev)_(time|nedge|TEPS|validate|validation_time)\s*:\s*!?\s*({NUMBER})\s*s?$"
+    )
+    def statistic(self, match: re.Match[str], line: Line) -> None:
+        what = "validate" if match[3].startswith("valid") else match[3]
+        key = match[1] or "", match[2], what
+        if line.cut:
+            # `%g` drops zeros at the end, so a cut number cannot be told from a whole one.
+            if "stddev_" in match[0]:
+                self.values[key] = ""
+        elif key not in self.values:
+            self.values[key] = match[4]
+        elif self.values[key] != match[4] and len(self.warnings) < 5:
+            if what == "nedge":  # printed again for the second kernel
+                self.values["sssp", match[2], what] = match[4]
+            else:
+                self.warnings.append(f"another value follows: {excerpt(match[0], 60)}")
+
+    @rule(
+        r"(SCALE|edgefactor|NBFS|nbfs|NSSSPs?|num_mpi_processes|num_omp_threads|nvtx|terasize"
+        r"|graph_generation|generation_time|construction_time|redistribution_time|compression_level"
+        rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
+    )
+    def fact(self, match: re.Match[str], line: Line) -> None:
+        if not line.cut:
+            self.told[match[1]] = match[2]
+
+    @rule(
+        r"(?:No results printed for invalid run|Validation failed for this|Validation Error"
+        r"|[Vv]alidation (?:result\s*)?:?\s*(?:FAIL|NG|failed)).*"
+    )
+    def failure(self, match: re.Match[str], line: Line) -> None:
+        self.bad = self.bad or excerpt(match[0])
+
+    @rule(_ROOT)
+    def root(self, match: re.Match[str], line: Line) -> None:
+        self.roots += 1
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run, of both kernels; of nothing none."""
+        if not (self.told or self.values or self.roots or self.bad):
+            return
+        draft = self.draft(
+            parameters=_parameters(self),
+            variant="-".join(dict.fromkeys(k or "bfs" for k in self.kernels())),
+            stops=[*self.stops, self.block.take_trouble()],
+        )
+        draft.mark_invalid(self.bad or _problem(self, draft.metrics))
+        if not self.kernels() or any(_missing(self, kernel) for kernel in self.kernels()):
+            roots = self.roots
+            draft.mark_truncated(f"after {roots} lines on search keys" if roots else "within the summary")
+        if draft.ok and not any(key[2] == "validate" for key in self.values):
+            draft.warnings.append("the log has no validation times: was validation skipped?")
+        if any(_not_validated(self, kernel) for kernel in ("", *self.kernels())):
+            draft.suspicions.append("validation was skipped: its times are -1 s")
+        draft.warn_stop("after the result")
+        yield draft.run()
+
 
 @PARSERS.register("graph500")
-class Graph500(Parser):
+class Graph500(NetworkParser):
     """Reads the summaries of key and value; a summary may hold both kernels."""
 
     benchmark = "graph500"
     description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`SCALE: 20` at the beginning of a line, `graph_generation:`, a statistic of TEPS, `Running BFS`",
         success="the last statistic of each kernel's summary; quartiles in order; rates are edges over times",
         failure="`Validation failed`, `No results printed for invalid run`, a rate of 0 or one that edges and time refute",
     )
     programs = (r"graph500_[\w]{2,40}",)
-    starts = (
+    output = _Summary
+    start_patterns = (
         r"SCALE:[ \t]+\d{1,2}[ \t]*(?=[\r\n]|\Z)",
         r"graph_generation:[ \t]+\d",
         r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|median|harmonic_mean)_TEPS:",
         r"No results printed for invalid run",
         r"Running (?:BFS|SSSP)[ \t]+\d+",
     )
-    wants = (*starts, *searched(_STATISTIC, _FACT, _ROOT, _BAD), *STOPS)
+    also = (*start_patterns, *NetworkParser.also)
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Refuse an indented `SCALE: 2`: a key of some configuration."""
         return not line.text.startswith((" SCALE", "  ", "\t"))
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per summary. The solver may be launched with labels: rank 0 alone prints it."""
-        return per_rank(
-            block,
-            lambda line: _Summary(line=line),
-            begins=_begins,
-            read=_read,
-            stops=stop_of,
-            close=lambda summary, _: _close(block, summary),
-        )
-
-
-def _begins(summary: _Summary, text: str) -> bool:
-    done = bool(summary.values or summary.bad)
-    if text.startswith("SCALE:"):
-        return done or "SCALE" in summary.facts
-    if text.startswith("graph_generation:"):
-        return done
-    root = _ROOT.match(text) if text.startswith("Running") else None
-    return done and root is not None and int(root[2]) == 0
-
-
-def _read(summary: _Summary, line: Line, text: str) -> None:
-    if line.cut and (_STATISTIC.match(text) or _FACT.match(text)):
-        # `%g` drops zeros at the end, so a cut number cannot be told from a whole one.
-        if "stddev_" in text:
-            summary.values[_key(text)] = ""
-        return
-    if (match := _STATISTIC.match(text)) is not None:
-        key = _key(text)
-        what = key[2]
-        if key not in summary.values:
-            summary.values[key] = match[4]
-        elif summary.values[key] != match[4] and len(summary.warnings) < 5:
-            if what == "nedge":  # printed again for the second kernel
-                summary.values[("sssp", match[2], what)] = match[4]
-            else:
-                summary.warnings.append(f"another value follows: {excerpt(text, 60)}")
-    elif (match := _FACT.match(text)) is not None:
-        summary.facts[match[1]] = match[2]
-    elif _BAD.match(text):
-        summary.bad = summary.bad or excerpt(text)
-    elif _ROOT.match(text):
-        summary.roots += 1
-    elif stop := stop_of(text):
-        summary.stops = [*summary.stops[:4], stop]
-
-
-def _key(text: str) -> tuple[str, str, str]:
-    match = _STATISTIC.match(text)
-    assert match is not None
-    return match[1] or "", match[2], "validate" if match[3].startswith("valid") else match[3]
-
-
-def _close(block: Block, summary: _Summary) -> Iterator[Run]:
-    if not summary.begun():
-        return
-    draft = Draft(
-        block=block,
-        benchmark="graph500",
-        line=summary.line,
-        parameters=_parameters(summary),
-        variant="-".join(dict.fromkeys(k or "bfs" for k in summary.kernels())),
-        warnings=summary.warnings[:5],
-        stops=[*summary.stops, block.take_trouble()],
-    )
-    draft.refuse(summary.bad or _problem(summary, draft.metrics))
-    if not summary.kernels() or any(_missing(summary, kernel) for kernel in summary.kernels()):
-        roots = summary.roots
-        draft.ends(f"after {roots} lines on search keys" if roots else "within the summary")
-    if draft.ok and not any(key[2] == "validate" for key in summary.values):
-        draft.warnings.append("the log has no validation times: was validation skipped?")
-    if any(_not_validated(summary, kernel) for kernel in ("", *summary.kernels())):
-        draft.suspicions.append("validation was skipped: its times are -1 s")
-    draft.tell_stops("after the result")
-    yield draft.run()
 
 
 def _parameters(summary: _Summary) -> dict[str, Parameter]:
     out: dict[str, Parameter] = {}
-    for key, printed in summary.facts.items():
+    for key, printed in summary.told.items():
         value = number(printed)
         if key not in _TIMES and value is not None:
             out[key] = int(value) if value == int(value) and abs(value) < 1e18 else value
@@ -209,7 +180,7 @@ def _problem(summary: _Summary, metrics: list[LogMetric]) -> str:
         if (why := impossible(metric)) is not None:
             problem = problem or why
     for key in _TIMES:
-        if (printed := summary.facts.get(key, "")) and (metric := cell_metric(_time_column(key), printed)):
+        if (printed := summary.told.get(key, "")) and (metric := cell_metric(_time_column(key), printed)):
             metrics.append(metric)
             if (why := impossible(metric)) is not None:
                 problem = problem or why
@@ -254,7 +225,7 @@ def _contradiction(summary: _Summary) -> str:
                     f"the log prints {kernel} {rate_of}_TEPS = {rate}, but {edges[1]:g} edges over "
                     f"the {time_of} time of {time:g} s are {edges[1] / time:.6g}"
                 ).replace("  ", " ")
-    scale, factor = (number(summary.facts.get("SCALE", "")), number(summary.facts.get("edgefactor", "")))
+    scale, factor = (number(summary.told.get("SCALE", "")), number(summary.told.get("edgefactor", "")))
     most = number(values.get(("", "max", "nedge"), ""))
     if scale is not None and factor and most and 0 < scale < 60 and most > 1.01 * factor * 2**scale:
         return f"max_nedge = {most:.12g} is more than {factor:g} x 2^{scale:g} edges"

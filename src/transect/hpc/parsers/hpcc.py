@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, RunStatus
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import contradiction, log_metric, number
 
 _BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
-_SECTION = re.compile(r"(Begin|End) of (\S{1,40}) section\.")
-_PAIR = re.compile(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$")
-_FAILED = re.compile(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")
 _UNVERIFIED = 1e-30  # smaller values are uninitialised memory
 
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
@@ -67,10 +64,8 @@ _METRICS: dict[str, tuple[str, Direction, str | None, str]] = {
 }
 
 
-@dataclass(kw_only=True, slots=True)
-class _State:
-    line: int
-    version: str = ""
+@dataclass(kw_only=True)
+class _Output(Output):
     section: str = ""
     pairs: dict[str, str] = field(default_factory=dict)
     summary_line: int = 0
@@ -78,82 +73,79 @@ class _State:
     complete: bool = False
     head: bool = False
 
+    def begins(self, text: str) -> bool:
+        """Tell whether a banner or a summary follows another one."""
+        again = text.startswith("Begin of Summary") and self.summary_line > 0
+        return (again or _BANNER.match(text) is not None) and (self.head or bool(self.section))
+
+    def following(self, line: Line, text: str) -> _Output:
+        """Return an empty one of the same version."""
+        return _Output(block=self.block, line=line.number, version=self.version)
+
+    @rule(_BANNER, wanted="")
+    def banner(self, match: re.Match[str], line: Line) -> None:
+        self.version, self.head = match[1], True
+
+    @rule(r"(Begin|End) of (\S{1,40}) section\.", wanted="")
+    def section_line(self, match: re.Match[str], line: Line) -> None:
+        self.section = f"{match[1]} of {match[2]} section"
+        if match[2] == "Summary":
+            self.complete = match[1] == "End"
+            self.summary_line = self.summary_line or line.number
+
+    @rule(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$", wanted=r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S")
+    def pair(self, match: re.Match[str], line: Line) -> None:
+        if self.summary_line and not self.complete and not line.cut:
+            self.pairs[match[1]] = match[2]
+
+    @rule(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")
+    def failed(self, match: re.Match[str], line: Line) -> None:
+        self.failures.append(f"HPL residual {match[1]} FAILED")
+
+    @rule(r"(?:HPL ERROR|>>>).*")
+    def error(self, match: re.Match[str], line: Line) -> None:
+        self.failures.append(excerpt(match[0]))
+
+    @rule(r"End of HPC Chall[ae]nge tests")
+    def end(self, match: re.Match[str], line: Line) -> None:
+        self.ended = True
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        pairs = self.pairs
+        version = ".".join(pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs)
+        draft = self.draft(
+            self.summary_line or None,
+            version=version or self.version,
+            stops=[self.block.take_trouble()],
+            parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
+        )
+        draft.metrics, draft.warnings = _metrics(pairs)
+        _judge(draft, self)
+        yield draft.run()
+
 
 @PARSERS.register("hpcc")
-class Hpcc(Parser):
+class Hpcc(OutputParser):
     """Reads summaries; HPL and STREAM inside the output belong to them."""
 
     benchmark = "hpcc"
     description = "HPC Challenge: the summary section of hpccoutf.txt"
-    proof = Proof(
+    validity_notes = Proof(
         identity="the DARPA/DOE banner, or `Begin of … section.`",
         success="a whole summary with `Success=1`; HPL's rate agrees with N and time",
         failure="`Success` other than 1, a `FAILED` residual, `HPL ERROR`, a value that is negative",
     )
     programs = (r"hpcc(?:\.exe)?",)
-    starts = (
+    output = _Output
+    start_patterns = (
         r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark",
         r"(?:Begin|End) of (?:Summary|HPL|PTRANS|LatencyBandwidth"
         r"|\w{0,12}(?:RandomAccess|STREAM|FFT|DGEMM)\w{0,8})"
         r" section\.",
     )
-    wants = (
-        *starts,
-        r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S",
-        r"\|\|Ax-b\|\|",
-        r"End of HPC Chall[ae]nge tests",
-        r"HPL ERROR",
-        r">>>",
-    )
-    contains = frozenset({"hpl", "stream"})
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per summary, and one for each start of the program without a summary."""
-        state = _State(line=block.first.number)
-        for line in block:
-            text = line.text.strip()
-            banner = _BANNER.match(text)
-            again = text.startswith("Begin of Summary") and state.summary_line
-            if banner or again:
-                if state.head or state.section:
-                    yield self._close(block, state)
-                state = _State(line=line.number, version=state.version)
-            if banner:
-                state.version, state.head = banner[1], True
-            self._read(state, line, text)
-            if text.startswith("End of HPC Chall"):
-                yield self._close(block, state)
-                return
-        yield self._close(block, state)
-
-    def _read(self, state: _State, line: Line, text: str) -> None:
-        if (match := _SECTION.match(text)) is not None:
-            state.section = f"{match[1]} of {match[2]} section"
-            if match[2] == "Summary":
-                state.complete = match[1] == "End"
-                state.summary_line = state.summary_line or line.number
-        elif state.summary_line and not state.complete and (match := _PAIR.match(text)) is not None:
-            if not line.cut:
-                state.pairs[match[1]] = match[2]
-        elif (match := _FAILED.match(text)) is not None:
-            state.failures.append(f"HPL residual {match[1]} FAILED")
-        elif text.startswith(("HPL ERROR", ">>>")):
-            state.failures.append(excerpt(text))
-
-    def _close(self, block: Block, state: _State) -> Run:
-        pairs = state.pairs
-        version = ".".join(pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs)
-        draft = Draft(
-            block=block,
-            benchmark=self.benchmark,
-            line=state.summary_line or state.line,
-            version=version or state.version,
-            stops=[block.take_trouble()],
-            parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
-        )
-        draft.metrics, draft.warnings = _metrics(pairs)
-        _judge(draft, state)
-        return draft.run()
+    also = start_patterns
+    nested = frozenset({"hpl", "stream"})
 
 
 def _parameter(text: str) -> Parameter:
@@ -176,22 +168,22 @@ def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
     return metrics, [f"not run: {', '.join(absent)}"] if absent else []
 
 
-def _judge(draft: Draft, state: _State) -> None:
-    pairs, failures = state.pairs, "; ".join(state.failures[:3])
-    if not state.complete:
-        where = f"after '{state.section}'" if state.section else "before its first section"
+def _judge(draft: Draft, output: _Output) -> None:
+    pairs, failures = output.pairs, "; ".join(output.failures[:3])
+    if not output.complete:
+        where = f"after '{output.section}'" if output.section else "before its first section"
         if not draft.stop and not pairs and failures:
-            draft.settle(RunStatus.FAILED, f"stopped {where}: {failures}")
-        draft.ends(where, lacks=", without a whole summary")
+            draft.set_status(RunStatus.FAILED, f"stopped {where}: {failures}")
+        draft.mark_truncated(where, lacks=", without a whole summary")
     success = pairs.get("Success", "1")  # without it, the rest decides
     if success != "1":
-        draft.refuse(f"Success={success}: {failures or 'a test did not verify its result'}")
+        draft.mark_invalid(f"Success={success}: {failures or 'a test did not verify its result'}")
     if failures:
-        draft.refuse(f"Success={success}, but {failures}")
-    draft.refuse_impossible()
-    draft.refuse(_contradicted(pairs))
+        draft.mark_invalid(f"Success={success}, but {failures}")
+    draft.mark_impossible()
+    draft.mark_invalid(_contradicted(pairs))
     if not draft.metrics:
-        draft.empty("the summary holds no result")
+        draft.mark_no_result("the summary holds no result")
 
 
 def _contradicted(pairs: dict[str, str]) -> str | None:

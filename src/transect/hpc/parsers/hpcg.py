@@ -14,8 +14,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ, disagree, whole
-from transect.hpc.parsers._hpcg import STARTS, TESTS, WANTS, Report, begins, read
+from transect.hpc.parsers._checks import differ, disagree, whole
+from transect.hpc.parsers._hpcg_report import STARTS, TESTS, WANTS, Report, begins, read
 from transect.hpc.values import number
 
 _TIMES, _RATES = "Benchmark Time Summary", "GFLOP/s Summary"
@@ -45,14 +45,14 @@ class Hpcg(Parser):
 
     benchmark = "hpcg"
     description = "HPCG: reference, Intel, Arm, NVIDIA and AMD builds"
-    proof = Proof(
+    validity_notes = Proof(
         identity="the program's name and version, `HPCG result is`, a section of its report, the rates of a GPU build",
         success="the rating, by `HPCG result is VALID`; a GPU build without that word is `suspicious`",
         failure="`INVALID`, a test of the report that `FAILED` (before 3.0 not the count of iterations), a rating that operations and times refute",
     )
     programs = (r"x?hpcg(?:[\-_.][\w.\-]{1,40})?", r"rochpcg")
-    starts = STARTS
-    wants = WANTS
+    start_patterns = STARTS
+    line_patterns = WANTS
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per report."""
@@ -83,27 +83,26 @@ def _read_metrics(draft: Draft, report: Report) -> None:
     converged = report.fact(_RATES, _WITH_CONVERGENCE)
     setup = report.fact("Setup Information", "Setup Time")
     optimisation = report.fact(_TIMES, "Optimization phase")
-    draft.reading("gflops", rating, "GFLOP/s", higher, registered="sparse_flops")
-    draft.reading("raw_total_gflops", raw, "GFLOP/s", higher)
-    draft.reading("with_convergence_overhead_gflops", converged, "GFLOP/s", higher)
-    draft.reading("hpcg24_rating", report.old_rating, "GFLOP/s", higher)
-    draft.reading("time", total, "s", lower, registered="benchmark_time")
-    draft.reading("optimization_time", optimisation, "s", lower)
-    draft.reading("setup_time", setup, "s", lower)
-    draft.reading("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", lower)
+    draft.add_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops")
+    draft.add_metric("raw_total_gflops", raw, "GFLOP/s", higher)
+    draft.add_metric("with_convergence_overhead_gflops", converged, "GFLOP/s", higher)
+    draft.add_metric("hpcg24_rating", report.old_rating, "GFLOP/s", higher)
+    draft.add_metric("time", total, "s", lower, registered="benchmark_time")
+    draft.add_metric("optimization_time", optimisation, "s", lower)
+    draft.add_metric("setup_time", setup, "s", lower)
+    draft.add_metric("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", lower)
     for kernel in _KERNELS:
         rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
-        draft.reading("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel)
-        draft.reading("kernel_time", report.fact(_TIMES, kernel), "s", lower, phase=kernel)
+        draft.add_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel)
+        draft.add_metric("kernel_time", report.fact(_TIMES, kernel), "s", lower, phase=kernel)
     for which in ("Read", "Write", "Total"):  # counted by a model, not measured
         printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
-        draft.reading("model_bandwidth", printed, "GB/s", higher, phase=which.lower())
+        draft.add_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower())
 
 
 def _run(block: Block, report: Report) -> Run:
     draft = Draft(
         block=block,
-        benchmark="hpcg",
         line=report.line,
         version=report.version,
         warnings=report.notes,
@@ -136,16 +135,16 @@ def _judge(draft: Draft, report: Report) -> None:
         if section == test and key == "Result" and value.startswith("FAILED")
     ]
     if report.invalid:
-        draft.refuse(": ".join(["HPCG result is INVALID", *([", ".join(failed)] if failed else [])]))
+        draft.mark_invalid(": ".join(["HPCG result is INVALID", *([", ".join(failed)] if failed else [])]))
     if not report.ended():
-        draft.lacks("ends before the rating")
+        draft.mark_incomplete("ends before the rating")
     if failed and not (failed == [TESTS[2]] and report.version[:1] in ("0", "1", "2")):
-        draft.refuse(f"HPCG result is VALID, but FAILED: {', '.join(failed)}")
+        draft.mark_invalid(f"HPCG result is VALID, but FAILED: {', '.join(failed)}")
     if draft.ok and not any(metric.name == "gflops" for metric in draft.metrics):
-        draft.refuse(f"the rating is {report.rating or report.said or report.gpu['final'][0]}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the rating is {report.rating or report.said or report.gpu['final'][0]}")
+    draft.mark_impossible()
     if draft.ok:
-        draft.refuse(_contradicted(report) or _contradicted_gpu(report))
+        draft.mark_invalid(_contradicted(report) or _contradicted_gpu(report))
 
 
 def _value(report: Report, section: str, *keys: str) -> float:

@@ -14,8 +14,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._hpl_mxp import BANNER, RULES, Log, Test, begins, read
+from transect.hpc.parsers._checks import differ
+from transect.hpc.parsers._hpl_mxp_lines import BANNER, RULES, Log, Test, begins, read
 from transect.hpc.values import contradiction, number
 
 _SLOPPY = {"1": "FP8", "2": "FP16"}
@@ -34,13 +34,13 @@ class HplMxp(Parser):
 
     benchmark = "hpl-mxp"
     description = "HPL-MxP (HPL-AI): the reference program, NVIDIA, RIKEN, AMD"
-    proof = Proof(
+    validity_notes = Proof(
         identity="NVIDIA's banner and settings, `HPL-MxP Mixed-Precision Benchmark`, the reference program's times, RIKEN's and AMD's result lines",
         success="a rate and a passed check of the residual; rate, N and the times of the phases agree",
         failure="a `FAILED` check, a residual at or above its threshold, a rate that N and time refute",
     )
     programs = (r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?", r"xhpl[\-_](?:mxp|ai)\w{0,20}", r"rochplmxp", r"run_rochplmxp")
-    starts = (
+    start_patterns = (
         r"HPL-(?:MxP|AI)-NVIDIA[ \t]+v?\d",
         r"\*{4,8}[ \t]*HPL[ \-](?:MxP|AI) (?:Settings|Result)",
         r"HPL-(?:AI|MxP) Mixed-Precision Benchmark",
@@ -52,7 +52,7 @@ class HplMxp(Parser):
         r"HPL[_\-]AI[ \t]+W[RC]\w{1,18}[ \t]+\d",
         r"HPLMXP_pd?gesv\(\) (?:start|end) time",
     )
-    wants = (*starts, *RULES, r"Backward error ", r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ")
+    line_patterns = (*start_patterns, *RULES, r"Backward error ", r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per solved system, and one for what the log announces but does not hold."""
@@ -85,7 +85,6 @@ class HplMxp(Parser):
             return
         draft = Draft(
             block=block,
-            benchmark=self.benchmark,
             line=log.line,
             variant=log.variant,
             version=log.version,
@@ -93,7 +92,7 @@ class HplMxp(Parser):
             stops=log.stops[:3],
         )
         if log.variant or log.settings or draft.stop:
-            draft.lacks(f"ends after {log.done} of {max(of, 1)} results")
+            draft.mark_incomplete(f"ends after {log.done} of {max(of, 1)} results")
             yield draft.run()
 
 
@@ -101,21 +100,20 @@ def _result(block: Block, log: Log, test: Test) -> Run:
     higher, lower = Direction.HIGHER, Direction.LOWER
     draft = Draft(
         block=block,
-        benchmark="hpl-mxp",
         line=test.line,
         variant=log.variant,
         version=log.version,
         parameters=dict(log.settings),
         stops=log.stops[:3],
     )
-    draft.reading("gflops", test.rate, test.unit, higher, registered="mixed_flops")
-    draft.reading("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
-    draft.reading("lu_gflops", test.lu_rate, "GFLOP/s", higher)
-    draft.reading("residual", test.residual, "1", lower, registered="residual")
-    draft.reading("backward_error", test.backward, "1", lower)
-    draft.reading("time", test.time, "s", lower, registered="benchmark_time")
+    draft.add_metric("gflops", test.rate, test.unit, higher, registered="mixed_flops")
+    draft.add_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
+    draft.add_metric("lu_gflops", test.lu_rate, "GFLOP/s", higher)
+    draft.add_metric("residual", test.residual, "1", lower, registered="residual")
+    draft.add_metric("backward_error", test.backward, "1", lower)
+    draft.add_metric("time", test.time, "s", lower, registered="benchmark_time")
     for phase, printed in test.phases.items():
-        draft.reading("phase_time", printed, "s", lower, phase=phase)
+        draft.add_metric("phase_time", printed, "s", lower, phase=phase)
     _judge(draft, log, test)
     for key, value in test.shape.items():
         plain = value.isdecimal() and key != "SLOPPY-TYPE"
@@ -132,17 +130,17 @@ def _judge(draft: Draft, log: Log, test: Test) -> None:
     value, limit = number(test.residual), number(test.threshold)
     if test.verdict == "FAILED" or (test.residual and value is None):
         what = test.residual or test.backward
-        draft.refuse(f"residual check: {what} FAILED".replace(":  ", ": "))
+        draft.mark_invalid(f"residual check: {what} FAILED".replace(":  ", ": "))
     if test.rate and number(test.rate) is None:
-        draft.refuse(f"the rate is {test.rate}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the rate is {test.rate}")
+    draft.mark_impossible()
     if value is not None and limit is not None and test.verdict and value >= limit > 0:
-        draft.refuse(f"residual {test.residual} is not below {test.threshold}")
+        draft.mark_invalid(f"residual {test.residual} is not below {test.threshold}")
     if draft.ok and test.rate:
-        draft.refuse(_contradicted(log, test))
+        draft.mark_invalid(_contradicted(log, test))
     if not test.complete():
         missing = "rate" if not test.rate else "residual check" if not test.verdict else "end"
-        draft.lacks(f"no {missing} of the result")
+        draft.mark_incomplete(f"no {missing} of the result")
 
 
 def _contradicted(log: Log, test: Test) -> str | None:

@@ -8,213 +8,210 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus
+from transect.hpc.base import PARSERS, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
-from transect.hpc.parsers._imb_table import Output, Suite, Table, fill
-from transect.hpc.parsers._network import MOST_ROWS, STOPS, is_number, killed, stop_of, twice, whole
-from transect.hpc.ranks import per_rank
+from transect.hpc.parsers._imb_table import Suite, Table, fill
+from transect.hpc.parsers._network import MOST_ROWS, NetworkOutput, NetworkParser, is_number, killed, twice, whole
+from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 
 _BANNER = re.compile(r"#\s*Intel ?\(R\) MPI Benchmark(?:s| Suite)?\s+(?:V(?:ersion)?\s*)?(.{1,40}?),\s*(\S{1,12}) part")
 _TEST = re.compile(r"# Benchmarking (Multi-)?([A-Za-z]\w{1,60})")
-_LIMIT = re.compile(r"# Maximum (?:message length|io portion) in bytes:\s*(\d{1,15})")
-_PROCESSES = re.compile(r"# #processes = (\d{1,9})")
-_GROUPS = re.compile(r"# \(\s*(\d{1,9}) groups of\s+(\d{1,9}) processes")
-_MODE = re.compile(r"#\s+MODE:\s*(\S{1,30})")
-_FACT = re.compile(
-    r"# (Date|Machine|MPI Version|MPI Thread Environment|MPI_Datatype|MPI_Op"
-    r"|MPI_Datatype for reductions)\s*:\s*(\S.*)"
-)
 _LISTED = re.compile(r"#\s+(?:\(Multi-\))?([A-Z]\w{1,60})\s*$")
 _LENGTHS = re.compile(r"[ \t]-msg(?:len|log|sz)[ \t]")
-_SKIPPED = re.compile(r"(\d{1,15})?\s*(time-out\.|out-of-mem\.|int-overflow\.)|(\d{1,9})\s+(\d{1,15})\s*time-out\.")
+
+
+@dataclass(kw_only=True)
+class _Output(NetworkOutput):
+    """What one rank (or all of them, without labels) prints."""
+
+    suite: Suite = field(init=False)
+    table: Table | None = None
+
+    def __post_init__(self) -> None:
+        self.suite = Suite(line=self.line)
+        if _LENGTHS.search(self.block.command):  # IMB-P2P does not print it
+            self.suite.facts["lengths"] = "user defined"
+
+    def read(self, line: Line, text: str) -> None:
+        """Take in a line, which may begin a table."""
+        test, header = _TEST.match(text), names.header(text)
+        if _BANNER.match(text) is None and (test is not None or (header and (self.table is None or self.table.rows))):
+            if self.table is not None:
+                self.ready.append(_close(self.block, self.suite, self.table, over=True))
+            self.table = Table(line=line.number, test=test[2] if test else "")
+            if test is not None:
+                self.suite.listing = False
+                if len(self.suite.seen) < 500:
+                    self.suite.seen.add(test[2].lower())
+                self.table.multi = bool(test[1])
+        if not header:
+            super().read(line, text)
+        elif self.table is not None and not line.cut:
+            self.table.columns, self.table.width = header, len(line.text.rstrip())
+
+    @rule(_BANNER, wanted="#")
+    def banner(self, match: re.Match[str], line: Line) -> None:
+        if self.suite.part or self.table is not None:
+            self.ready += self.runs()
+            self.suite, self.table = Suite(line=line.number), None
+        self.suite.line = line.number
+        self.suite.version, self.suite.part = match[1].strip(), match[2]
+
+    @rule(r"# All processes entering MPI_Finalize", wanted="")
+    def end(self, match: re.Match[str], line: Line) -> None:
+        self.suite.ended = True
+
+    @rule(
+        r"# (?:#processes = (\d{1,9})|\(\s*(\d{1,9}) groups of\s+(\d{1,9}) processes|\s*MODE:\s*(\S{1,30}))", wanted=""
+    )
+    def of_table(self, match: re.Match[str], line: Line) -> bool:
+        if self.table is None:
+            return False
+        facts = {"groups": match[2], "processes": match[1] or match[3], "mode": match[4]}
+        self.table.facts |= {k: v if k == "mode" else int(v) for k, v in facts.items() if v is not None}
+        return True
+
+    @rule(r"# Maximum (?:message length|io portion) in bytes:\s*(\d{1,15})", wanted="")
+    def limit(self, match: re.Match[str], line: Line) -> None:
+        self.suite.limit = int(match[1])
+
+    @rule(
+        r"# (Date|Machine|MPI Version|MPI Thread Environment|MPI_Datatype|MPI_Op"
+        r"|MPI_Datatype for reductions)\s*:\s*(\S.*)",
+        wanted="",
+    )
+    def fact(self, match: re.Match[str], line: Line) -> None:
+        self.suite.facts[match[1]] = excerpt(match[2], 80)
+
+    @rule(r"#", wanted="")
+    def comment(self, match: re.Match[str], line: Line) -> None:
+        suite, text = self.suite, match.string
+        if "lengths were user defined" in text[:60]:
+            suite.facts["lengths"] = "user defined"
+        elif text.startswith("# List of Benchmarks"):
+            suite.listing = True
+        elif suite.listing and (one := _LISTED.match(text)) is not None:
+            if len(suite.listed) < 200:
+                suite.listed.append(one[1])
+        elif "IMB-" in text[:300] and self.table is None:
+            suite.facts["command"] = excerpt(text.lstrip("# "), 200)
+
+    def stop(self, text: str, most: int = 5) -> None:
+        """Keep what was said since the last row."""
+        if self.table is not None:
+            self.table.stops = [*self.table.stops[: most - 1], text]
+
+    @rule(
+        r"(\d{1,15})?\s*(time-out\.|out-of-mem\.|int-overflow\.)|(\d{1,9})\s+(\d{1,15})\s*time-out\.",
+        wanted=r"(?:time-out|out-of-mem|int-overflow)\.",
+    )
+    def skipped(self, match: re.Match[str], line: Line) -> None:
+        if self.table is not None and self.table.columns and len(self.table.skipped) < 50:
+            self.table.skipped.append(excerpt(f"{match.string.split('.;')[0]}", 60))
+
+    @rule(r".", wanted=r"\d{1,15}[ \t]+[-+\d.noit]")
+    def row(self, match: re.Match[str], line: Line) -> bool:
+        table = self.table
+        if table is None or not table.columns:
+            return False
+        cells = match.string.split(None, 16)[:16]
+        if not all(is_number(cell) for cell in cells):
+            return False
+        if len(cells) != len(table.columns) or not whole(line, table.width):
+            if line.cut:
+                table.cut = True
+            elif len(table.warnings) < 5:
+                table.warnings.append(f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns")
+            return False
+        if not all(
+            c.isascii() and c.isdecimal() and len(c) <= 15
+            for name, c in zip(table.columns, cells, strict=True)
+            if name in ("#bytes", "Group", "#repetitions")
+        ):
+            return False
+        if len(table.rows) >= MOST_ROWS:
+            table.more += 1
+            table.rows[-1] = cells
+        else:
+            table.rows.append(cells)
+        table.width = len(line.text.rstrip())
+        early = "; ".join(one for one in (*table.stops, self.block.take_trouble()) if one)
+        if early and len(table.warnings) < 5:
+            table.warnings.append(f"before a row: {early}")
+        table.stops = []
+        return True
+
+    def runs(self) -> Iterator[Run]:
+        """Close the last table of a start of the program and report what it never came to."""
+        suite = self.suite
+        last = _close(self.block, suite, self.table, over=suite.ended) if self.table is not None else None
+        if last is not None:
+            yield last
+        missing = [one for one in suite.listed if one.lower() not in suite.seen]
+        if (last is None and suite.part) or (missing and not suite.ended):
+            if last is not None and last.status in (RunStatus.FAILED, RunStatus.TRUNCATED):
+                last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
+                return
+            draft = self.draft(
+                suite.line,
+                variant=suite.part.lower(),
+                version=suite.version,
+                parameters=dict(suite.facts),
+                stops=self.table.stops if self.table else [],
+            )
+            which = excerpt(", ".join(missing), 80) if missing else "the first table"
+            draft.mark_truncated(f"before {which}")
+            yield draft.run()
 
 
 @PARSERS.register("imb")
-class Imb(Parser):
+class Imb(NetworkParser):
     """Reads every table, one run each, and names the benchmarks that never came."""
 
     benchmark = "imb"
     description = "Intel MPI Benchmarks: MPI-1, EXT, IO, NBC, RMA; single and Multi- groups"
-    proof = Proof(
+    validity_notes = Proof(
         identity="Intel's banner, `# Benchmarking PingPong` of a benchmark that the suite has, the head of a table",
         success="a table that something follows, or that reaches the largest message; bandwidth is size over time",
         failure="defects, a value that is no number, every value 0; a time-out without any row is `failed`",
     )
     programs = (r"IMB-[A-Z0-9\-]{2,12}",)
-    starts = (
+    output = _Output
+    start_patterns = (
         r"#[ \t]*Intel ?\(R\) MPI Benchmark",
         r"# Benchmarking (?:Multi-)?[A-Za-z]\w{1,60}[ \t]*(?=[\r\n]|\Z)",
         r"(?:Group[ \t]+)?#bytes[ \t]+#repetitions",
         r"(?:Group[ \t]+)?#repetitions[ \t]+t_",
     )
-    wants = (r"#", r"Group[ \t]+#", r"\d{1,15}[ \t]+[-+\d.noit]", r"(?:time-out|out-of-mem|int-overflow)\.", *STOPS)
+    also = (r"Group[ \t]+#", *NetworkParser.also)
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Refuse `# Benchmarking X` where X is none of the suite."""
         match = _TEST.match(line.text.strip())
         return match is None or names.known(match[2])
 
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per table."""
-        return per_rank(
-            block,
-            lambda line: Output(_suite(block, line)),
-            stops=stop_of,
-            read=lambda output, line, text: _read_line(block, output, line, text),
-            close=lambda output, _: _finish(block, output),
-        )
 
-
-def _suite(block: Block, line: int) -> Suite:
-    suite = Suite(line=line)
-    if _LENGTHS.search(block.command):  # IMB-P2P does not print it
-        suite.facts["lengths"] = "user defined"
-    return suite
-
-
-def _read_line(block: Block, output: Output, line: Line, text: str) -> Iterator[Run]:
-    banner, test, header = _BANNER.match(text), _TEST.match(text), names.header(text)
-    if banner is not None:
-        if output.suite.part or output.table is not None:
-            yield from _finish(block, output)
-            output.suite, output.table = Suite(line=line.number), None
-        output.suite.line = line.number
-        output.suite.version, output.suite.part = banner[1].strip(), banner[2]
-    elif test is not None or (header and (output.table is None or output.table.rows)):
-        if output.table is not None:
-            yield _close(block, output, over=True)
-        output.table = Table(line=line.number, test=test[2] if test else "")
-        if test is not None:
-            output.suite.listing = False
-            if len(output.suite.seen) < 500:
-                output.suite.seen.add(test[2].lower())
-            output.table.multi = bool(test[1])
-    _read(block, output, line, text, header)
-
-
-def _read(block: Block, output: Output, line: Line, text: str, header: list[str]) -> None:
-    suite, table = output.suite, output.table
-    if header:
-        if table is not None and not line.cut:
-            table.columns, table.width = header, len(line.text.rstrip())
-    elif text.startswith("#"):
-        _read_comment(suite, table, text)
-    elif stop := stop_of(text):
-        if table is not None:
-            table.stops = [*table.stops[:4], stop]
-    elif table is not None and table.columns:
-        if _SKIPPED.match(text):
-            if len(table.skipped) < 50:
-                table.skipped.append(excerpt(f"{text.split('.;')[0]}", 60))
-            return
-        _read_row(block, table, line, text)
-
-
-def _read_comment(suite: Suite, table: Table | None, text: str) -> None:
-    if text.startswith("# All processes entering MPI_Finalize"):
-        suite.ended = True
-    elif (match := _PROCESSES.match(text)) is not None and table is not None:
-        table.facts["processes"] = int(match[1])
-    elif (match := _GROUPS.match(text)) is not None and table is not None:
-        table.facts["groups"] = int(match[1])
-        table.facts["processes"] = int(match[2])
-    elif (match := _MODE.match(text)) is not None and table is not None:
-        table.facts["mode"] = match[1]
-    elif (match := _LIMIT.match(text)) is not None:
-        suite.limit = int(match[1])
-    elif (match := _FACT.match(text)) is not None:
-        suite.facts[match[1]] = excerpt(match[2], 80)
-    elif "lengths were user defined" in text[:60]:
-        suite.facts["lengths"] = "user defined"
-    elif text.startswith("# List of Benchmarks"):
-        suite.listing = True
-    elif suite.listing and (match := _LISTED.match(text)) is not None:
-        if len(suite.listed) < 200:
-            suite.listed.append(match[1])
-    elif "IMB-" in text[:300] and table is None:
-        suite.facts["command"] = excerpt(text.lstrip("# "), 200)
-
-
-def _read_row(block: Block, table: Table, line: Line, text: str) -> None:
-    cells = text.split(None, 16)[:16]
-    if not all(is_number(cell) for cell in cells):
-        return
-    if len(cells) != len(table.columns) or not whole(line, table.width):
-        if line.cut:
-            table.cut = True
-        elif len(table.warnings) < 5:
-            table.warnings.append(f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns")
-        return
-    if not all(
-        c.isascii() and c.isdecimal() and len(c) <= 15
-        for name, c in zip(table.columns, cells, strict=True)
-        if name in ("#bytes", "Group", "#repetitions")
-    ):
-        return
-    if len(table.rows) >= MOST_ROWS:
-        table.more += 1
-        table.rows[-1] = cells
-    else:
-        table.rows.append(cells)
-    table.width = len(line.text.rstrip())
-    early = "; ".join(one for one in (*table.stops, block.take_trouble()) if one)
-    if early and len(table.warnings) < 5:
-        table.warnings.append(f"before a row: {early}")
-    table.stops = []
-
-
-def _finish(block: Block, output: Output) -> Iterator[Run]:
-    """Close the last table of a start of the program and report what it never came to."""
-    suite = output.suite
-    last = _close(block, output, over=suite.ended) if output.table is not None else None
-    if last is not None:
-        yield last
-    missing = [one for one in suite.listed if one.lower() not in suite.seen]
-    if (last is None and suite.part) or (missing and not suite.ended):
-        if last is not None and last.status in (RunStatus.FAILED, RunStatus.TRUNCATED):
-            last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
-            return
-        draft = Draft(
-            block=block,
-            benchmark="imb",
-            line=suite.line,
-            variant=_variant(suite),
-            version=suite.version,
-            parameters=dict(suite.facts),
-            stops=output.table.stops if output.table else [],
-        )
-        which = excerpt(", ".join(missing), 80) if missing else "the first table"
-        draft.ends(f"before {which}")
-        yield draft.run()
-
-
-def _variant(suite: Suite) -> str:
-    return suite.part.lower()
-
-
-def _close(block: Block, output: Output, *, over: bool) -> Run:
+def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
     """Make the run of a table. `over`: something follows it, so that nothing of it can miss."""
-    suite, table = output.suite, output.table
-    assert table is not None
     processes = int(str(table.facts.get("processes", 0)))
     unit, problem = names.bandwidth_unit(table.test, table.columns, table.rows, processes)
     name = f"Multi-{table.test}" if table.multi else table.test
     table.stops = [*table.stops, *filter(None, [block.take_trouble()])]
     draft = Draft(
         block=block,
-        benchmark="imb",
         line=table.line,
-        variant=_variant(suite),
+        variant=suite.part.lower(),
         version=suite.version,
         parameters={"test": name, **table.facts, **suite.facts},
         stops=table.stops,
         warnings=list(table.warnings),
     )
-    draft.refuse(fill(table, suite, unit, draft.metrics) or problem)
+    draft.mark_invalid(fill(table, suite, unit, draft.metrics) or problem)
     if not (over and table.rows and not table.cut):
         _judge(draft, table, suite)
     if table.skipped:
@@ -228,20 +225,20 @@ def _close(block: Block, output: Output, *, over: bool) -> Run:
         draft.warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
     if not table.test:
         draft.warnings.append("the log has lost the name of the benchmark")
-    draft.tell_stops("after the last row")
+    draft.warn_stop("after the last row")
     return draft.run()
 
 
 def _judge(draft: Draft, table: Table, suite: Suite) -> None:
     if not table.rows:
         if table.skipped:
-            draft.settle(RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}")
-        draft.ends("before the first row")
+            draft.set_status(RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}")
+        draft.mark_truncated("before the first row")
         return
     limit = suite.limit or (1 << 22)
     full = "#bytes" not in table.columns or bool(table.skipped) or table.last() >= limit
     if killed(draft.stop) or (draft.stop and not full):
-        draft.ends(f"after size {table.last()}")
+        draft.mark_truncated(f"after size {table.last()}")
     if table.cut or (not full and "lengths" not in suite.facts):
         words = draft.block.last_words()
-        draft.settle(RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}")
+        draft.set_status(RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}")

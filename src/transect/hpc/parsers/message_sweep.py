@@ -12,19 +12,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, RunStatus, Series
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Proof, Run, RunStatus, Series
 from transect.hpc.draft import Draft
-from transect.hpc.text import excerpt
+from transect.hpc.rules import Output, OutputParser, rule
+from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
 _START = r"# OSU-format message sweep \(transect, "
 _TITLE = re.compile(rf"{_START}(\w{{1,20}})\) ([\w\- ]{{1,60}}) Test$")
-_END = re.compile(r"# End of message sweep: (.{1,500})$")
-_SAMPLES = re.compile(r"# Samples (\d{1,12}) \(us\): ([\d. ]{1,16000})$")
-_FACT = re.compile(r"# (Datatype|Library|Ranks|Sizes left out):? (.{1,300}?)\.?$")
-_HEADER = re.compile(r"# Size  +(\S.{1,200})$")
-_ROW = re.compile(rf"(\d{{1,12}})((?:[ \t]+{NUMBER})+)[ \t]+(Pass|Fail)$")
 _AVERAGE = "Avg Latency(us)"
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 # Column -> (name, unit, direction, metric of the registry).
@@ -43,50 +38,86 @@ _HALF_DIGIT = 0.006  # values have two decimals, samples three
 _AGREE = 1e-3
 
 
-@dataclass(slots=True)
-class _State:
-    line: int
+@dataclass(kw_only=True)
+class _Output(Output):
     library: str = ""
     test: str = ""
-    facts: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     rows: dict[int, list[str]] = field(default_factory=dict)
     wrong: list[int] = field(default_factory=list)
     samples: dict[int, list[float]] = field(default_factory=dict)
     end: str = ""
 
+    def begins(self, text: str) -> bool:
+        """Tell whether another sweep begins."""
+        return bool(self.library) and _TITLE.match(text) is not None
 
-def _read(state: _State, text: str) -> None:
-    if (match := _HEADER.match(text)) is not None:
+    def read(self, line: Line, text: str) -> None:
+        """Take in a line that is whole."""
+        if not line.cut:
+            super().read(line, text)
+
+    @rule(_TITLE, wanted="#")
+    def title(self, match: re.Match[str], line: Line) -> None:
+        self.line, self.library, self.test = line.number, match[1], match[2]
+
+    @rule(r"# Size  +(\S.{1,200})$", wanted="")
+    def header(self, match: re.Match[str], line: Line) -> None:
         names = re.split(r" {2,}", match[1])
-        state.columns = names[:-1] if names[-1] == "Validation" else []
-    elif (match := _ROW.match(text)) is not None:
+        self.columns = names[:-1] if names[-1] == "Validation" else []
+
+    @rule(rf"(\d{{1,12}})((?:[ \t]+{NUMBER})+)[ \t]+(Pass|Fail)$", wanted=r"\d{1,12}[ \t]")
+    def row(self, match: re.Match[str], line: Line) -> None:
         size = int(match[1])
-        state.rows[size] = match[2].split()
+        self.rows[size] = match[2].split()
         if match[3] != "Pass":
-            state.wrong.append(size)
-    elif (match := _SAMPLES.match(text)) is not None:
+            self.wrong.append(size)
+
+    @rule(r"# Samples (\d{1,12}) \(us\): ([\d. ]{1,16000})$", wanted="")
+    def raw(self, match: re.Match[str], line: Line) -> None:
         values = [number(one) for one in match[2].split()]
-        state.samples[int(match[1])] = [one for one in values if one is not None]
-    elif (match := _END.match(text)) is not None:
-        state.end = match[1]
-    elif (match := _FACT.match(text)) is not None:
-        state.facts.setdefault(match[1].lower().replace(" ", "_"), match[2])
+        self.samples[int(match[1])] = [one for one in values if one is not None]
+
+    @rule(r"# End of message sweep: (.{1,500})$", wanted="")
+    def last(self, match: re.Match[str], line: Line) -> None:
+        self.end, self.ended = match[1], True
+
+    @rule(r"# (Datatype|Library|Ranks|Sizes left out):? (.{1,300}?)\.?$", wanted="")
+    def fact(self, match: re.Match[str], line: Line) -> None:
+        self.told.setdefault(match[1].lower().replace(" ", "_"), match[2])
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        left_out = self.told.get("sizes_left_out")
+        draft = self.draft(
+            variant=self.library,
+            metrics=list(_metrics(self)),
+            parameters={
+                key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+                for key, value in ({"test": self.test} | self.told).items()
+                if key != "sizes_left_out"
+            },
+            samples={str(k): Series(unit="us", values=v) for k, v in self.samples.items()},
+            warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
+        )
+        _judge(draft, self)
+        yield draft.run()
 
 
 def _close_to(printed: float, expected: float) -> bool:
     return math.isclose(printed, expected, rel_tol=_AGREE, abs_tol=_HALF_DIGIT)
 
 
-def _recount(state: _State, size: int) -> str | None:
+def _recount(output: _Output, size: int) -> str | None:
     """Compare a row with its samples, by what the columns mean."""
-    samples = state.samples.get(size, [])
+    samples = output.samples.get(size, [])
     if not samples or min(samples) <= 0:
         return f"{size} B: no samples in the log, or one that took no time"
-    values = [number(one) for one in state.rows[size]]
-    if len(values) != len(state.columns) or None in values:
-        return f"{size} B: {len(values)} numbers under {len(state.columns)} columns"
-    row = dict(zip(state.columns, (v or 0.0 for v in values), strict=True))
+    values = [number(one) for one in output.rows[size]]
+    if len(values) != len(output.columns) or None in values:
+        return f"{size} B: {len(values)} numbers under {len(output.columns)} columns"
+    row = dict(zip(output.columns, (v or 0.0 for v in values), strict=True))
     mean = sum(samples) / len(samples)
     if "Bandwidth (MB/s)" in row:
         right = _close_to(row["Bandwidth (MB/s)"], size / mean)
@@ -112,87 +143,51 @@ def _recount(state: _State, size: int) -> str | None:
     return None
 
 
-def _judge(draft: Draft, state: _State) -> None:
-    if not state.end:
+def _judge(draft: Draft, output: _Output) -> None:
+    if not output.end:
         if draft.stop:
-            draft.settle(RunStatus.FAILED, draft.stop)
-        draft.lacks("no last line of the sweep")
-    if state.wrong or state.end != "ok":
-        reason = state.end.removeprefix("invalid: ")
-        sizes = ", ".join(map(str, state.wrong))
-        draft.refuse(excerpt(reason if state.end != "ok" else f"wrong at {sizes} B"))
-    unknown = [name for name in state.columns if name not in _COLUMNS]
+            draft.set_status(RunStatus.FAILED, draft.stop)
+        draft.mark_incomplete("no last line of the sweep")
+    if output.wrong or output.end != "ok":
+        reason = output.end.removeprefix("invalid: ")
+        sizes = ", ".join(map(str, output.wrong))
+        draft.mark_invalid(excerpt(reason if output.end != "ok" else f"wrong at {sizes} B"))
+    unknown = [name for name in output.columns if name not in _COLUMNS]
     if unknown:
-        draft.empty(f"columns that are not known: {', '.join(unknown)}")
-    if not state.columns or not state.rows:
-        draft.empty("no table")
-    for size in state.rows:
+        draft.mark_no_result(f"columns that are not known: {', '.join(unknown)}")
+    if not output.columns or not output.rows:
+        draft.mark_no_result("no table")
+    for size in output.rows:
         if draft.ok:
-            draft.refuse(_recount(state, size))
-    draft.refuse_impossible()
+            draft.mark_invalid(_recount(output, size))
+    draft.mark_impossible()
 
 
-def _metrics(state: _State) -> Iterator[LogMetric]:
-    for size, values in state.rows.items():
-        for column, printed in zip(state.columns, values, strict=False):
+def _metrics(output: _Output) -> Iterator[LogMetric]:
+    for size, values in output.rows.items():
+        for column, printed in zip(output.columns, values, strict=False):
             if column not in _COLUMNS:
                 continue
             name, unit, direction, registered = _COLUMNS[column]
-            if registered == "collective_time" and state.test == "Latency":
+            if registered == "collective_time" and output.test == "Latency":
                 registered = "message_time"
             metric = log_metric(name, printed, unit, direction, registered=registered, size=size)
             if metric is not None:
                 yield metric
 
 
-def _close(block: Block, state: _State) -> Run:
-    left_out = state.facts.get("sizes_left_out")
-    draft = Draft(
-        block=block,
-        benchmark="message-sweep",
-        line=state.line,
-        variant=state.library,
-        metrics=list(_metrics(state)),
-        parameters={
-            key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-            for key, value in ({"test": state.test} | state.facts).items()
-            if key != "sizes_left_out"
-        },
-        samples={str(k): Series(unit="us", values=v) for k, v in state.samples.items()},
-        warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
-    )
-    _judge(draft, state)
-    return draft.run()
-
-
 @PARSERS.register("message-sweep")
-class MessageSweep(Parser):
+class MessageSweep(OutputParser):
     """Reads logs of `transect.hpc.probes.messages`."""
 
     benchmark = "message-sweep"
     description = "transect's own sweep over message sizes, in the columns of OSU"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`# OSU-format message sweep (transect, …)`",
         success="`# End of message sweep: ok`, `Pass` in every row; every row is recounted from its samples",
         failure="`Fail`, another end, a row that its samples do not give",
     )
-    starts = (_START,)
-    wants = (r"#", r"\d{1,12}[ \t]")
+    output = _Output
+    start_patterns = (_START,)
     # The head of its table is also one of OSU's.
-    contains = frozenset({"osu"})
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield one run per sweep."""
-        state: _State | None = None
-        for line in block:
-            text = line.text.strip()
-            if (match := _TITLE.match(text)) is not None:
-                if state is not None:
-                    yield _close(block, state)
-                state = _State(line.number, library=match[1], test=match[2])
-            elif state is not None and not line.cut:
-                _read(state, text)
-                if state.end:
-                    yield _close(block, state)
-                    return
-        yield _close(block, state or _State(block.first.number))
+    nested = frozenset({"osu"})

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, Series
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._minibude import CSV_HEAD, CSV_ROW, Result, Section, begins, read, usage_error
+from transect.hpc.parsers._checks import differ
+from transect.hpc.parsers._minibude_lines import CSV_HEAD, Result, Section, usage_error
+from transect.hpc.rules import OutputParser
 from transect.hpc.text import Line
 from transect.hpc.values import contradiction, number
 
@@ -34,19 +35,45 @@ def minibude_gflop(poses: int, ligands: int, proteins: int, ppwi: int, *, versio
     return per_group * (poses / ppwi) / 1e9
 
 
+@dataclass(kw_only=True)
+class _Output(Section):
+    def read(self, line: Line, text: str) -> None:
+        """Take in one line; of very many results only the last is held, which may go on."""
+        super().read(line, text)
+        if len(self.results) > _MOST_OPEN:
+            self.ready += [_run(self, result) for result in self.results[:-1]]
+            del self.results[:-1]
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per result, and one for results that were announced and never came."""
+        for result in self.results:
+            yield _run(self, result)
+        done = self.done
+        expected = max(self.selected - self.skipped, 0)
+        headed = bool(self.facts or self.version or self.columns or self.checked)
+        if self.over or (done and done >= expected and not self.stops):
+            return
+        if not headed and not self.stops and not done:
+            return
+        draft = self.draft(stops=self.stops[:3])
+        draft.mark_incomplete(f"ends after {done}{f' of {expected}' if expected else ''} results")
+        yield draft.run()
+
+
 @PARSERS.register("minibude")
-class MiniBude(Parser):
+class MiniBude(OutputParser):
     """Reads a run for each number of poses per work-item."""
 
     benchmark = "minibude"
     description = "miniBUDE: version 1, version 2 (text, CSV), ports"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`miniBUDE:`, `Running C/OpenMP`, `Poses: 65536`, the head of its CSV, `- outcome: { valid:`, the refusal of an option that only it has",
         success="a rate, and energies that it calls valid (version 1: off by 1 % at most); rate, poses and time agree",
         failure="`valid: false`, energies off by more than 1 %, rates that contradict each other",
     )
     programs = (r"[a-z]{2,10}-bude", r"bude")
-    starts = (
+    output = _Output
+    start_patterns = (
         r"miniBUDE[ \w]{0,20}:",
         r"Running C/Open(?:MP|ACC)",
         r"Poses[ \t]*:[ \t]+\d{1,12}[ \t]*(?=[\r\n]|\Z)",
@@ -56,84 +83,28 @@ class MiniBude(Parser):
         r"- outcome:[ \t]{1,40}\{ valid:",
         r"Unrecognized argument '--",
     )
-    wants = (
-        *starts,
-        r"- (?:Average|Interactions|GFLOP|GFInst)",
-        r"(?:param|raw_iterations|context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms):",
-        r"(?:giga_interactions|gflop|gfinst)/s:",
-        r"(?:deck|config|results|device|best|# best):",
-        r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
-        r"(?:Iterations|Ligands|Proteins|Deck|Types|Threads|WG|PPWI)[ \t]*:",
-        r"(?:Poses per|Work-?group size)",
-        r"Running [A-Z]",
-        r"Using kernel parameters:",
-        r"Largest difference was",
-        CSV_ROW,
-        r"# (?:WARNING|Verification)",
-        r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
-    )
+    also = start_patterns
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Take a refused option only when no other benchmark has it."""
         text = line.text.strip()
         return not text.startswith("Unrecognized") or usage_error(text)
 
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per result, and one for results that were announced and never came."""
-        section = Section(line=block.first.number)
-        for line in block:
-            text = line.text.strip()
-            if begins(section, text):
-                yield from _close(block, section)
-                section = Section(line=line.number)
-            read(section, line, text)
-            if len(section.results) > _MOST_OPEN:  # hold only the last, which may go on
-                for result in section.results[:-1]:
-                    yield _run(block, section, result)
-                del section.results[:-1]
-        yield from _close(block, section)
 
-
-def _close(block: Block, section: Section) -> Iterator[Run]:
-    for result in section.results:
-        yield _run(block, section, result)
-    done = section.done
-    expected = max(section.selected - section.skipped, 0)
-    headed = bool(section.facts or section.version or section.columns or section.checked)
-    if section.ended or (done and done >= expected and not section.stops):
-        return
-    if not headed and not section.stops and not done:
-        return
-    draft = Draft(
-        block=block,
-        benchmark="minibude",
-        line=section.line,
-        variant=section.variant,
-        version=section.version,
-        parameters=dict(section.facts),
-        stops=section.stops[:3],
-    )
-    draft.lacks(f"ends after {done}{f' of {expected}' if expected else ''} results")
-    yield draft.run()
-
-
-def _run(block: Block, section: Section, result: Result) -> Run:
+def _run(section: _Output, result: Result) -> Run:
     values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
-    draft = Draft(
-        block=block,
-        benchmark="minibude",
-        line=result.line,
-        variant=section.variant,
-        version=section.version,
+    draft = section.draft(
+        result.line,
+        stops=[],
         parameters={**section.facts, **result.facts},
         samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
     )
-    draft.reading("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
-    draft.reading("gfinst", values.get("gfinst"), "GFInst/s", higher)
-    draft.reading("interactions", values.get("giga_interactions"), "billion/s", higher)
-    draft.reading("interactions", values.get("interactions"), "1/s", higher)
+    draft.add_metric("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
+    draft.add_metric("gfinst", values.get("gfinst"), "GFInst/s", higher)
+    draft.add_metric("interactions", values.get("giga_interactions"), "billion/s", higher)
+    draft.add_metric("interactions", values.get("interactions"), "1/s", higher)
     for name in ("total", "average", "minimum", "maximum", "deviation", "context"):
-        draft.reading(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
+        draft.add_metric(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
     draft.metrics = [reading for reading in draft.metrics if abs(reading.value) < 1e300]
     if result.difference:
         draft.parameters["max_diff_%"] = result.difference
@@ -149,25 +120,25 @@ def _run(block: Block, section: Section, result: Result) -> Run:
     return draft.run()
 
 
-def _judge(draft: Draft, section: Section, result: Result) -> None:
+def _judge(draft: Draft, section: _Output, result: Result) -> None:
     parameters, printed = draft.parameters, result.values.get("gflops")
     key = (str(parameters.get("ppwi", "")), str(parameters.get("wgsize", "")))
     if result.valid is False or section.checked.get(key) is False:
         why = "; ".join(section.failures[:2]) or f"valid: false, {result.difference or '?'} %"
-        draft.refuse(f"wrong energies: {why}")
+        draft.mark_invalid(f"wrong energies: {why}")
     difference = number(result.difference) if result.difference else 0.0
     if difference is None or difference > _WRONG_PERCENT:
-        draft.refuse(f"wrong energies: off by {result.difference} %")
+        draft.mark_invalid(f"wrong energies: off by {result.difference} %")
     if printed is None:
-        draft.lacks("no GFLOP/s in the result")
+        draft.mark_incomplete("no GFLOP/s in the result")
     elif number(printed) is None:
-        draft.refuse(f"the rate is {printed} GFLOP/s")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the rate is {printed} GFLOP/s")
+    draft.mark_impossible()
     if draft.ok:
-        draft.refuse(_contradicted(section, result, parameters))
+        draft.mark_invalid(_contradicted(section, result, parameters))
 
 
-def _contradicted(section: Section, result: Result, parameters: dict[str, Parameter]) -> str | None:
+def _contradicted(section: _Output, result: Result, parameters: dict[str, Parameter]) -> str | None:
     values = result.values
     rate, ms = values["gflops"], values.get("average_time", "")
     poses, ligands, proteins, ppwi, iterations = (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
-from transect.hpc.parsers._mllog import STARTS, WANTS
-from transect.hpc.parsers._mlrun import HPC_BENCHMARKS, runs_of
+from transect.hpc.parsers._mlperf_events import STARTS, WANTS
+from transect.hpc.parsers._mlperf_runs import HPC_BENCHMARKS, runs_of
 from transect.hpc.text import Line
 
 _NAMED = re.compile(
@@ -23,17 +23,17 @@ class MlperfHpc(Parser):
 
     benchmark = "mlperf-hpc"
     description = "MLPerf HPC 0.7 to 3.0: CosmoFlow, DeepCAM, Open Catalyst, OpenFold"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a line `:::MLLOG`, `:::MLL` or `:::MLPv0.…`, of which the first names one of its benchmarks or staging; else as `mlperf-training` until the name comes",
         success="`run_start` and `run_stop` with success; the last evaluation in time reaches the logged target",
         failure="a target that is missed by more than a rounding, no time between start and stop, a script that took less; another status is `failed`",
     )
-    starts = STARTS
-    wants = WANTS
-    joins_hosts = True
-    contains = frozenset(("mlperf-training", "dl-training"))
+    start_patterns = STARTS
+    line_patterns = WANTS
+    merge_hosts = True
+    nested = frozenset(("mlperf-training", "dl-training"))
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Take logs whose first line names one of its benchmarks; `mlperf-training` the rest."""
         return _NAMED.search(line.text) is not None
 

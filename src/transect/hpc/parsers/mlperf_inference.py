@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Proof, Run
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import disagree
-from transect.hpc.prefilter import searched
+from transect.hpc.parsers._checks import disagree
+from transect.hpc.rules import Output, OutputParser, rule, searched
+from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
 _HEAD = re.compile(r"MLPerf Results Summary\s*$")
-_PAIR = re.compile(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
 # The name of a scenario's result, its unit, what it is in the registry, and which way is better.
 _RESULTS = {
     "Samples per second": ("samples/s", "throughput"),
@@ -43,36 +43,42 @@ _SETTINGS = frozenset(
 )
 
 
+@dataclass(kw_only=True)
+class _Output(Output):
+    told: dict[str, str] = field(default_factory=dict)
+
+    def begins(self, text: str) -> bool:
+        """Tell whether another summary follows."""
+        return bool(self.told) and _HEAD.match(text) is not None
+
+    @rule(_HEAD, wanted="")
+    def head(self, match: re.Match[str], line: Line) -> None:
+        pass
+
+    @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
+    def pair(self, match: re.Match[str], line: Line) -> None:
+        if not line.cut and len(self.told) < _MOST:
+            self.told.setdefault(match[1], match[2].strip())
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        yield _run(self.draft(), self.told)
+
+
 @PARSERS.register("mlperf-inference")
-class MlperfInference(Parser):
+class MlperfInference(OutputParser):
     """Reads a run per summary."""
 
     benchmark = "mlperf-inference"
     description = "MLPerf Inference: LoadGen's summary (mlperf_log_summary.txt)"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`MLPerf Results Summary`",
         success="`Result is : VALID`",
         failure="`Result is : INVALID`, with what was not satisfied; a rate that its own latencies refute",
     )
-    starts = searched(_HEAD)
-    wants = (*starts, *searched(_PAIR))
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per summary."""
-        draft: Draft | None = None
-        told: dict[str, str] = {}
-        for line in block:
-            text = line.text.strip()
-            if _HEAD.match(text):
-                if draft is not None:
-                    yield _run(draft, told)
-                draft, told = Draft(block=block, benchmark=self.benchmark, line=line.number), {}
-            elif line.cut or len(told) >= _MOST:
-                continue
-            elif (pair := _PAIR.match(text)) is not None:
-                told.setdefault(pair[1], pair[2].strip())
-        if draft is not None:
-            yield _run(draft, told)
+    output = _Output
+    start_patterns = searched(_HEAD)
+    also = start_patterns
 
 
 def _run(draft: Draft, told: dict[str, str]) -> Run:
@@ -82,22 +88,22 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
     for key, (unit, registered) in _RESULTS.items():
         if key in told:
             shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
-            draft.reading(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
+            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
     for key, printed in told.items():
         if _LATENCY.fullmatch(key):
             name = key.removesuffix(" (ns)").lower().replace(" ", "_")
             stream = draft.variant == "SingleStream" and name == "mean_latency"
-            draft.reading(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
+            draft.add_metric(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
     verdict = told.get("Result is", "").split()
     if verdict[:1] == ["INVALID"]:
         unmet = [key for key, value in told.items() if key.endswith("satisfied") and value.upper().startswith("NO")]
-        draft.refuse(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
-    draft.refuse(_refuted(draft.variant, told))
+        draft.mark_invalid(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
+    draft.mark_invalid(_refuted(draft.variant, told))
     if told.get("Mode", "").startswith("Accuracy") and not draft.metrics:
-        draft.empty("a run for accuracy has no rate")
+        draft.mark_no_result("a run for accuracy has no rate")
     if not verdict:
-        draft.lacks("no verdict (Result is)")
-    draft.refuse_impossible()
+        draft.mark_incomplete("no verdict (Result is)")
+    draft.mark_impossible()
     return draft.run()
 
 

@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import disagree
+from transect.hpc.parsers._checks import disagree
 from transect.hpc.parsers._json_block import read_object
 
 
@@ -24,20 +24,20 @@ class MlperfStorage(Parser):
 
     benchmark = "mlperf-storage"
     description = "MLPerf Storage: DLIO's summary.json of a simulated training"
-    proof = Proof(
+    validity_notes = Proof(
         identity="the key `train_au_percentage`, with which the metrics of its JSON begin",
         success="`train_au_meet_expectation` says success, or nothing",
         failure="the accelerators were used less than expected; a mean that its epochs refute",
     )
-    starts = (r'"train_au_percentage": ?\[',)
-    wants = None
+    start_patterns = (r'"train_au_percentage": ?\[',)
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run."""
-        draft = Draft(block=block, benchmark=self.benchmark, line=block.first.number)
+        draft = Draft(block=block, line=block.first.number)
         told = read_object(block)
         if told is None:
-            draft.lacks("its JSON is not whole")
+            draft.mark_incomplete("its JSON is not whole")
             yield draft.run()
             return
         _mean(draft, told, "train_au_percentage", "train_au_mean_percentage", "%", None)
@@ -51,14 +51,14 @@ class MlperfStorage(Parser):
         )
         rate = told.get("train_io_mean_MB_per_second")
         if isinstance(rate, (int, float)):
-            draft.reading("io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth")
+            draft.add_metric("io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth")
         verdict = told.get("train_au_meet_expectation")
         if verdict not in (None, "", "success"):
             used = told.get("train_au_mean_percentage", "?")
-            draft.refuse(f"the accelerators were used less than expected ({used} %): {verdict}")
-        draft.refuse_impossible()
+            draft.mark_invalid(f"the accelerators were used less than expected ({used} %): {verdict}")
+        draft.mark_impossible()
         if not draft.metrics:
-            draft.empty("no number of its training")
+            draft.mark_no_result("no number of its training")
         yield draft.run()
 
 
@@ -68,6 +68,6 @@ def _mean(draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str,
         draft.samples[series] = Series(unit=unit, values=[float(one) for one in values])
     printed = told.get(mean)
     if isinstance(printed, (int, float)):
-        draft.reading(mean, repr(printed), unit, Direction.HIGHER, registered=registered)
+        draft.add_metric(mean, repr(printed), unit, Direction.HIGHER, registered=registered)
         if values:
-            draft.refuse(disagree(mean, repr(printed), fmean(values), 1e-3, unit))
+            draft.mark_invalid(disagree(mean, repr(printed), fmean(values), 1e-3, unit))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
-from transect.hpc.parsers._mllog import STARTS, WANTS
-from transect.hpc.parsers._mlrun import runs_of
+from transect.hpc.parsers._mlperf_events import STARTS, WANTS
+from transect.hpc.parsers._mlperf_runs import runs_of
 
 
 @PARSERS.register("mlperf-training")
@@ -19,15 +19,15 @@ class MlperfTraining(Parser):
 
     benchmark = "mlperf-training"
     description = "MLPerf Training 0.5 to 5.x: time to train, quality, throughput"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a line `:::MLLOG`, `:::MLL` or `:::MLPv0.…`",
         success="`run_start` and `run_stop` with success; the last evaluation in time reaches the logged target",
         failure="a target that is missed by more than a rounding, no time between start and stop, a script that took less; another status is `failed`",
     )
-    starts = STARTS
-    wants = WANTS
-    joins_hosts = True
-    contains = frozenset(("mlperf-hpc", "dl-training"))
+    start_patterns = STARTS
+    line_patterns = WANTS
+    merge_hosts = True
+    nested = frozenset(("mlperf-hpc", "dl-training"))
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per run_start."""

@@ -12,23 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._network import STOPS, Column, agree, cell_metric, stop_of, whole
-from transect.hpc.prefilter import searched
-from transect.hpc.ranks import per_rank
+from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, cell_metric, whole
+from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
 
 _NAME = r"(?:BT|CG|EP|FT|IS|LU|MG|SP|UA|DC|DT|LU-HP)(?:-MZ|-IO)?"
-_TITLE = re.compile(
-    r"NAS Parallel Benchmarks\s*\(?(?:NPB)?\s*(\d[\d.]{0,9})?[\s\-]{0,3}([^)]{0,40}?)\)?\s+-{1,2}\s+"
-    rf"({_NAME}) Benchmark"
-)
 _DONE = re.compile(rf"({_NAME}) Benchmark Completed")
-_PAIR = re.compile(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$")
-_VERDICT = re.compile(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
+_TITLE = "NAS Parallel"
 _DIMENSIONS = re.compile(r"(\d{1,9})\s*x\s*(\d{1,9})(?:\s*x\s*(\d{1,9}))?$")
 _COUNTS = {
     "Total threads": "threads",
@@ -69,116 +62,101 @@ _KEPT = (
 )
 
 
-@dataclass(kw_only=True, slots=True)
-class _Result:
-    line: int
+@dataclass(kw_only=True)
+class _Result(NetworkOutput):
     name: str = ""
-    variant: str = ""
-    version: str = ""
     titled: bool = False
     completed: bool = False
     pairs: dict[str, str] = field(default_factory=dict)
     verdict: str = ""
-    stops: list[str] = field(default_factory=list)
     width: int = 0
+
+    def begins(self, text: str) -> bool:
+        """Tell whether a title, or an end where the title is lost, belongs to the next program."""
+        if text.startswith(_TITLE):
+            return self.titled or self.completed
+        return self.completed and _DONE.match(text) is not None
+
+    @rule(
+        rf"{_TITLE}(?: Benchmarks\s*\(?(?:NPB)?\s*(\d[\d.]{{0,9}})?[\s\-]{{0,3}}([^)]{{0,40}}?)\)?\s+-{{1,2}}\s+"
+        rf"({_NAME}) Benchmark)?",
+        wanted="",
+    )
+    def title(self, match: re.Match[str], line: Line) -> None:
+        self.titled = True
+        if match[3] is not None:
+            self.version, self.name = match[1] or "", match[3]
+            self.variant = re.sub(r"[\s+]+", "-", match[2].strip(" -").lower())
+
+    @rule(_DONE)
+    def done(self, match: re.Match[str], line: Line) -> None:
+        self.completed, self.name = True, match[1]
+
+    @rule(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=")
+    def pair(self, match: re.Match[str], line: Line) -> bool:
+        key, value = match[1].strip(), match[2].strip()
+        # The values end in one column.
+        if key in _KEPT and self.completed and whole(line, self.width):
+            self.width = len(line.text.rstrip())
+            self.pairs.setdefault(key, value)
+        return key in _KEPT
+
+    @rule(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
+    def verification(self, match: re.Match[str], line: Line) -> None:
+        self.verdict = self.verdict or match[1].upper()
+
+    @rule(r"Full verification:? (?:failed|error)")
+    def failed(self, match: re.Match[str], line: Line) -> None:
+        self.verdict = "FAILED"
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the run of a program that said more than why it stopped."""
+        if not (self.titled or self.completed):
+            return
+        pairs = self.pairs
+        draft = self.draft(
+            variant=_variant(self),
+            version=pairs.get("Version", "")[:20] or self.version,
+            stops=[*self.stops, self.block.take_trouble()],
+        )
+        problem = _fill(self, draft.metrics)
+        _judge(draft, self, problem)
+        parameters = draft.parameters
+        parameters["benchmark"] = self.name
+        if "Class" in pairs:
+            parameters["class"] = pairs["Class"][:8]
+        if "Size" in pairs:
+            parameters["size"] = re.sub(r"\s+", "", pairs["Size"])[:40]
+        for key, name in _COUNTS.items():
+            if (value := pairs.get(key, "")).isdecimal() and len(value) < 19:
+                parameters[name] = int(value)
+        for key, name in (("Operation type", "operation_type"), ("Compile date", "compile_date")):
+            if key in pairs:
+                parameters[name] = excerpt(pairs[key], 60)
+        if "Verification" in pairs:
+            parameters["verification"] = excerpt(pairs["Verification"], 40)
+        asked, had = pairs.get("Total threads", ""), pairs.get("Avail threads", "")
+        if asked and had and asked != had:
+            draft.warnings.append(f"{asked} threads ran, {had} were available")
+        draft.warn_stop("after the result")
+        yield draft.run()
 
 
 @PARSERS.register("npb")
-class Npb(Parser):
+class Npb(NetworkParser):
     """Reads the block of results that each program prints at its end."""
 
     benchmark = "npb"
     description = "NAS Parallel Benchmarks: all kernels, MPI, OpenMP, serial, multi-zone"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`NAS Parallel Benchmarks`, or `CG Benchmark Completed`",
         success="`Verification = SUCCESSFUL`; the rate agrees with the operations of its class and the time",
         failure="any other verification, a rate that is no number or that time and operations refute",
     )
     programs = (r"(?:bt|cg|dc|dt|ep|ft|is|lu|mg|sp|ua)(?:-mz)?\.[SWABCDEF](?:\.(?:x|\d{1,7}))?",)
-    starts = (r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)", rf"{_NAME} Benchmark Completed")
-    wants = (
-        *starts,
-        rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=",
-        *searched(_VERDICT),
-        r"Full verification:? (?:failed|error)",
-        *STOPS,
-    )
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per program."""
-        return per_rank(
-            block,
-            lambda line: _Result(line=line),
-            begins=_begins,
-            read=_read,
-            stops=stop_of,
-            close=lambda result, _: _close(block, result),
-        )
-
-
-def _begins(result: _Result, text: str) -> bool:
-    if text.startswith("NAS Parallel"):
-        return result.titled or result.completed
-    return result.completed and _DONE.match(text) is not None
-
-
-def _read(result: _Result, line: Line, text: str) -> None:
-    if text.startswith("NAS Parallel"):
-        result.titled = True
-        if (title := _TITLE.match(text)) is not None:
-            result.version, result.name = title[1] or "", title[3]
-            result.variant = re.sub(r"[\s+]+", "-", title[2].strip(" -").lower())
-    elif (done := _DONE.match(text)) is not None:
-        result.completed, result.name = True, done[1]
-    elif (match := _PAIR.match(text)) is not None and match[1].strip() in _KEPT:
-        key, value = match[1].strip(), match[2].strip()
-        if not (result.completed or result.titled):
-            return
-        # The values end in one column.
-        if result.completed and whole(line, result.width):
-            result.width = len(line.text.rstrip())
-            result.pairs.setdefault(key, value)
-    elif (verdict := _VERDICT.match(text)) is not None:
-        result.verdict = result.verdict or verdict[1].upper()
-    elif text.startswith("Full verification"):
-        result.verdict = "FAILED"
-    elif stop := stop_of(text):
-        result.stops = [*result.stops[:4], stop]
-
-
-def _close(block: Block, result: _Result) -> Iterator[Run]:
-    if not (result.titled or result.completed):
-        return
-    pairs = result.pairs
-    draft = Draft(
-        block=block,
-        benchmark="npb",
-        line=result.line,
-        variant=_variant(result),
-        version=pairs.get("Version", "")[:20] or result.version,
-        stops=[*result.stops, block.take_trouble()],
-    )
-    problem = _fill(result, draft.metrics)
-    _judge(draft, result, problem)
-    parameters = draft.parameters
-    parameters["benchmark"] = result.name
-    if "Class" in pairs:
-        parameters["class"] = pairs["Class"][:8]
-    if "Size" in pairs:
-        parameters["size"] = re.sub(r"\s+", "", pairs["Size"])[:40]
-    for key, name in _COUNTS.items():
-        if (value := pairs.get(key, "")).isdecimal() and len(value) < 19:
-            parameters[name] = int(value)
-    for key, name in (("Operation type", "operation_type"), ("Compile date", "compile_date")):
-        if key in pairs:
-            parameters[name] = excerpt(pairs[key], 60)
-    if "Verification" in pairs:
-        parameters["verification"] = excerpt(pairs["Verification"], 40)
-    asked, had = pairs.get("Total threads", ""), pairs.get("Avail threads", "")
-    if asked and had and asked != had:
-        draft.warnings.append(f"{asked} threads ran, {had} were available")
-    draft.tell_stops("after the result")
-    yield draft.run()
+    output = _Result
+    start_patterns = (r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)", rf"{_NAME} Benchmark Completed")
+    also = (*start_patterns, *NetworkParser.also)
 
 
 def _variant(result: _Result) -> str:
@@ -192,13 +170,13 @@ def _variant(result: _Result) -> str:
 
 
 def _judge(draft: Draft, result: _Result, problem: str) -> None:
-    draft.refuse(problem)
+    draft.mark_invalid(problem)
     verdict = result.pairs.get("Verification", "")
     if verdict.startswith("SUCCESSFUL") and result.verdict != "FAILED":
         return
     if verdict or result.verdict == "FAILED":
-        draft.refuse(f"verification: {excerpt(verdict or result.verdict, 60)}")
-    draft.ends("within the results" if result.completed else "before the results")
+        draft.mark_invalid(f"verification: {excerpt(verdict or result.verdict, 60)}")
+    draft.mark_truncated("within the results" if result.completed else "before the results")
 
 
 def _fill(result: _Result, metrics: list[LogMetric]) -> str:

@@ -35,18 +35,18 @@ class Nvbandwidth(Parser):
 
     benchmark = "nvbandwidth"
     description = "nvbandwidth: copies between host and GPUs, text and JSON"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`nvbandwidth Version`, `Running host_to_device_memcpy_ce.`, JSON that begins with `nvbandwidth`",
         success="the sum of a test case",
         failure="a sum that its matrix refutes; a test case whose status is an error",
     )
     programs = (r"nvbandwidth",)
-    starts = (
+    start_patterns = (
         r"nvbandwidth Version: ",
         rf"Running {_CASE}\.[ \t\r]*(?:\n|\Z)",
         r'\{?[ \t]*"nvbandwidth"[ \t]?:[ \t]*(?:\{|(?=[\r\n]|\Z))',
     )
-    wants = None
+    line_patterns = None
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per test case that was not waived."""
@@ -85,7 +85,7 @@ class Nvbandwidth(Parser):
 
 
 def _draft(block: Block, line: int, case: str, facts: dict[str, str]) -> Draft:
-    draft = Draft(block=block, benchmark="nvbandwidth", line=line, variant=case)
+    draft = Draft(block=block, line=line, variant=case)
     draft.version = facts.get("nvbandwidth Version", "").removeprefix("v")
     draft.parameters |= {
         key.lower().replace(" ", "_"): value for key, value in facts.items() if key != "nvbandwidth Version"
@@ -102,12 +102,12 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     if known:
         draft.samples["matrix"] = Series(unit=unit, values=known)
     if total is None:
-        draft.lacks("no sum of its matrix")
+        draft.mark_incomplete("no sum of its matrix")
         return draft.run()
     higher = unit == "GB/s"
     # A copy within one device goes over no link.
     linked = higher and "_local_" not in draft.variant
-    draft.reading(
+    draft.add_metric(
         "sum",
         total,
         unit,
@@ -118,8 +118,8 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
     printed = last_digit(total)
     if known and not (printed[1] >= low * 0.999 and printed[0] <= high * 1.001):
-        draft.refuse(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
+    draft.mark_impossible()
     return draft.run()
 
 
@@ -129,8 +129,8 @@ def _json(block: Block) -> Iterator[Run]:
     told: dict[str, Any] = whole if isinstance(whole, dict) else {}
     cases = told.get("testcases")
     if not isinstance(cases, list):
-        draft = Draft(block=block, benchmark="nvbandwidth", line=line)
-        draft.lacks("its JSON is not whole")
+        draft = Draft(block=block, line=line)
+        draft.mark_incomplete("its JSON is not whole")
         yield draft.run()
         return
     facts = {"CUDA Runtime Version": told.get("CUDA Runtime Version"), "Driver Version": told.get("Driver Version")}

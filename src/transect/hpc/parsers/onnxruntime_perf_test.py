@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Proof, Run
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._learning import ERRORS, implausible, is_error
-from transect.hpc.prefilter import searched
+from transect.hpc.parsers._learning import ERRORS, LoggedOutput, implausible
+from transect.hpc.rules import OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
@@ -33,9 +32,7 @@ _ROW = re.compile(
     r"[ \t]*(?::|=|is)" + _VALUE
 )
 _THREADS = re.compile(r"Setting (intra|inter)_op_num_threads to[ \t]+(\d{1,6})")
-_PROVIDER = re.compile(r"[Uu]sing (\w{1,60}ExecutionProvider)|(?:EP|Provider)[ \t]*:[ \t]*(\w{1,60})")
 _RANK = re.compile(r"latency_p\d{1,4}$")
-_REFUSAL = re.compile(r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE)
 # Label -> (name, unit when none is printed).
 _NAMES = {
     "Session creation time cost": ("session_creation", "s"),
@@ -58,13 +55,9 @@ _BYTES = {"B": 1.0, "KB": 1024.0, "MB": 1048576.0}
 _MEMORY_LIMIT = 1e14
 
 
-@dataclass(slots=True)
-class _Output:
-    line: int
+@dataclass(kw_only=True)
+class _Output(LoggedOutput):
     rows: dict[str, tuple[str, str]] = field(default_factory=dict)  # name -> digits, unit
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    errors: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
     def value(self, name: str) -> float | None:
         """Return a value in seconds, bytes or as it is."""
@@ -74,19 +67,78 @@ class _Output:
         value = number(printed)
         return None if value is None else value * _TO_SECONDS.get(unit, _BYTES.get(unit, 1.0))
 
+    @staticmethod
+    def text_of(line: Line) -> str:
+        """Return the line: no logger writes it."""
+        return line.text.strip()
+
+    def begins(self, text: str) -> bool:
+        """Tell whether a line opens the next session: its first row, or its settings, once more."""
+        match = _ROW.match(text)
+        if match is None:
+            return len(self.rows) > 1 and _THREADS.match(text) is not None
+        name = _name(match["label"])[0]
+        if name not in self.rows:
+            return False
+        if name in ("session_creation", "total_time", "first_inference"):
+            return True
+        # CPU use and memory come twice; so do latencies with `-s` and a result file.
+        return name in ("average", "requests", "run_time") and self.rows[name][0] != match[2]
+
+    @rule(_ROW)
+    def row(self, match: re.Match[str], line: Line) -> None:
+        name, usual = _name(match["label"])
+        printed, unit = match[2], _UNITS.get(match[3] or "", match[3] or usual)
+        before = self.rows.setdefault(name, (printed, unit))
+        if before[0] != printed and len(self.warnings) < 10:
+            self.warnings.append(f"{name} is {before[0]}, later {printed}")
+
+    @rule(_THREADS, wanted="")
+    def threads(self, match: re.Match[str], line: Line) -> None:
+        self.facts.setdefault(f"{match[1]}_op_num_threads", int(match[2]))
+
+    @rule(r"Disabling (\S+)", wanted="")
+    def spinning(self, match: re.Match[str], line: Line) -> None:
+        self.facts.setdefault(f"{match[1]}_thread_spinning", "disabled")
+
+    @rule(r"[Uu]sing (\w{1,60}ExecutionProvider)|(?:EP|Provider)[ \t]*:[ \t]*(\w{1,60})")
+    def provider(self, match: re.Match[str], line: Line) -> None:
+        self.facts.setdefault("execution_provider", match[1] or match[2])
+
+    @rule(r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE)
+    def refusal(self, match: re.Match[str], line: Line) -> None:
+        self.stop(excerpt(match.string), most=3)
+
+    def runs(self) -> Iterator[Run]:
+        """Yield one run."""
+        if not (self.rows or self.facts or self.stops):
+            return
+        for name in ("requests", "runs"):
+            printed = self.rows.get(name, ("", ""))[0]
+            if printed.isdigit() and len(printed) < 18:
+                self.facts[name] = int(printed)
+        average = any(name.startswith("average_") and "cpu" not in name for name in self.rows)
+        metrics = _metrics(self)
+        draft = self.draft(
+            variant="split average" if average else "", metrics=metrics, stops=[self.block.take_trouble(), *self.stops]
+        )
+        _judge(draft, self)
+        yield draft.run()
+
 
 @PARSERS.register("onnxruntime-perf-test")
-class OnnxruntimePerfTest(Parser):
+class OnnxruntimePerfTest(OutputParser):
     """Reads rates, latencies, CPU use and memory."""
 
     benchmark = "onnxruntime-perf-test"
     description = "onnxruntime_perf_test: latencies and rate of one ONNX model"
-    proof = Proof(
+    validity_notes = Proof(
         identity="its lines about sessions, inferences and latencies, `Setting intra_op_num_threads to 4`",
         success="a rate or a median, or average, total time and requests; all of them agree",
         failure="no request, an average outside of least and most, numbers that contradict each other",
     )
-    starts = (
+    output = _Output
+    start_patterns = (
         r"Setting (?:intra|inter)_op_num_threads to[ \t]+\d",
         r"Disabling (?:intra|inter)-op thread spinning",
         r"Session creation time cost[ \t]?:",
@@ -95,20 +147,7 @@ class OnnxruntimePerfTest(Parser):
         r"Number of inferences per second",
         r"P(?:50|90|95|99|999) Latency[ \t]?(?::|is)[ \t]?\d",
     )
-    wants = (*starts, *searched(_ROW, _PROVIDER, _REFUSAL), *ERRORS)
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per session."""
-        output = _Output(line=block.first.number)
-        for line in block:
-            text = line.text.strip()
-            match = _ROW.match(text)
-            if _begins(output, match, text):
-                yield _finish(block, output)
-                output = _Output(line=line.number)
-            _read(output, line, text, match)
-        if output.rows or output.parameters or output.errors:
-            yield _finish(block, output)
+    also = (*start_patterns, *ERRORS)
 
 
 def _name(label: str) -> tuple[str, str]:
@@ -122,38 +161,6 @@ def _name(label: str) -> tuple[str, str]:
     if label.endswith("CPU usage"):
         return ("total_cpu_usage" if label.startswith("Total") else "average_cpu_usage"), "%"
     return f"latency_{label.split()[0].lower()}", "s"
-
-
-def _begins(output: _Output, match: re.Match[str] | None, text: str) -> bool:
-    """Tell whether a line opens the next session: its first row, or its settings, once more."""
-    if match is None:
-        return len(output.rows) > 1 and _THREADS.match(text) is not None
-    name = _name(match["label"])[0]
-    if name not in output.rows:
-        return False
-    if name in ("session_creation", "total_time", "first_inference"):
-        return True
-    # CPU use and memory come twice; so do latencies with `-s` and a result file.
-    return name in ("average", "requests", "run_time") and output.rows[name][0] != match[2]
-
-
-def _read(output: _Output, line: Line, text: str, match: re.Match[str] | None) -> None:
-    if line.cut:
-        return  # a number may have lost digits
-    if match is not None:
-        name, usual = _name(match["label"])
-        printed, unit = match[2], _UNITS.get(match[3] or "", match[3] or usual)
-        before = output.rows.setdefault(name, (printed, unit))
-        if before[0] != printed and len(output.warnings) < 10:
-            output.warnings.append(f"{name} is {before[0]}, later {printed}")
-    elif (threads := _THREADS.match(text)) is not None:
-        output.parameters.setdefault(f"{threads[1]}_op_num_threads", int(threads[2]))
-    elif text.startswith("Disabling"):
-        output.parameters.setdefault(f"{text.split()[1]}_thread_spinning", "disabled")
-    elif (provider := _PROVIDER.match(text)) is not None:
-        output.parameters.setdefault("execution_provider", provider[1] or provider[2])
-    elif (is_error(text) or _REFUSAL.match(text)) and len(output.errors) < 3:
-        output.errors.append(excerpt(text))
 
 
 def _metrics(output: _Output) -> list[LogMetric]:
@@ -192,43 +199,23 @@ def _metrics(output: _Output) -> list[LogMetric]:
     return [one for one in out if one is not None]
 
 
-def _finish(block: Block, output: _Output) -> Run:
-    for name in ("requests", "runs"):
-        printed = output.rows.get(name, ("", ""))[0]
-        if printed.isdigit() and len(printed) < 18:
-            output.parameters[name] = int(printed)
-    average = any(name.startswith("average_") and "cpu" not in name for name in output.rows)
-    draft = Draft(
-        block=block,
-        benchmark="onnxruntime-perf-test",
-        line=output.line,
-        variant="split average" if average else "",
-        parameters=output.parameters,
-        metrics=_metrics(output),
-        warnings=output.warnings,
-        stops=[block.take_trouble(), *output.errors],
-    )
-    _judge(draft, output)
-    return draft.run()
-
-
 def _judge(draft: Draft, output: _Output) -> None:
     rows = output.rows
     missing = [name for name in ("average", "total_time", "requests") if name not in rows]
     if missing and not {"requests_per_second", "latency_p50"} & set(rows):
         if draft.stop:
-            draft.ends("before the result")
+            draft.mark_truncated("before the result")
         only = "only the session creation: " if "session_creation" in rows else ""
-        draft.lacks(f"{only}no result")
+        draft.mark_incomplete(f"{only}no result")
     for name, (printed, _) in rows.items():
         if number(printed) is None:
-            draft.refuse(f"{name} is {printed}")
-    draft.refuse_impossible(why=implausible)
+            draft.mark_invalid(f"{name} is {printed}")
+    draft.mark_impossible(why=implausible)
     memory = output.value("peak_working_set")
     if memory is not None and memory > _MEMORY_LIMIT:
-        draft.refuse(f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B")
+        draft.mark_invalid(f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B")
     if draft.ok:
-        draft.refuse(_contradicted(output))
+        draft.mark_invalid(_contradicted(output))
 
 
 def _contradicted(output: _Output) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _osu_names as names
@@ -20,24 +20,19 @@ from transect.hpc.parsers._network import (
     LATENCY,
     MOST_ROWS,
     MOST_TOGETHER,
-    STOPS,
     Column,
+    NetworkOutput,
+    NetworkParser,
     between,
     cell_metric,
     is_number,
     killed,
-    stop_of,
     whole,
 )
-from transect.hpc.ranks import per_rank
+from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible
 
-_INIT = re.compile(
-    r"nprocs:\s*(\d{1,9}),\s*min:\s*([\d.]{1,20})\s*(m?s),\s*max:\s*([\d.]{1,20})\s*m?s,"
-    r"\s*avg:\s*([\d.]{1,20})\s*m?s"
-)
-_HELLO = re.compile(r"This is a test with (\d{1,9}) processes")
 _SIZE = re.compile(r"\d{1,18}")
 _VERDICTS = ("Pass", "Fail", "N/A", "-")
 _HEADER = (
@@ -69,132 +64,146 @@ class _Table:
         return bool(self.columns) and self.columns[0] == "Size"
 
 
+@dataclass(kw_only=True)
+class _Output(NetworkOutput):
+    """The tables that one rank prints, or programs that print at once."""
+
+    tables: list[_Table] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tables.append(_Table(line=self.line))
+
+    def begins(self, text: str) -> bool:
+        """Tell whether a line begins another table, so that the open ones are over."""
+        tables = self.tables
+        if (title := names.read_title(text)) is not None:
+            # Without a header or a row so far, several programs print at once.
+            return any(t.rows or t.result or (t.title and t.columns) for t in tables) or any(
+                t.title and t.title != title for t in tables
+            )
+        if text.startswith("# Number of S"):
+            return any(t.rows or t.result for t in tables)
+        return bool(names.columns(text)) and all(t.columns and (t.rows or t.result) for t in tables)
+
+    @rule(r"#", wanted="#")
+    def title(self, match: re.Match[str], line: Line) -> bool:
+        title = names.read_title(match.string)
+        if title is None:
+            return False
+        if self.tables[-1].title is not None and len(self.tables) < MOST_TOGETHER:
+            self.tables.append(_Table(line=line.number))
+        table = self.tables[-1]
+        table.title = title
+        # Comments may precede the title: the run then begins with them.
+        table.line = min(table.line, line.number) if table.facts else line.number
+        return True
+
+    @rule(r".", wanted=_HEADER)
+    def header(self, match: re.Match[str], line: Line) -> bool:
+        columns = names.columns(match.string)
+        target = next((t for t in self.tables if not t.columns), self.tables[-1])
+        if columns and not target.rows and not line.cut:
+            target.columns, target.width = columns, len(line.text.rstrip())
+        return bool(columns)
+
+    @rule(r"#", wanted="")
+    def fact(self, match: re.Match[str], line: Line) -> None:
+        for key, value in names.facts(match.string).items():
+            self.tables[-1].facts.setdefault(key, value)
+
+    @rule(
+        r"nprocs:\s*(\d{1,9}),\s*min:\s*([\d.]{1,20})\s*(m?s),\s*max:\s*([\d.]{1,20})\s*m?s,"
+        r"\s*avg:\s*([\d.]{1,20})\s*m?s",
+        wanted=r"nprocs:[ \t]",
+    )
+    def start_up(self, match: re.Match[str], line: Line) -> None:
+        if not line.cut:
+            self.tables[-1].result = (match[2], match[4], match[5], match[3])
+            self.tables[-1].facts["nprocs"] = int(match[1])
+
+    @rule(r"This is a test with (\d{1,9}) processes", wanted=r"This is a test with ")
+    def hello(self, match: re.Match[str], line: Line) -> None:
+        self.tables[-1].facts["nprocs"] = int(match[1])
+
+    @rule(r"DATA VALIDATION ERROR")
+    def wrong_data(self, match: re.Match[str], line: Line) -> None:
+        self.tables[-1].bad = self.tables[-1].bad or excerpt(match.string)
+
+    def stop(self, text: str, most: int = 5) -> None:
+        """Keep what was said since the last row."""
+        self.tables[-1].stops = [*self.tables[-1].stops[: most - 1], text]
+
+    @rule(r"(?:\d{1,18}(?:[ \t.]|(?=[\r\n]|\Z))|[-+]?nan|-\d|shmem_\w{1,40}[ \t])")
+    def row(self, match: re.Match[str], line: Line) -> bool:
+        cells = match.string.split(None, 24)[:24]
+        if not all(is_number(c) or c in _VERDICTS for c in cells[1:]):
+            return False
+        for table in self.tables:
+            if not table.columns or (not table.keyed() and len(table.rows) > 0):
+                continue
+            if table.keyed() and not (_SIZE.fullmatch(cells[0]) and int(cells[0]) > table.last()):
+                continue
+            if len(cells) != len(table.columns) or not whole(line, table.width):
+                if line.cut:
+                    table.cut = True
+                elif len(cells) > 1 and len(table.warnings) < 5:
+                    table.warnings.append(
+                        f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns"
+                    )
+                return True
+            if not is_number(cells[0]) and table.columns[0] != "Operation":
+                continue
+            if len(table.rows) >= MOST_ROWS:
+                table.more += 1
+                table.rows[-1] = cells
+            else:
+                table.rows.append(cells)
+            table.width = len(line.text.rstrip())
+            # What was reported before a row did not stop the program.
+            early = "; ".join([*table.stops, self.block.take_trouble()]).strip("; ")
+            if early and len(table.warnings) < 5:
+                table.warnings.append(f"before a row: {early}")
+            table.stops = []
+            return True
+        return False
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per table."""
+        return (_close(self.block, table) for table in self.tables if self.alone or _begun(table))
+
+
 @PARSERS.register("osu")
-class Osu(Parser):
+class Osu(NetworkParser):
     """Reads every table of a file, one run each."""
 
     benchmark = "osu"
     description = "OSU Micro-Benchmarks: point-to-point, collective, one-sided, start-up tests"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`# OSU MPI … Test`, `# OMB …`, the head of a table",
         success="rows without gaps and words of a stop; they reach the test's usual largest message, or what an earlier table of the test reached",
         failure="`Fail`, `DATA VALIDATION ERROR`, a value that is no number, a mean outside of least and most, every value 0",
     )
     programs = (r"osu_[a-z_0-9]{2,40}",)
-    starts = (
+    output = _Output
+    start_patterns = (
         r"#[ \t]*OSU[ \t]+(?:MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC|UPCXX|GASNet)[^\n]{1,120}[Tt]est",
         r"#[ \t]*OMB[ \t]+(?:Python|MPI|NCCL)[^\n]{1,120}[Tt]est",
         rf"#[ \t]*{_HEADER}",
         r"# Number of (?:Sender|Receiver) threads:",
     )
-    wants = (
-        r"#",
-        _HEADER,
-        r"\d{1,18}(?:[ \t.]|(?=[\r\n]|\Z))",
-        r"[-+]?nan",
-        r"-\d",
-        r"shmem_\w{1,40}[ \t]",
-        r"nprocs:[ \t]",
-        r"This is a test with ",
-        r"DATA VALIDATION ERROR",
-        *STOPS,
-    )
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per table; ranks with labels are kept apart."""
-        reached: dict[tuple[str, str], int] = {}
-
-        def close(tables: list[_Table], alone: bool) -> Iterator[Run]:
-            return (_close(block, table, reached) for table in tables if _begun(table) or alone)
-
-        def read(tables: list[_Table], line: Line, text: str) -> None:
-            _read(block, tables, line, text)
-
-        return per_rank(block, lambda line: [_Table(line=line)], begins=_begins, read=read, close=close, stops=stop_of)
 
 
 def _begun(table: _Table) -> bool:
     return bool(table.title or table.columns or table.rows or table.facts)
 
 
-def _begins(tables: list[_Table], text: str) -> bool:
-    """Tell whether a line begins another table, so that the open ones are over."""
-    if (title := names.read_title(text)) is not None:
-        # Without a header or a row so far, several programs print at once.
-        return any(t.rows or t.result or (t.title and t.columns) for t in tables) or any(
-            t.title and t.title != title for t in tables
-        )
-    if text.startswith("# Number of S"):
-        return any(t.rows or t.result for t in tables)
-    return bool(names.columns(text)) and all(t.columns and (t.rows or t.result) for t in tables)
-
-
-def _read(block: Block, tables: list[_Table], line: Line, text: str) -> None:
-    title = names.read_title(text)
-    if title is not None and tables[-1].title is not None and len(tables) < MOST_TOGETHER:
-        tables.append(_Table(line=line.number))
-    table = tables[-1]
-    if title is not None:
-        table.title = title
-        # Comments may precede the title: the run then begins with them.
-        table.line = min(table.line, line.number) if table.facts else line.number
-    elif columns := names.columns(text):
-        target = next((t for t in tables if not t.columns), table)
-        if not target.rows and not line.cut:
-            target.columns, target.width = columns, len(line.text.rstrip())
-    elif text.startswith("#"):
-        for key, value in names.facts(text).items():
-            table.facts.setdefault(key, value)
-    elif (match := _INIT.match(text)) is not None and not line.cut:
-        table.result = (match[2], match[4], match[5], match[3])
-        table.facts["nprocs"] = int(match[1])
-    elif (match := _HELLO.match(text)) is not None:
-        table.facts["nprocs"] = int(match[1])
-    elif text.startswith("DATA VALIDATION ERROR"):
-        table.bad = table.bad or excerpt(text)
-    elif stop := stop_of(text):
-        table.stops = [*table.stops[:4], stop]
-    else:
-        _read_row(block, tables, line, text)
-
-
-def _read_row(block: Block, tables: list[_Table], line: Line, text: str) -> None:
-    cells = text.split(None, 24)[:24]
-    if not cells or not all(is_number(c) or c in _VERDICTS for c in cells[1:]):
-        return
-    for table in tables:
-        if not table.columns or (not table.keyed() and len(table.rows) > 0):
-            continue
-        if table.keyed() and not (_SIZE.fullmatch(cells[0]) and int(cells[0]) > table.last()):
-            continue
-        if len(cells) != len(table.columns) or not whole(line, table.width):
-            if line.cut:
-                table.cut = True
-            elif len(cells) > 1 and len(table.warnings) < 5:
-                table.warnings.append(f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns")
-            return
-        if not is_number(cells[0]) and table.columns[0] != "Operation":
-            continue
-        if len(table.rows) >= MOST_ROWS:
-            table.more += 1
-            table.rows[-1] = cells
-        else:
-            table.rows.append(cells)
-        table.width = len(line.text.rstrip())
-        # What was reported before a row did not stop the program.
-        early = "; ".join([*table.stops, block.take_trouble()]).strip("; ")
-        if early and len(table.warnings) < 5:
-            table.warnings.append(f"before a row: {early}")
-        table.stops = []
-        return
-
-
-def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> Run:
+def _close(block: Block, table: _Table) -> Run:
+    # The largest message that earlier tables of each test reached.
+    reached = block.kept
     title = table.title or names.UNTITLED
     test = title.test or names.guess(table.columns)
     draft = Draft(
         block=block,
-        benchmark="osu",
         line=table.line,
         variant=title.variant,
         version=title.version,
@@ -202,7 +211,7 @@ def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> 
         warnings=table.warnings,
         stops=[*table.stops, block.take_trouble()],
     )
-    draft.refuse(_problem(table, test, draft.metrics) or table.bad)
+    draft.mark_invalid(_problem(table, test, draft.metrics) or table.bad)
     key = (title.variant, test)
     _judge(draft, table, test, reached.get(key, 0))
     if draft.ok and table.rows and table.keyed() and len(reached) < 1000:
@@ -211,7 +220,7 @@ def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> 
         draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
     if table.title is None:
         draft.warnings.append("the log has lost the title of the test")
-    draft.tell_stops("after the last row")
+    draft.warn_stop("after the last row")
     return draft.run()
 
 
@@ -221,19 +230,19 @@ def _judge(draft: Draft, table: _Table, test: str, before: int) -> None:
         return
     if not table.rows:
         if test == "hello" and "nprocs" in table.facts and not draft.stop:
-            draft.empty("osu_hello measures nothing")
-        draft.ends("before the first row")
+            draft.mark_no_result("osu_hello measures nothing")
+        draft.mark_truncated("before the first row")
     elif not table.keyed():
         if killed(draft.stop):
-            draft.settle(RunStatus.FAILED, draft.stop)
+            draft.set_status(RunStatus.FAILED, draft.stop)
     else:
         full = table.last() >= max(before, names.largest(test))
         if killed(draft.stop) or (draft.stop and not full):
-            draft.ends(f"after size {table.last()}")
+            draft.mark_truncated(f"after size {table.last()}")
         if table.cut or 0 < table.last() < before:
             why = "within a row" if table.cut else f"an earlier table of {test} reached {before}"
             words = draft.block.last_words()
-            draft.settle(RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}")
+            draft.set_status(RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}")
 
 
 def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:

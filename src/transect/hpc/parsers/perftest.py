@@ -14,7 +14,7 @@ from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import MOST_ROWS, between
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
 
@@ -46,14 +46,14 @@ class Perftest(Parser):
 
     benchmark = "perftest"
     description = "perftest: ib_write_bw, ib_read_lat and their likes, bandwidth and latency of verbs"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`RDMA_Write BW Test` and its likes, the head of its table (`#bytes #iterations`)",
         success="rows up to the rule that ends the table",
         failure="a bandwidth that size and rate of messages refute, times that are not in their order",
     )
     programs = (r"ib_(?:write|read|send|atomic)_(?:bw|lat)", r"raw_ethernet_(?:bw|lat)")
-    starts = searched(_TITLE, _HEAD)
-    wants = (*starts, *searched(_ROW, _PAIR, _RULE, _STOP), r"Dual-port|PCIe relax")
+    start_patterns = searched(_TITLE, _HEAD)
+    line_patterns = (*start_patterns, *searched(_ROW, _PAIR, _RULE, _STOP), r"Dual-port|PCIe relax")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table."""
@@ -66,7 +66,7 @@ class Perftest(Parser):
             if title is not None or draft is None or (head is not None and columns):
                 if draft is not None:
                     yield _run(draft, columns, closed)
-                draft = Draft(block=block, benchmark=self.benchmark, line=line.number)
+                draft = Draft(block=block, line=line.number)
                 columns, closed = [], False
             if title is not None:
                 words = [title[1].lower(), "bidirectional" if title[2] else "", title[3].lower()]
@@ -98,7 +98,7 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
         name, _, unit = column.rstrip("]").partition("[")
         if name == "BW average":
             # 0.00 is a value below the digits that were printed.
-            draft.reading(
+            draft.add_metric(
                 "bandwidth",
                 printed,
                 _UNITS[unit],
@@ -107,12 +107,12 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
                 phase=phase,
                 registered="network_bandwidth" if number(printed) else None,
             )
-            draft.refuse(_rate_refuted(draft, size, printed, _UNITS[unit], cells))
+            draft.mark_invalid(_rate_refuted(draft, size, printed, _UNITS[unit], cells))
         elif name == "BW peak" and number(printed):
             # It is not asked for where it is zero.
-            draft.reading("bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase)
+            draft.add_metric("bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase)
         elif name == "MsgRate":
-            draft.reading(
+            draft.add_metric(
                 "message_rate", printed, "Mpps", Direction.HIGHER, registered="message_rate", size=size, phase=phase
             )
         elif unit == "usec":
@@ -120,12 +120,12 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
             # A read, as an atomic operation, is timed there and back (`rtt_factor`): no half of a round trip.
             half = not draft.variant.startswith(("rdma_read", "atomic", "latency"))
             known = "message_time" if middle and half and number(printed) else None
-            draft.reading(
+            draft.add_metric(
                 name.replace("% percentile", "_percent"), printed, "us", Direction.LOWER, registered=known, size=size
             )
-    order = [cells.get(f"t_{name}[usec]") for name in ("min", "typical", "max")]
-    if all(order) and not between(*order):  # type: ignore[arg-type]
-        draft.refuse(f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order")
+    least, typical, most = order = [cells.get(f"t_{name}[usec]", "") for name in ("min", "typical", "max")]
+    if all(order) and not between(least, typical, most):
+        draft.mark_invalid(f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order")
 
 
 def _rate_refuted(draft: Draft, size: int, printed: str, unit: str, cells: dict[str, str]) -> str | None:
@@ -147,7 +147,7 @@ def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
     sizes = [one.size for one in draft.metrics if one.size is not None]
     smallest = next((one for one in draft.metrics if one.normalised and one.size == min(sizes)), None)
     if smallest is not None and smallest.normalised and smallest.normalised.name == "message_time":
-        draft.reading(
+        draft.add_metric(
             "latency_smallest",
             smallest.printed,
             "us",
@@ -155,11 +155,11 @@ def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
             registered="network_latency",
             size=smallest.size,
         )
-    draft.refuse_impossible()
+    draft.mark_impossible()
     if not draft.metrics:
-        draft.lacks("no row of its table" if columns else "ends before its table")
+        draft.mark_incomplete("no row of its table" if columns else "ends before its table")
     elif not closed and draft.stop:
-        draft.ends(f"after {max(sizes)} bytes")
+        draft.mark_truncated(f"after {max(sizes)} bytes")
     elif not closed and draft.ok:
         draft.suspicions.append("the rule that ends its table is not there: more sizes may have followed")
     return draft.run()

@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.prefilter import searched
+from transect.hpc.rules import searched
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -63,13 +63,13 @@ class SlurmAccounting(Parser):
 
     benchmark = "slurm-accounting"
     description = "Slurm's accounting of jobs: sacct and seff"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a head with `JobID` and `State`, `State: COMPLETED (exit code 0)`",
         success="the state COMPLETED",
         failure="another state (`failed`); a time that begin and end, or processors, refute",
     )
-    starts = searched(_HEAD, _SEFF)
-    wants = (*starts, *searched(_DASHES, _ROW, _FACT))
+    start_patterns = searched(_HEAD, _SEFF)
+    line_patterns = (*start_patterns, *searched(_DASHES, _ROW, _FACT))
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per job."""
@@ -86,7 +86,7 @@ class SlurmAccounting(Parser):
                 # Earlier versions set the first column's head to the right: blanks before it count.
                 head, columns = text, []
                 if state is not None:
-                    seff = Draft(block=block, benchmark=self.benchmark, line=line.number, variant="seff")
+                    seff = Draft(block=block, line=line.number, variant="seff")
                     seff.parameters |= {"state": state[1], "exit_code": state[2]}
                 elif "|" in plain:
                     columns = [(name, place) for place, name in enumerate(plain.split("|")) if name]
@@ -99,8 +99,8 @@ class SlurmAccounting(Parser):
                 if cells is not None and line.cut and not list(cells.values())[-1]:
                     continue  # a row that has lost its end
                 if cells is None:
-                    draft = Draft(block=block, benchmark=self.benchmark, line=line.number, variant="sacct")
-                    draft.empty("its columns do not stand below their heads")
+                    draft = Draft(block=block, line=line.number, variant="sacct")
+                    draft.mark_no_result("its columns do not stand below their heads")
                     yield draft.run()
                 elif "." not in cells.get("JobID", cells.get("JobIDRaw", ".")):
                     yield _job(block, line, cells)
@@ -128,12 +128,12 @@ def _fact(draft: Draft, name: str, value: str) -> None:
     if name == "Job Wall-clock time":
         _elapsed(draft, value)
     elif name == "CPU Efficiency" and (share := _SHARE.match(value)) is not None:
-        draft.reading("cpu_efficiency", share[1], "%", Direction.HIGHER)
+        draft.add_metric("cpu_efficiency", share[1], "%", Direction.HIGHER)
         used, whole = draft.parameters.get("cpu_utilized"), seconds_of(share[2])
         if isinstance(used, float) and whole:
             implied = 100 * used / whole
             if abs(implied - (number(share[1]) or 0)) > 0.02 + 100 / whole:
-                draft.refuse(
+                draft.mark_invalid(
                     f"the log prints an efficiency of {share[1]} %, but {used:g} s of {whole:g} s are {implied:.4g} %"
                 )
     elif name == "CPU Utilized":
@@ -153,7 +153,7 @@ def _elapsed(draft: Draft, printed: str) -> float | None:
 
 
 def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
-    draft = Draft(block=block, benchmark="slurm-accounting", line=line.number, variant="sacct")
+    draft = Draft(block=block, line=line.number, variant="sacct")
     draft.parameters |= {"job_id": cells.get("JobID") or cells.get("JobIDRaw", "")}
     draft.parameters |= {into: cells[name] for name, into in _NAMES.items() if cells.get(name)}
     draft.parameters |= {
@@ -168,13 +168,13 @@ def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
         begun, ended = (datetime.fromisoformat(cells[name]) for name in ("Start", "End"))
     suspended = seconds_of(cells.get("Suspended", "")) or 0
     if seconds is not None and begun and ended and abs((ended - begun).total_seconds() - suspended - seconds) > 1:
-        draft.refuse(
+        draft.mark_invalid(
             f"the log prints {cells['Elapsed']} elapsed, but {cells['Start']} to {cells['End']} are {ended - begun}"
         )
     spent = seconds_of(cells.get("CPUTime", ""))
     cpus = str(draft.parameters.get("cpus", ""))
     if seconds is not None and spent is not None and cpus.isdecimal() and abs(spent - seconds * int(cpus)) > 1:
-        draft.refuse(
+        draft.mark_invalid(
             f"the log prints {cells['CPUTime']} of processors, but {cpus} of them for {cells['Elapsed']} are {seconds * int(cpus):g} s"
         )
     return _judged(draft)
@@ -183,13 +183,13 @@ def _job(block: Block, line: Line, cells: dict[str, str]) -> Run:
 def _judged(draft: Draft) -> Run:
     state = str(draft.parameters.get("state", ""))
     if state in ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING"):
-        draft.settle(RunStatus.TRUNCATED, f"the job is not over: {state}")
+        draft.set_status(RunStatus.TRUNCATED, f"the job is not over: {state}")
     elif not re.match("COMPLE", state):
-        draft.settle(
+        draft.set_status(
             RunStatus.FAILED,
             f"the job ended as {state or 'nothing that is told'}, exit code {draft.parameters['exit_code']}",
         )
     if not any(one.name == "elapsed" for one in draft.metrics):
         # A table without the column never told it.
-        (draft.lacks if draft.variant == "seff" else draft.empty)("no time of the job is told")
+        (draft.mark_incomplete if draft.variant == "seff" else draft.mark_no_result)("no time of the job is told")
     return draft.run()

@@ -11,32 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import between
-from transect.hpc.prefilter import searched
-from transect.hpc.ranks import per_rank
+from transect.hpc.rules import Output, RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
 
 _ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
-_ROW = re.compile(
-    rf"(Copy|Scale|Add|Triad)\s*:\s*"
-    rf"({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})",
-    re.IGNORECASE,
-)
-_TABLE = re.compile(r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE)
-# Under a head without times: what stands behind the rate has no name.
-_RATE = re.compile(rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE)
-_VERSION = re.compile(r"(?:STREAM version \$Revision:\s*|NVIDIA-STREAM\s+v?)([\w.]{1,20})")
 _BYTES = re.compile(r"This system uses\s+(\d{1,4}) bytes per")
-_SIZE = re.compile(r"(?:Total Aggregate )?Array size\s*(?:\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
-_MEGABYTES = re.compile(r"Array size \((double|single) precision\)\s*=\s*(\d{1,12}(?:\.\d{1,9})?)\s*MB")
-_THREADS = re.compile(r"Number of Threads (requested|counted)\s*=\s*(\d{1,9})")
-_TIMES = re.compile(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
-_MICROSOFT = re.compile(r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))")
-_TESTS = re.compile(r"STREAM tests:\s*([A-Z ]{4,60})")
 _OF_MICROSOFT = "Read and write vector size is"
 _HEADS = ("STREAM version", "NVIDIA-STREAM", "STREAM Benchmark implementation", _OF_MICROSOFT)
 _MOST_OPEN = 4096
@@ -52,14 +35,11 @@ class _Table:
     reason: str = ""
 
 
-@dataclass(slots=True)
-class _Output:
+@dataclass(kw_only=True)
+class _Output(Output):
     """What one rank (or all of them, without rank labels) has printed so far."""
 
-    facts: dict[str, Parameter] = field(default_factory=dict)
     variant: str = "mccalpin"
-    version: str = ""
-    line: int = 0
     heads: int = 0
     headed: bool = False  # a header that no table has followed yet
     tables: list[_Table] = field(default_factory=list)
@@ -69,20 +49,145 @@ class _Output:
         named = [one for one in str(tests).lower().split() if one in _ARRAYS] if tests else []
         return named or [*_ARRAYS, *(("read", "write") if self.variant == "microsoft" else ())]
 
+    def _is_head(self, text: str) -> bool:
+        return text.startswith(_HEADS) or (not self.headed and _BYTES.match(text) is not None)
+
+    def begins(self, text: str) -> bool:
+        """Tell whether a second header follows rows: the run before is over, unless several interleave."""
+        return self._is_head(text) and any(t.rows for t in self.tables) and self.heads <= 1
+
+    def read(self, line: Line, text: str) -> None:
+        """Count the heads, whatever they say; the one open table with all its rows and its verdict ends it."""
+        if self._is_head(text):
+            self.heads += 1
+            self.headed = True
+        super().read(line, text)
+        alone = len(self.tables) == 1 and self.heads <= 1
+        self.ended = len(self.tables) > _MOST_OPEN or (alone and self.tables[0].verdict == "passed")
+
+    @rule(rf"(Copy|Scale|Add|Triad)\s*:\s*({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})", re.IGNORECASE)
+    def row(self, match: re.Match[str], line: Line) -> bool:
+        return self._row(match, line, timed=True)
+
+    # Under a head without times: what stands behind the rate has no name.
+    @rule(rf"(Read|Copy|Scale|Add|Triad|Write)\s*:\s*({NUMBER})(?:\s+{NUMBER}){{0,12}}$", re.IGNORECASE)
+    def rate(self, match: re.Match[str], line: Line) -> bool:
+        return self._row(match, line, timed=False)
+
+    def _row(self, match: re.Match[str], line: Line, *, timed: bool) -> bool:
+        if timed != (not self.tables or self.tables[-1].timed):
+            return False
+        if line.cut and match.end(match.lastindex or 0) == len(match.string):
+            return True  # the last number may have lost digits
+        kernel = match[1].lower()
+        table = next((t for t in self.tables if kernel not in t.rows), None)
+        if table is None:
+            table = _Table(line=line.number, unit=self.tables[0].unit if self.tables else "MB/s")
+            self.tables.append(table)
+        table.rows[kernel] = (match[2], match[3], match[4], match[5]) if timed else (match[2], "", "", "")
+        if kernel in ("read", "write"):
+            self.variant = "microsoft"
+        return True
+
+    @rule(r"Function\s+(?:Best )?Rate\s*\(?([kKMGT]i?B/s)\)?(?:.{0,60}?(time))?", re.IGNORECASE, wanted="")
+    def table_head(self, match: re.Match[str], line: Line) -> None:
+        unit = match[1].replace("mb/s", "MB/s").replace("KB/s", "kB/s")
+        self.headed = False
+        unit = unit if unit in UNITS else "MB/s"
+        self.tables.append(_Table(line=line.number, unit=unit, timed=match[2] is not None))
+
+    @rule(r"(?:Solution Validates|Failed Validation).*")
+    def verdict(self, match: re.Match[str], line: Line) -> None:
+        failed = match[0].startswith("Failed")
+        if failed and len(self.tables) == 1 and self.tables[0].verdict == "failed":
+            return  # one line per array
+        table = next((t for t in self.tables if not t.verdict and t.rows), None)
+        if table is not None:
+            table.verdict = "failed" if failed else "passed"
+            table.reason = excerpt(match[0]) if failed else ""
+
+    @rule(rf"{_OF_MICROSOFT} *(\S*)", wanted="")
+    def vector(self, match: re.Match[str], line: Line) -> None:
+        self.variant = "microsoft"
+        self.facts["vector_megabytes"] = match[1]
+
+    @rule(r"(?:Test executed with (\d{1,6}) cores|Number of (threads|Iterations) is (\d{1,9}))")
+    def count(self, match: re.Match[str], line: Line) -> None:
+        key = {"threads": "threads_requested", "Iterations": "repetitions", None: "cores"}[match[2]]
+        self.facts[key] = int(match[1] or match[3])
+
+    @rule(r"(?:STREAM version \$Revision:\s*|(NVIDIA)-STREAM\s+v?)([\w.]{1,20})", wanted="")
+    def version_line(self, match: re.Match[str], line: Line) -> None:
+        self.version = match[2]
+        if match[1]:
+            self.variant = "nvidia"
+
+    @rule(r"STREAM Benchmark implementation in.*", wanted="")
+    def title(self, match: re.Match[str], line: Line) -> None:
+        text = match[0]
+        if self.variant == "mccalpin":
+            self.variant = "cuda" if "CUDA" in text else excerpt(text.rsplit(" ", 1)[-1], 20).lower()
+        if self.variant == "nvidia":
+            self.facts.setdefault("bytes_per_element", 8)
+
+    @rule(_BYTES, wanted="")
+    def width(self, match: re.Match[str], line: Line) -> None:
+        self.facts["bytes_per_element"] = int(match[1])
+
+    @rule(r"(?:Total Aggregate )?Array size\s*(\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
+    def size(self, match: re.Match[str], line: Line) -> None:
+        self.facts["array_size"] = int(match[2])
+        if "(double)" in match.string:
+            self.facts["bytes_per_element"] = 8
+
+    @rule(r"Array size \((double|single) precision\)\s*=\s*(\d{1,12}(?:\.\d{1,9})?)\s*MB")
+    def megabytes(self, match: re.Match[str], line: Line) -> None:
+        self.facts["array_megabytes"] = float(match[2])
+        self.facts["bytes_per_element"] = 8 if match[1] == "double" else 4
+
+    @rule(r"Number of Threads (requested|counted)\s*=\s*(\d{1,9})")
+    def threads(self, match: re.Match[str], line: Line) -> None:
+        self.facts[f"threads_{match[1]}"] = int(match[2])
+
+    @rule(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
+    def repetitions(self, match: re.Match[str], line: Line) -> None:
+        self.facts["repetitions"] = int(match[1])
+
+    @rule(r"STREAM tests:\s*([A-Z ]{4,60})")
+    def tests(self, match: re.Match[str], line: Line) -> None:
+        self.facts["tests"] = match[1].strip()
+
+    @rule(r"Device Selected(.*)")
+    def device(self, match: re.Match[str], line: Line) -> None:
+        self.facts["device"] = excerpt(match[1])
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per table, or one of a header that none followed."""
+        if not self.tables and self.headed:
+            draft = self.draft()
+            if draft.stop:
+                draft.set_status(RunStatus.FAILED, draft.stop)
+            draft.mark_cut("ends before the table of results")
+            yield draft.run()
+        for table in self.tables:
+            yield _result(self, table)
+
 
 @PARSERS.register("stream")
-class Stream(Parser):
+class Stream(RankParser):
     """Reads tables of rates and their verdicts."""
 
     benchmark = "stream"
     description = "STREAM: McCalpin's C version, NVIDIA-STREAM, the CUDA port, Microsoft's"
-    proof = Proof(
+    validity_notes = Proof(
         identity="`STREAM version $Revision`, NVIDIA-STREAM, the CUDA port's title, `Read and write vector size is 64.0 MB`, the head of its table",
         success="a row for each kernel and `Solution Validates`; variants that print no verdict need none; rate and time agree with the bytes",
         failure="`Failed Validation`, a rate that is no number or that array size and time refute, a mean time outside of least and most",
     )
     programs = (r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?", r"stream\.x")
-    starts = (
+    output = _Output
+    most_open = _MOST_OPEN
+    start_patterns = (
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",
         r"STREAM Benchmark implementation in",
@@ -90,146 +195,15 @@ class Stream(Parser):
         r"This system uses[ \t]+\d+ bytes per (?:array element|DOUBLE PRECISION|SINGLE PRECISION)",
         r"Function[ \t]+(?:Best )?Rate[ \t]*\(?[kKMGT]i?B/s",
     )
-    wants = (
-        *starts,
-        *searched(_ROW, _RATE, _SIZE, _MEGABYTES, _THREADS, _TESTS, _MICROSOFT),
-        r"Each (?:kernel|test)",
-        r"Solution Validates",
-        r"Failed Validation",
-        r"Device Selected",
-    )
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per table. Tables of labelled ranks are kept apart."""
-        return per_rank(
-            block,
-            lambda line: _Output(line=line),
-            most=_MOST_OPEN,
-            begins=_begins,
-            read=_read,
-            close=lambda output, _: _close(block, output),
-            over=lambda output: len(output.tables) > _MOST_OPEN or _whole(output),
-        )
+    also = start_patterns
 
 
-def _begins(output: _Output, text: str) -> bool:
-    """Tell whether a second header follows rows: the run before is over, unless several interleave."""
-    return _heads(output, text) and any(t.rows for t in output.tables) and output.heads <= 1
-
-
-def _heads(output: _Output, text: str) -> bool:
-    return text.startswith(_HEADS) or (not output.headed and _BYTES.match(text) is not None)
-
-
-def _close(block: Block, output: _Output) -> Iterator[Run]:
-    if not output.tables and output.headed:
-        draft = _draft(block, output, output.line)
-        if draft.stop:
-            draft.settle(RunStatus.FAILED, draft.stop)
-        words = block.last_words()
-        draft.settle(RunStatus.TRUNCATED, f"ends before the table of results, with: {words}")
-        yield draft.run()
-    for table in output.tables:
-        yield _result(block, output, table)
-
-
-def _draft(block: Block, output: _Output, line: int) -> Draft:
-    return Draft(
-        block=block,
-        benchmark="stream",
-        line=line,
-        variant=output.variant,
-        version=output.version,
-        parameters=dict(output.facts),
-    )
-
-
-def _whole(output: _Output) -> bool:
-    """Tell whether the one open table has all its rows and its verdict."""
-    return len(output.tables) == 1 and output.heads <= 1 and output.tables[0].verdict == "passed"
-
-
-def _read(output: _Output, line: Line, text: str) -> None:
-    if _heads(output, text):
-        output.heads += 1
-        output.headed = True
-    timed = not output.tables or output.tables[-1].timed
-    if (match := (_ROW if timed else _RATE).match(text)) is not None:
-        if line.cut and match.end(match.lastindex or 0) == len(text):
-            return  # the last number may have lost digits
-        kernel = match[1].lower()
-        table = next((t for t in output.tables if kernel not in t.rows), None)
-        if table is None:
-            table = _Table(line=line.number, unit=output.tables[0].unit if output.tables else "MB/s")
-            output.tables.append(table)
-        table.rows[kernel] = (match[2], match[3], match[4], match[5]) if timed else (match[2], "", "", "")
-        if kernel in ("read", "write"):
-            output.variant = "microsoft"
-    elif (match := _TABLE.match(text)) is not None:
-        unit = match[1].replace("mb/s", "MB/s").replace("KB/s", "kB/s")
-        output.headed = False
-        unit = unit if unit in UNITS else "MB/s"
-        output.tables.append(_Table(line=line.number, unit=unit, timed=match[2] is not None))
-    elif text.startswith(("Solution Validates", "Failed Validation")):
-        _read_verdict(output, text)
-    else:
-        _read_fact(output, text)
-
-
-def _read_verdict(output: _Output, text: str) -> None:
-    failed = text.startswith("Failed")
-    if failed:  # one line per array
-        judged = [t for t in output.tables if t.verdict == "failed"]
-        if judged and len(output.tables) == 1:
-            return
-    table = next((t for t in output.tables if not t.verdict and t.rows), None)
-    if table is not None:
-        table.verdict = "failed" if failed else "passed"
-        table.reason = excerpt(text) if failed else ""
-
-
-def _read_fact(output: _Output, text: str) -> None:
-    facts = output.facts
-    if text.startswith(_OF_MICROSOFT):
-        output.variant = "microsoft"
-        facts["vector_megabytes"] = text.removeprefix(_OF_MICROSOFT).split()[0]
-    elif (match := _MICROSOFT.match(text)) is not None:
-        key = {"threads": "threads_requested", "Iterations": "repetitions", None: "cores"}[match[2]]
-        facts[key] = int(match[1] or match[3])
-    elif (match := _VERSION.match(text)) is not None:
-        output.version = match[1]
-        if text.startswith("NVIDIA"):
-            output.variant = "nvidia"
-    elif text.startswith("STREAM Benchmark implementation in"):
-        if output.variant == "mccalpin":
-            output.variant = "cuda" if "CUDA" in text else excerpt(text.rsplit(" ", 1)[-1], 20).lower()
-        if output.variant == "nvidia":
-            facts.setdefault("bytes_per_element", 8)
-    elif (match := _BYTES.match(text)) is not None:
-        facts["bytes_per_element"] = int(match[1])
-    elif (match := _SIZE.match(text)) is not None:
-        facts["array_size"] = int(match[1])
-        if "(double)" in text:
-            facts["bytes_per_element"] = 8
-    elif (match := _MEGABYTES.match(text)) is not None:
-        facts["array_megabytes"] = float(match[2])
-        facts["bytes_per_element"] = 8 if match[1] == "double" else 4
-    elif (match := _THREADS.match(text)) is not None:
-        facts[f"threads_{match[1]}"] = int(match[2])
-    elif (match := _TIMES.search(text)) is not None:
-        facts["repetitions"] = int(match[1])
-    elif (match := _TESTS.match(text)) is not None:
-        facts["tests"] = match[1].strip()
-    elif text.startswith("Device Selected"):
-        facts["device"] = excerpt(text.removeprefix("Device Selected"))
-
-
-def _result(block: Block, output: _Output, table: _Table) -> Run:
-    draft = _draft(block, output, table.line)
+def _result(output: _Output, table: _Table) -> Run:
+    draft = output.draft(table.line)
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        draft.reading(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
         for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s)):
-            draft.reading(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(
@@ -244,22 +218,22 @@ def _result(block: Block, output: _Output, table: _Table) -> Run:
 
 def _judge(draft: Draft, output: _Output, table: _Table) -> None:
     if table.verdict == "failed":
-        draft.refuse(table.reason)
+        draft.mark_invalid(table.reason)
     if missing := [kernel for kernel in output.expected() if kernel not in table.rows]:
-        draft.lacks(f"no row for {', '.join(missing)}")
+        draft.mark_incomplete(f"no row for {', '.join(missing)}")
     present = {metric.phase for metric in draft.metrics if metric.name == metric.phase}
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
         if kernel not in present:
-            draft.refuse(f"{kernel}: the rate is {rate}")
+            draft.mark_invalid(f"{kernel}: the rate is {rate}")
         if not between(min_s, mean_s, max_s):
-            draft.refuse(f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s")
+            draft.mark_invalid(f"{kernel}: the mean time {mean_s} s is not between {min_s} s and {max_s} s")
     for metric in draft.metrics:
-        draft.refuse_impossible([metric])
+        draft.mark_impossible([metric])
         if draft.ok and metric.name == metric.phase:
-            draft.refuse(_contradicted(output.facts, table, metric.name))
+            draft.mark_invalid(_contradicted(output.facts, table, metric.name))
     if draft.ok and not table.verdict and output.variant == "mccalpin":
         words = draft.block.last_words()
-        draft.settle(RunStatus.TRUNCATED, f"no validation follows the table; the log ends with: {words}")
+        draft.set_status(RunStatus.TRUNCATED, f"no validation follows the table; the log ends with: {words}")
 
 
 def _contradicted(facts: dict[str, Parameter], table: _Table, kernel: str) -> str | None:

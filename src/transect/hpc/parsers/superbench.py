@@ -12,21 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._compute import differ
-from transect.hpc.prefilter import searched
+from transect.hpc.parsers._checks import differ
+from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
 _ROW_START = r"STREAM_(?:COPY|SCALE|ADD|TRIAD)_(?:double|float)_gpu_\d"
-_ROW = re.compile(
-    r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
-    rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
-)
-_DEVICE = re.compile(r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?")
-_HEAD = re.compile(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
 _KEYS = {
     "Buffer size(bytes)": "buffer_bytes",
     "Number of warm up runs": "warm_ups",
@@ -47,83 +40,80 @@ class _Gpu:
     cut: bool = False
 
 
+@dataclass(kw_only=True)
+class _Output(Output):
+    devices: dict[str, str] = field(default_factory=dict)
+    peaks: dict[str, str] = field(default_factory=dict)
+    gpus: dict[str, _Gpu] = field(default_factory=dict)
+
+    def begins(self, text: str) -> bool:
+        """Tell whether another start follows."""
+        return bool(self.gpus) and text.startswith("Buffer size(bytes): ")
+
+    @rule(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
+    def head(self, match: re.Match[str], line: Line) -> None:
+        self.facts[_KEYS[match[1]]] = int(match[2]) if match[2].isdecimal() else match[2]
+
+    @rule(r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?")
+    def device(self, match: re.Match[str], line: Line) -> None:
+        self.devices[match[1]], self.peaks[match[1]] = match[2], match[3] or ""
+
+    @rule(
+        r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
+        rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$",
+        wanted="",
+    )
+    def row(self, match: re.Match[str], line: Line) -> None:
+        kernel, precision, gpu, size, threads, rate, percent = match.groups()
+        one = self.gpus.setdefault(gpu, _Gpu(line=line.number))
+        one.facts.update(precision=precision, buffer_bytes=int(size))
+        one.cut = line.cut
+        if len(one.rows) < _MOST and not line.cut:
+            one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
+
+    @rule(r".+", wanted=r"(?:CUDA|HIP) [Ee]rror")
+    @rule(_CORRECT)
+    def failure(self, match: re.Match[str], line: Line) -> None:
+        self.stop(excerpt(match.string), most=3)
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run per device."""
+        stops = [*self.stops, self.block.take_trouble()]
+        for gpu, one in self.gpus.items():
+            metrics, facts = _metrics(one)
+            unchecked = str(self.facts.get("check_data", "No")).lower() != "yes"
+            draft = self.draft(
+                one.line,
+                benchmark="stream",
+                variant="superbench",
+                metrics=metrics,
+                parameters={**self.facts, **one.facts, **facts, "gpu": int(gpu), "device": self.devices.get(gpu, "")},
+                samples=_samples(one),
+                stops=stops,
+                suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
+            )
+            _judge(draft, one, self.peaks.get(gpu, ""))
+            yield draft.run()
+        if not self.gpus and (self.facts or self.devices):
+            draft = self.draft(benchmark="stream", variant="superbench", stops=stops)
+            draft.mark_incomplete("ends before the first result")
+            yield draft.run()
+
+
 @PARSERS.register("superbench")
-class SuperBench(Parser):
+class SuperBench(OutputParser):
     """Reads a run of STREAM for each device; a kernel's result is that of its best block size."""
 
     benchmark = "superbench"
     description = "SuperBench's GPU STREAM table (yields runs of stream)"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a row `STREAM_COPY_double_gpu_0_buffer_…_block_…`, `Buffer size(bytes):`",
         success="all four kernels with the same block sizes; without `Check data: Yes` it is `suspicious`",
         failure="a verification that failed, a rate that the printed share of the peak refutes",
     )
-    starts = (_ROW_START, r"Buffer size\(bytes\): \d")
-    wants = (*starts, *searched(_DEVICE, _HEAD, _CORRECT), r"(?:CUDA|HIP) [Ee]rror")
-
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield one run per device."""
-        head: dict[str, Parameter] = {}
-        devices: dict[str, str] = {}
-        peaks: dict[str, str] = {}
-        gpus: dict[str, _Gpu] = {}
-        failures: list[str] = []
-        for line in block:
-            text = line.text.strip()
-            if (match := _HEAD.match(text)) is not None:
-                if gpus and match[1].startswith("Buffer"):
-                    yield from _runs(block, head, devices, peaks, gpus, failures)
-                    head, devices, peaks, gpus, failures = {}, {}, {}, {}, []
-                head[_KEYS[match[1]]] = int(match[2]) if match[2].isdecimal() else match[2]
-            elif (match := _DEVICE.match(text)) is not None:
-                devices[match[1]], peaks[match[1]] = match[2], match[3] or ""
-            elif (match := _ROW.match(text)) is not None:
-                _row(gpus, line, match)
-            elif len(failures) < 3:
-                failures.append(excerpt(text))
-        yield from _runs(block, head, devices, peaks, gpus, failures)
-
-
-def _row(gpus: dict[str, _Gpu], line: Line, match: re.Match[str]) -> None:
-    kernel, precision, gpu, size, threads, rate, percent = match.groups()
-    one = gpus.setdefault(gpu, _Gpu(line=line.number))
-    one.facts.update(precision=precision, buffer_bytes=int(size))
-    one.cut = line.cut
-    if len(one.rows) < _MOST and not line.cut:
-        one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
-
-
-def _runs(
-    block: Block,
-    head: dict[str, Parameter],
-    devices: dict[str, str],
-    peaks: dict[str, str],
-    gpus: dict[str, _Gpu],
-    failures: list[str],
-) -> Iterator[Run]:
-    stops = [*failures, block.take_trouble()]
-    for gpu, one in gpus.items():
-        metrics, facts = _metrics(one)
-        unchecked = str(head.get("check_data", "No")).lower() != "yes"
-        draft = Draft(
-            block=block,
-            benchmark="stream",
-            variant="superbench",
-            line=one.line,
-            metrics=metrics,
-            parameters={**head, **one.facts, **facts, "gpu": int(gpu), "device": devices.get(gpu, "")},
-            samples=_samples(one),
-            stops=stops,
-            suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
-        )
-        _judge(draft, one, peaks.get(gpu, ""))
-        yield draft.run()
-    if not gpus and (head or devices):
-        draft = Draft(
-            block=block, benchmark="stream", variant="superbench", line=block.first.number, parameters=head, stops=stops
-        )
-        draft.lacks("ends before the first result")
-        yield draft.run()
+    output = _Output
+    start_patterns = (_ROW_START, r"Buffer size\(bytes\): \d")
+    also = start_patterns
 
 
 def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
@@ -157,23 +147,23 @@ def _samples(one: _Gpu) -> dict[str, Series]:
 
 def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
     if "ail" in draft.stop and _CORRECT.search(draft.stop):
-        draft.refuse(f"the log says: {draft.stop}")
+        draft.mark_invalid(f"the log says: {draft.stop}")
     broken = next((rate for rate, _ in one.rows.values() if number(rate) is None), None)
     if broken is not None:
-        draft.refuse(f"a rate is {broken}")
-    draft.refuse_impossible()
+        draft.mark_invalid(f"a rate is {broken}")
+    draft.mark_impossible()
     most = number(peak) if peak else None
     for (kernel, threads), (rate, percent) in one.rows.items():
         share = number(percent) if percent else None
         implied = 100 * (number(rate) or 0.0) / most if most else None
         if share is not None and implied is not None and differ(implied, share, 1e-3, 0.02):
-            draft.refuse(
+            draft.mark_invalid(
                 f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %, the log prints {percent} %"
             )
     lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in one.rows)]
     # Every kernel runs with the same block sizes.
     blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
     if lacking:
-        draft.lacks(f"no {', '.join(lacking)}")
+        draft.mark_incomplete(f"no {', '.join(lacking)}")
     elif one.cut or any(found != blocks[0] for found in blocks):
-        draft.lacks("the rows of its last kernel are not whole")
+        draft.mark_incomplete("the rows of its last kernel are not whole")

@@ -47,15 +47,15 @@ class SuperBenchResults(Parser):
 
     benchmark = "superbench-results"
     description = "SuperBench: results-summary.jsonl, what all its benchmarks gave on each node"
-    proof = Proof(
+    validity_notes = Proof(
         identity="a JSON object in one line whose first key is `BENCHMARK/METRIC`, with a `return_code`",
         success="the return code 0",
         failure="another return code (`failed`), a number that is none",
     )
-    starts = (r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',)
-    wants = starts
+    start_patterns = (r'\{(?:"node": ?"[^"\n]{0,200}", ?)?"[A-Za-z][\w\-:.]{1,100}/[^"\n]{1,300}": ?[-\d"]',)
+    line_patterns = start_patterns
 
-    def sniff(self, line: Line) -> bool:
+    def matches(self, line: Line) -> bool:
         """Tell its objects from others by a key that each benchmark has."""
         return f"/{_CODE}" in line.text
 
@@ -66,16 +66,14 @@ class SuperBenchResults(Parser):
             try:
                 told = json.loads(text, parse_float=str, parse_int=str)
             except ValueError:
-                draft = Draft(block=block, benchmark=self.benchmark, line=line.number)
-                draft.lacks("its line of JSON is not whole")
+                draft = Draft(block=block, line=line.number)
+                draft.mark_incomplete("its line of JSON is not whole")
                 yield draft.run()
                 continue
             drafts: dict[str, Draft] = {}
             for key, printed in told.items():
                 if (match := _KEY.fullmatch(key)) is not None:
-                    draft = drafts.setdefault(
-                        match[1], Draft(block=block, benchmark=self.benchmark, line=line.number, variant=match[1])
-                    )
+                    draft = drafts.setdefault(match[1], Draft(block=block, line=line.number, variant=match[1]))
                     _take(draft, match, str(printed))
             for draft in drafts.values():
                 draft.parameters["host"] = excerpt(str(told.get("node", "")))
@@ -97,7 +95,7 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
     if unit:
         direction = Direction.LOWER if unit in ("us", "ms") else Direction.HIGHER
     precision = name[:4] if registered == "flops" else None
-    metric = draft.reading(
+    metric = draft.add_metric(
         name,
         printed,
         unit,
@@ -107,16 +105,16 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
         phase=f"rank {rank}" if rank else None,
     )
     if metric is None:
-        draft.refuse(f"{excerpt(name)} is {excerpt(printed)}, which is no number")
+        draft.mark_invalid(f"{excerpt(name)} is {excerpt(printed)}, which is no number")
 
 
 def _run(draft: Draft) -> Run:
     if draft.stops:
-        draft.lacks("it failed")
-    draft.refuse_impossible()
+        draft.mark_incomplete("it failed")
+    draft.mark_impossible()
     if _CODE not in draft.parameters and draft.ok:
         draft.suspicions.append("its return code is not told")
     if not draft.metrics:
-        draft.empty("it gave no number")
+        draft.mark_no_result("it gave no number")
     draft.parameters.pop(_CODE, None)
     return draft.run()

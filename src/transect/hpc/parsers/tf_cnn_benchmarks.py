@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
-from transect.hpc.block import Block
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
-from transect.hpc.parsers._tf_cnn_tables import Output, Table
-from transect.hpc.prefilter import searched
+from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples
+from transect.hpc.parsers._tf_cnn_tables import Table, Tables
+from transect.hpc.rules import RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, log_metric, number
 
@@ -26,12 +25,9 @@ _HEADER = re.compile(
     r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
     r"|RewriterConfig|Horovod on|Precision|Task)[ \t]*:[ \t]{1,40}(\S.*)$"
 )
-_PER_DEVICE = re.compile(rf"({UNCUT}) per device")
 _GLOBAL = re.compile(r"(\d{1,9})(?:\.0)? global")
 _STEP = re.compile(rf"(\d{{1,12}})\s+images/sec: ({UNCUT}) \+/- ({UNCUT}) \(jitter = ({UNCUT})\)((?:\s.*)?)$")
-_EVAL_STEP = re.compile(rf"(\d{{1,12}})\s+({UNCUT}) examples/sec")
 _TOTAL = re.compile(rf"total (images|sentences|examples)/sec: ({UNCUT})")
-_ACCURACY = re.compile(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})")
 _TIME_STAMP = re.compile(r"\d{10}$")
 _COLUMN = re.compile(r"[A-Za-z][\w@ .\-]{0,40}$")
 _KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Task": "task"}
@@ -42,113 +38,70 @@ _MOST_RANKS = 1024
 _TELLING = ("tensorflow", "model", "dataset", "mode", "batch_size_global")
 
 
-@PARSERS.register("tf-cnn-benchmarks")
-class TfCnnBenchmarks(Parser):
-    """Reads headers, step lines and totals."""
+@dataclass(kw_only=True)
+class _Output(Tables):
+    def begins(self, text: str) -> bool:
+        """Tell whether a header or a first step follows a table that has had no total."""
+        if (match := _HEADER.match(text)) is not None:
+            # What died before its first step, and the next one with other settings.
+            settings: dict[str, Parameter] = {}
+            _setting(settings, match[1], match[2].strip())
+            name, value = next(iter(settings.items()))
+            other = name in _TELLING and self.facts.get(name, value) != value
+            return other or (bool(self.tables) and text.startswith(("TensorFlow:", "Model: ")))
+        if text.startswith("Step\t"):
+            return any(table.steps > 1 or table.accuracy for table in self.tables)
+        match = _STEP.match(text)
+        return match is not None and bool(self.open()) and all(int(match[1]) < table.last_step for table in self.open())
 
-    benchmark = "tf-cnn-benchmarks"
-    description = "tf_cnn_benchmarks: images per second of TensorFlow's convolutional networks"
-    proof = Proof(
-        identity="its settings in their columns (`Mode:        training`), the head `Step\\tImg/sec`, a row of steps, `total images/sec:`",
-        success="`total images/sec`, or the accuracy of an evaluation; the total is near the mean of all steps",
-        failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
-    )
-    starts = (
-        r"TensorFlow:  \d{1,2}\.\d",
-        # Older versions begin with the model; seven blanks, and what follows is theirs too.
-        r"Model:       [A-Za-z][\w.\-]{0,60}[ \t]{0,9}"
-        r"(?=\n[^\n]{0,40}(?:Mode|Dataset):[ ]{4,9}\w|\Z)",
-        r"Mode:        (?:BenchmarkMode|training|forward|evaluation|inference|train_and_eval)",
-        r"SingleSess:  (?:True|False)",
-        r"Step\tImg/sec\t",
-        r"\d{1,12}\timages/sec: \d",
-        rf"{LOGGED}total images/sec: ",
-    )
-    wants = (
-        *searched(_HEADER, _PER_DEVICE, _EVAL_STEP),
-        r"\d{1,12}[ \t]{1,9}images/sec: ",  # half a row is a row that was cut
-        r"Step[ \t]{1,9}Img/sec",
-        *(f"{LOGGED}(?:{rule})" for rule in searched(_TOTAL, _ACCURACY)),
-        *ERRORS,
-    )
-    contains = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
+    @rule(_TOTAL, behind=LOGGED)
+    def total(self, match: re.Match[str], line: Line) -> None:
+        table = self.table(line.number)
+        table.total = match
+        self.ready.append(_finish(self, table))
+        self.ended = not self.rest()
 
-    def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per total, and one for what breaks off before it. Ranks are kept apart."""
-        outputs: dict[int | None, Output] = {}
-        for line in block:
-            text = without_prefix(line.text)
-            if line.rank not in outputs and len(outputs) >= _MOST_RANKS:
-                continue
-            output = outputs.get(line.rank)
-            if output is None or _begins(output, text):
-                if output is not None:
-                    yield from _rest(block, output)
-                output = outputs[line.rank] = Output(line=line.number)
-            total = _TOTAL.match(text)
-            if total is not None and not line.cut:
-                table = output.table(line.number)
-                table.total = total
-                yield _finish(block, output, table)
-                if not output.rest():
-                    del outputs[line.rank]
-                if not outputs:
-                    return  # the rest of the file may belong to anything
-                continue
-            _read(output, line, text)
-        for output in outputs.values():
-            yield from _rest(block, output)
+    @rule(_STEP, wanted=r"\d{1,12}[ \t]{1,9}images/sec: ")  # half a row is a row that was cut
+    def step(self, match: re.Match[str], line: Line) -> None:
+        if (table := self._step(match, line)) is not None:
+            table.last_step = int(match[1])
+            table.uncertainty, table.jitter = match[3], match[4]
+            _read_columns(table, match[5])
 
+    @rule(rf"(\d{{1,12}})\s+({UNCUT}) examples/sec")
+    def evaluation_step(self, match: re.Match[str], line: Line) -> None:
+        self._step(match, line)
 
-def _rest(block: Block, output: Output) -> Iterator[Run]:
-    return (_finish(block, output, table) for table in output.rest())
-
-
-def _begins(output: Output, text: str) -> bool:
-    """Tell whether a header or a first step follows a table that has had no total."""
-    if (match := _HEADER.match(text)) is not None:
-        # What died before its first step, and the next one with other settings.
-        settings: dict[str, Parameter] = {}
-        _read_header(settings, match[1], match[2].strip())
-        name, value = next(iter(settings.items()))
-        other = name in _TELLING and output.parameters.get(name, value) != value
-        return other or (bool(output.tables) and text.startswith(("TensorFlow:", "Model: ")))
-    if text.startswith("Step\t"):
-        return any(table.steps > 1 or table.accuracy for table in output.tables)
-    match = _STEP.match(text)
-    return match is not None and bool(output.open()) and all(int(match[1]) < table.last_step for table in output.open())
-
-
-def _read(output: Output, line: Line, text: str) -> None:
-    if line.cut:
-        return  # a number may have lost digits
-    if (match := _STEP.match(text) or _EVAL_STEP.match(text)) is not None:
-        table = output.table_of_step(int(match[1]), line.number)
+    def _step(self, match: re.Match[str], line: Line) -> Table | None:
+        table = self.table_of_step(int(match[1]), line.number)
         if table is not None:
-            _read_step(table, match)
-    elif text.startswith("Step") and "Img/sec" in text:
-        names = [one.strip() for one in text.split("\t")[2:12]]
+            table.steps += 1
+            table.rates.add(match[2])
+        return table
+
+    @rule(r"Step.*Img/sec.*", wanted=r"Step[ \t]{1,9}Img/sec")
+    def head(self, match: re.Match[str], line: Line) -> None:
+        names = [one.strip() for one in match[0].split("\t")[2:12]]
         columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
-        place = line.number if output.tables else output.line
-        if len(output.tables) < _MOST_RANKS:
-            output.tables.append(Table(line=place, columns=columns))
-    elif (match := _ACCURACY.match(text)) is not None:
-        output.table(line.number).accuracy = (match[1], match[2])
-    elif (match := _HEADER.match(text)) is not None:
-        _read_header(output.parameters, match[1], match[2].strip())
-    elif (match := _PER_DEVICE.match(text)) is not None:
-        output.parameters.setdefault("batch_size_per_device", match[1])
-    elif is_error(text) and len(output.errors) < 3:
-        output.errors.append(excerpt(text))
+        place = line.number if self.tables else self.line
+        if len(self.tables) < _MOST_RANKS:
+            self.tables.append(Table(line=place, columns=columns))
 
+    @rule(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})", behind=LOGGED)
+    def accuracy(self, match: re.Match[str], line: Line) -> None:
+        self.table(line.number).accuracy = (match[1], match[2])
 
-def _read_step(table: Table, match: re.Match[str]) -> None:
-    table.steps += 1
-    table.rates.add(match[2])
-    if match.re is _STEP:
-        table.last_step = int(match[1])
-        table.uncertainty, table.jitter = match[3], match[4]
-        _read_columns(table, match[5])
+    @rule(_HEADER)
+    def setting(self, match: re.Match[str], line: Line) -> None:
+        _setting(self.facts, match[1], match[2].strip())
+
+    @rule(rf"({UNCUT}) per device")
+    def per_device(self, match: re.Match[str], line: Line) -> None:
+        self.facts.setdefault("batch_size_per_device", match[1])
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run of each table without a total; the others are out."""
+        return (_finish(self, table) for table in self.rest())
 
 
 def _read_columns(table: Table, text: str) -> None:
@@ -161,7 +114,7 @@ def _read_columns(table: Table, text: str) -> None:
         table.extra.setdefault(name, Samples("1", direction, limit=1000)).add(cell)
 
 
-def _read_header(parameters: dict[str, Parameter], key: str, value: str) -> None:
+def _setting(parameters: dict[str, Parameter], key: str, value: str) -> None:
     name = _KEYS.get(key, key.lower().replace(" ", "_"))
     if key == "Batch size":
         match = _GLOBAL.match(value)
@@ -175,12 +128,41 @@ def _read_header(parameters: dict[str, Parameter], key: str, value: str) -> None
         parameters.setdefault(name, excerpt(value))
 
 
-def _metrics(output: Output, table: Table) -> list[LogMetric]:
+@PARSERS.register("tf-cnn-benchmarks")
+class TfCnnBenchmarks(RankParser):
+    """Reads headers, step lines and totals."""
+
+    benchmark = "tf-cnn-benchmarks"
+    description = "tf_cnn_benchmarks: images per second of TensorFlow's convolutional networks"
+    validity_notes = Proof(
+        identity="its settings in their columns (`Mode:        training`), the head `Step\\tImg/sec`, a row of steps, `total images/sec:`",
+        success="`total images/sec`, or the accuracy of an evaluation; the total is near the mean of all steps",
+        failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
+    )
+    output = _Output
+    most_open = _MOST_RANKS
+    ends_with_outputs = True
+    start_patterns = (
+        r"TensorFlow:  \d{1,2}\.\d",
+        # Older versions begin with the model; seven blanks, and what follows is theirs too.
+        r"Model:       [A-Za-z][\w.\-]{0,60}[ \t]{0,9}"
+        r"(?=\n[^\n]{0,40}(?:Mode|Dataset):[ ]{4,9}\w|\Z)",
+        r"Mode:        (?:BenchmarkMode|training|forward|evaluation|inference|train_and_eval)",
+        r"SingleSess:  (?:True|False)",
+        r"Step\tImg/sec\t",
+        r"\d{1,12}\timages/sec: \d",
+        rf"{LOGGED}total images/sec: ",
+    )
+    also = ERRORS
+    nested = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
+
+
+def _metrics(output: _Output, table: Table) -> list[LogMetric]:
     total = table.total
     out: list[LogMetric | None] = []
     if total is not None:
         # Without a backward pass it is no rate of training.
-        trains = not re.search("forward|eval|infer", str(output.parameters.get("mode", "")).lower())
+        trains = not re.search("forward|eval|infer", str(output.facts.get("mode", "")).lower())
         registered = "samples_per_second" if trains else "throughput"
         metric = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
         if metric is not None:
@@ -210,18 +192,16 @@ def _metrics(output: Output, table: Table) -> list[LogMetric]:
     return [one for one in out if one is not None]
 
 
-def _finish(block: Block, output: Output, table: Table) -> Run:
-    mode = str(output.parameters.get("mode", "")).lower().replace("benchmarkmode.", "")
-    draft = Draft(
-        block=block,
-        benchmark="tf-cnn-benchmarks",
-        line=table.line,
+def _finish(output: _Output, table: Table) -> Run:
+    mode = str(output.facts.get("mode", "")).lower().replace("benchmarkmode.", "")
+    draft = output.draft(
+        table.line,
         variant=mode,
-        version=str(output.parameters.get("tensorflow", "")),
+        version=str(output.facts.get("tensorflow", "")),
         metrics=_metrics(output, table),
-        parameters={**output.parameters, "steps": table.last_step or table.steps},
+        parameters={**output.facts, "steps": table.last_step or table.steps},
         warnings=table.rates.warnings("images/sec"),
-        stops=[block.take_trouble(), *output.errors],
+        stops=[output.block.take_trouble(), *output.stops],
     )
     if table.steps:
         draft.warnings.append("images/sec of a step line is the running mean, not the rate of one step")
@@ -234,31 +214,31 @@ def _finish(block: Block, output: Output, table: Table) -> Run:
     return draft.run()
 
 
-def _judge(draft: Draft, output: Output, table: Table) -> None:
+def _judge(draft: Draft, output: _Output, table: Table) -> None:
     total = table.total
     if total is None and table.accuracy is None:
         where = f"after step {table.last_step}" if table.steps else "before the first step"
-        draft.ends(where, lacks=", without a total")
+        draft.mark_truncated(where, lacks=", without a total")
     if total is not None and number(total[2]) is None:
-        draft.refuse(f"the total is {total[2]}")
+        draft.mark_invalid(f"the total is {total[2]}")
     if total is not None and number(total[2]) == 0:
-        draft.refuse("the total is 0: no step was measured")
+        draft.mark_invalid("the total is 0: no step was measured")
     loss = next((s for n, s in table.extra.items() if "loss" in n), None)
     for what, samples in (("images/sec", table.rates), ("loss", loss)):
         if samples is not None and samples.broken:
-            draft.refuse(f"{what} is {samples.broken} in a step")
-    draft.refuse_impossible(one for one in draft.metrics if "loss" not in one.name)
-    draft.refuse(_compare(output, table))
+            draft.mark_invalid(f"{what} is {samples.broken} in a step")
+    draft.mark_impossible(one for one in draft.metrics if "loss" not in one.name)
+    draft.mark_invalid(_compare(output, table))
 
 
-def _compare(output: Output, table: Table) -> str:
+def _compare(output: _Output, table: Table) -> str:
     total = table.total
-    planned = output.parameters.get("num_batches")
+    planned = output.facts.get("num_batches")
     if total is None or not table.rates.count:
         return ""
     mean, printed = number(table.rates.last), number(total[2])
     whole = isinstance(planned, int) and table.last_step == planned
-    workers = output.parameters.get("variables", "")
+    workers = output.facts.get("variables", "")
     if whole and mean and printed and workers not in ("horovod", "distributed_replicated"):
         if abs(mean - printed) > _AGREEMENT * max(mean, printed):
             last = table.rates.last

@@ -171,7 +171,6 @@ def finish(block: Block, training: Training) -> Run:
     variant = next((v for v in _VARIANTS if v in training.variants), "")
     draft = Draft(
         block=block,
-        benchmark="dl-training",
         line=training.line,
         variant=variant,
         version=training.version,
@@ -209,21 +208,21 @@ def _judge(draft: Draft, training: Training) -> None:
         complete = planned is not None and not short and done and not training.expects_end
         if draft.stop or not complete:
             lacks = f", without '{training.expects_end}'" if training.expects_end else ""
-            draft.ends(f"after {at}{of}" if done else f"before {at}", lacks=lacks)
+            draft.mark_truncated(f"after {at}{of}" if done else f"before {at}", lacks=lacks)
     for name, samples in training.series.items():
         if samples.last_broken:
-            draft.refuse(f"{name} is {samples.broken} in the end")
-    draft.refuse(next(iter(training.contradictions), None))
+            draft.mark_invalid(f"{name} is {samples.broken} in the end")
+    draft.mark_invalid(next(iter(training.contradictions), None))
     rates = (
         one
         for one in draft.metrics
         if one.normalised is not None or one.unit in ("s", "ms") or one.unit.endswith(("/s", "/sec"))
     )
-    draft.refuse_impossible(rates, why=implausible)
+    draft.mark_impossible(rates, why=implausible)
     if draft.ok and training.work is not None:
-        draft.refuse(contradiction(*training.work))
+        draft.mark_invalid(contradiction(*training.work))
     if draft.ok and not training.ended and planned is None:
         if draft.stop:
-            draft.ends(f"after {at}")
+            draft.mark_truncated(f"after {at}")
         else:
             draft.warnings.append("the log does not say whether the training ended")

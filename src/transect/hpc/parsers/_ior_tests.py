@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
-from transect.hpc.parsers._storage import Span, apart, bytes_of, span
+from transect.hpc.parsers._checks import Span, apart, bytes_of, span
+from transect.hpc.rules import Output
 from transect.hpc.values import number
 
 _MEBI = 1 << 20
@@ -15,6 +16,25 @@ _KEPT = 500  # repetitions whose bytes and times are checked, and kept as sample
 _SLACK = 1e-3
 # IOR's options without a value: several may stand in one word.
 _FLAGS = re.compile(r"-[BcCeEFghHIkKmnpPrRSuvVwWxyYzZ]{1,32}")
+_COLUMNS = {
+    "Max(MiB)": "max",
+    "Min(MiB)": "min",
+    "Mean(MiB)": "mean",
+    "Max(OPs)": "max_ops",
+    "Min(OPs)": "min_ops",
+    "Mean(OPs)": "mean_ops",
+    "Mean(s)": "mean_s",
+    "Test#": "test",
+    "#Tasks": "tasks",
+    "tPN": "tpn",
+    "reps": "reps",
+    "segcnt": "segcnt",
+    "blksiz": "blksiz",
+    "xsize": "xsize",
+    "aggs(MiB)": "aggs",
+    "aggsize": "aggs",
+    "API": "api",
+}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -97,20 +117,16 @@ class Test:
         return bytes_of(str(self.options.get("aggregate_filesize", "")))
 
 
-@dataclass(kw_only=True, slots=True)
-class Session:
+@dataclass(kw_only=True)
+class Session(Output):
     """What one start of the program printed."""
 
-    line: int
-    tests: list[Test]
-    version: str = ""
+    tests: list[Test] = field(default_factory=list)
     form: str = "text"
     banner: bool = False
-    facts: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     table: str = ""
     errors: list[str] = field(default_factory=list)
-    finished: bool = False
     asked: list[str] = field(default_factory=list)  # operations, by the command line; none: not told
 
 
@@ -234,3 +250,15 @@ def _summary_time(deadline: bool, cells: dict[str, str], between: Span) -> str |
         f"the summary prints {cells['mean']} MiB/s, but {size_text} MiB over {cells['mean_s']} s "
         f"are {(implied[0] + implied[1]) / 2:.6g} MiB/s"
     )
+
+
+def summary_columns(text: str) -> list[str]:
+    """Return our names of the columns of a summary, whose heads gained words with every version."""
+    plain = text.replace(" (", "(").replace("Std Dev", "StdDev").replace(" Op grep", " ")
+    out, seen = [], 0
+    for name in plain.split():
+        if name == "StdDev":
+            seen += 1
+        key = ("stddev", "stddev_ops")[seen - 1] if name == "StdDev" and seen < 3 else ""
+        out.append(key or _COLUMNS.get(name, name))
+    return [*out, "aggsize"] if "aggsize" in plain else out

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from transect.hpc.parsers._compute import differ
+from transect.hpc.parsers._checks import differ
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, number
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from transect.hpc.base import Parameter
-from transect.hpc.parsers._storage import Span, apart, geometric_mean, span
+from transect.hpc.parsers._checks import Span, apart, geometric_mean, span
 from transect.hpc.values import number
 
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
@@ -67,14 +66,11 @@ class Score:
         return bool(self.bandwidth and self.metadata and self.total)
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True)
 class Outcome:
     """What one run of IO500 printed."""
 
-    line: int
     form: str = ""
-    version: str = ""
-    facts: dict[str, Parameter] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
     scores: dict[str, Score] = field(default_factory=dict)
     section: str = ""
@@ -83,11 +79,6 @@ class Outcome:
     pending: list[str] = field(default_factory=list)  # complaints before the line of their phase
     conflicts: list[str] = field(default_factory=list)
     headed: bool = False
-    ended: bool = False
-
-    def begun(self) -> bool:
-        """Tell whether anything was read."""
-        return bool(self.headed or self.phases or self.scores or self.facts)
 
     def complain(self, *texts: str) -> None:
         """Keep what the log says against the whole run: the first few."""

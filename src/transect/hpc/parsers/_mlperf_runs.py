@@ -14,9 +14,9 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Normalised, Parameter, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._mllog import MARK, events
-from transect.hpc.parsers._mlquality import TIME_LIMIT, Evaluation, direction_of, judge, negated, target_of
-from transect.hpc.parsers._mlstate import RunState, read_other, take
+from transect.hpc.parsers._mlperf_events import MARK, events
+from transect.hpc.parsers._mlperf_quality import TIME_LIMIT, Evaluation, direction_of, judge, negated, target_of
+from transect.hpc.parsers._mlperf_state import RunState, read_other, take
 from transect.hpc.values import log_metric, number
 
 HPC_BENCHMARKS = frozenset(("cosmoflow", "deepcam", "oc20", "open_catalyst", "opencatalyst", "ocp", "openfold"))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
-from transect.hpc.parsers._compute import MOST_PARAMETERS
-from transect.hpc.prefilter import searched
+from transect.hpc.parsers._checks import MOST_PARAMETERS
+from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNCUT
 

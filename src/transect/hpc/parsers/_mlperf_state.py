@@ -10,8 +10,8 @@ from decimal import Decimal
 from transect.domain.metrics import Direction
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._learning import Digits, Samples, add_parameter, is_error, literal
-from transect.hpc.parsers._mllog import Event
-from transect.hpc.parsers._mlquality import Evaluation
+from transect.hpc.parsers._mlperf_events import Event
+from transect.hpc.parsers._mlperf_quality import Evaluation
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import number
 

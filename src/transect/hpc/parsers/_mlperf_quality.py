@@ -101,22 +101,22 @@ def judge(
 ) -> None:
     """Climb the ladder; the draft's variant is the benchmark's name."""
     if not stopped:
-        draft.ends("after run_start, without run_stop" if started else "before run_start")
+        draft.mark_truncated("after run_start, without run_stop" if started else "before run_start")
     if not started:
         missing = "run_stop without run_start: the head of the log is missing"
-        draft.settle(RunStatus.TRUNCATED, missing)
+        draft.set_status(RunStatus.TRUNCATED, missing)
     if said is not None and said != "success":
         stop = f": {draft.stop}" if draft.stop else ""
-        draft.settle(RunStatus.FAILED, f"run_stop says status '{said}'{stop}")
+        draft.set_status(RunStatus.FAILED, f"run_stop says status '{said}'{stop}")
     if took is None:
         what = f"the time of {' and '.join(sorted(set(zero)))} is 0" if zero else "a time is broken"
-        draft.refuse(f"no time to train: {what}")
+        draft.mark_invalid(f"no time to train: {what}")
     else:
         span = f"run_stop minus run_start = {took:f} s"
         if not 0 < took < TIME_LIMIT:
-            draft.refuse(f"{span} is outside (0, {TIME_LIMIT:g}] s")
+            draft.mark_invalid(f"{span} is outside (0, {TIME_LIMIT:g}] s")
         if wall and (spent := number(wall)) is not None and spent + 2 < float(took):
-            draft.refuse(f"{span}, but the whole script took {wall} s (RESULT)")
+            draft.mark_invalid(f"{span}, but the whole script took {wall} s (RESULT)")
     if draft.ok:
         _judge_quality(draft, said, final, target)
 
@@ -127,17 +127,17 @@ def _judge_quality(draft: Draft, said: str | None, final: list[Evaluation], targ
     for one in final:
         name = f"{one.key} {one.label}".strip()
         if one.value is None:
-            draft.refuse(f"{claims}, but the last {name} is {one.printed or 'missing'}")
+            draft.mark_invalid(f"{claims}, but the last {name} is {one.printed or 'missing'}")
             return
         signed = "perplexity" in name or "loss" in name or negated(benchmark, one)
         if one.value < 0 and not signed:
-            draft.refuse(f"the last {name} = {one.printed} is negative")
+            draft.mark_invalid(f"the last {name} = {one.printed} is negative")
             return
         if one.late:
             draft.suspicions.append(f"{name} = {one.printed} was evaluated after run_stop")
     if target is not None and len(final) == 1 and _misses(benchmark, final[0], target):
         what = f"the last {final[0].key} {final[0].printed} misses the target {target:g}"
-        draft.refuse(f"{claims}, but {what}")
+        draft.mark_invalid(f"{claims}, but {what}")
         return
     if said is None:
         reached = "" if target is None else "; the target was reached"

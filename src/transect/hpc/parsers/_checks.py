@@ -1,12 +1,13 @@
-"""What the parsers of IOR, mdtest and IO500 share: intervals of printed numbers, sizes in words."""
+"""Checks that parsers share: intervals of printed numbers, sizes in words, numbers that should agree."""
 
 from __future__ import annotations
 
 import math
 import re
 
-from transect.hpc.values import last_digit
+from transect.hpc.values import last_digit, number
 
+MOST_PARAMETERS = 80
 Span = tuple[float, float]
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)[ \t]*(bytes?|[KMGTPE]i?B)(?:\s|$)")
@@ -44,3 +45,26 @@ def bytes_of(text: str) -> Span | None:
     value = float(match[1])
     room = 10.0 ** -len(match[1].partition(".")[2]) if "." in match[1] else 0.0
     return (value - room) * factor, (value + room) * factor
+
+
+def differ(one: float, other: float, relative: float, absolute: float = 0.0) -> bool:
+    """Tell whether two numbers differ by more than rounding explains; NaN differs from all."""
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return True
+    return abs(one - other) > max(absolute, relative * max(abs(one), abs(other)))
+
+
+def disagree(what: str, printed: str, derived: float, relative: float, unit: str) -> str | None:
+    """Compare a printed number with the one derived from others of the same log.
+
+    Returns a sentence with both numbers, or None when they agree or the first is no number.
+    """
+    value = number(printed)
+    if value is None or not differ(value, derived, relative):
+        return None
+    return f"the log prints {printed} {unit} as {what}, but its other numbers give {derived:.6g}"
+
+
+def whole(printed: str | None) -> int | None:
+    """Read a whole number of a sane length."""
+    return int(printed) if printed and len(printed) <= 18 and printed.isdecimal() else None

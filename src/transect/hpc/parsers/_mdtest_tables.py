@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from transect.hpc.base import Parameter
-from transect.hpc.parsers._storage import apart, span
+from transect.hpc.parsers._checks import apart, span
+from transect.hpc.rules import Output
 from transect.hpc.values import number
 
 COLUMNS = ("max", "min", "mean", "stddev")
@@ -23,38 +23,23 @@ class Table:
     rows: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(kw_only=True, slots=True)
-class Output:
+@dataclass(kw_only=True)
+class Tables(Output):
     """What one start of the program printed."""
 
-    line: int
-    version: str = ""
-    facts: dict[str, Parameter] = field(default_factory=dict)
     items: int = 0
     headed: bool = False
     tables: list[Table] = field(default_factory=list)
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     unverified: str = ""
-    finished: bool = False
-
-    def begun(self) -> bool:
-        """Tell whether more than the time of the start was read."""
-        return self.headed or bool(self.tables)
-
-    def next(self, line: int, same: bool) -> Output:
-        """Return an empty one; `same` keeps what the start of the program said of itself."""
-        if not same:
-            return Output(line=line)
-        facts = {k: v for k, v in self.facts.items() if k not in ("files", "directories")}
-        return Output(line=line, version=self.version, facts=facts, headed=self.headed)
 
     def table(self, kind: str) -> Table | None:
         """Return the first table of that kind that has rows."""
         return next((t for t in self.tables if t.kind == kind and t.rows), None)
 
 
-def unit_of(table: Table, output: Output) -> str:
+def unit_of(table: Table, output: Tables) -> str:
     """Return the unit of a table: of times it is found from the rates and the number of items."""
     if table.kind == "rate":
         return "1/s"
@@ -99,7 +84,7 @@ def wrong(table: Table, operation: str, row: tuple[str, ...], tasks: int) -> str
     return None
 
 
-def contradicted(output: Output) -> str | None:
+def contradicted(output: Tables) -> str | None:
     """Compare rate times time with the number of items, for one iteration of a plain run."""
     rates, times = output.table("rate"), output.table("time")
     command = str(output.facts.get("command", ""))
