@@ -33,7 +33,7 @@ AREAS = {
         "engine/payload.py",
         "engine/plan_files.py",
         "engine/result_folders.py",
-        "engine/settle.py",
+        "adapters/snakemake/settle.py",
         "analysis/load.py",
         "analysis/entries.py",
     ],

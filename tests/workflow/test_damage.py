@@ -132,7 +132,7 @@ def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
     path.write_bytes(b"")
     summary, stamp = done.folder / FOLDER / "summary.json", done.folder / "strict.ok"
     done.transect("report", FILE)
-    argv = ("transect.engine.strict", "--summary", str(summary), "--out", str(stamp))
+    argv = ("transect.adapters.snakemake.strict", "--summary", str(summary), "--out", str(stamp))
     told = done.module(*argv)
     assert told.returncode == 1 and one(done, "ingest/logs") in told.stderr and "empty" in told.stderr
     path.unlink()

@@ -130,8 +130,8 @@ def test_a_study_that_cannot_be_read_is_told_in_one_message(place, name):
 CONFIG = {
     "a number": (17, "'results': expected text, found"),
     "an escape": ("a\x1b[31m", "control characters"),
-    "a study's folder that is a file": ("taken", "taken/quick: not a folder"),
-    "below a file": ("taken/quick/x", "taken/quick: not a folder"),
+    "a study's folder that is a file": ("taken", "Not a directory: 'taken/quick'"),
+    "below a file": ("taken/quick/x", "Not a directory: 'taken/quick'"),
     "a variable of a path": ("re<s>", "re<s>"),
 }
 

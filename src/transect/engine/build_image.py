@@ -174,10 +174,3 @@ def image_changed(name: str, facts: dict[str, Any]) -> bool:
     if facts.get("skips"):
         return program_says(wrapper) is not None
     return facts["status"] == "ok" and complaint(str(facts["image"])) is not None
-
-
-def image_of(name: str, log: Path) -> dict[str, Any]:
-    """Build environment and image; return their facts. For `transect image`."""
-    from transect.engine.build_environment import build
-
-    return build_image(name, build(parts_of(name)[0], log))

@@ -77,6 +77,14 @@ def study_file(paths: StudyPaths) -> Path | None:
     return Path(noted[1], noted[0]) if noted else None
 
 
+def system_file(paths: StudyPaths) -> Path | None:
+    """Return the file of the system for which a study was planned last; None if unknown."""
+    try:
+        return Path(json.loads(paths.plan.read_text(encoding="utf-8"))["system"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _name_in(file: Path) -> object:
     """Return the name that a study file gives now; None when nobody can tell."""
     # Not for jobs, which plan nothing.
@@ -148,7 +156,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
-    facts = {"study": study, "origin": _origin(plan.file), "cells": table}
+    facts = {"study": study, "origin": _origin(plan.file), "system": str(plan.system_file), "cells": table}
     optional = [f"{p.cell.stage}/{p.id}" for p in plan if p.optional]
     facts |= {"optional": optional} if optional else {}
     facts["aims"] = plan.aims.stored()
