@@ -68,16 +68,13 @@ def test_snakemake_adds_nothing_to_the_message(checkout, place):
     assert not (checkout.folder / "results" / "bad").exists()
 
 
-def test_missing_study_is_named(checkout):
-    run = checkout.snakemake("--config", "study=nosuch")
-    assert run.returncode == 2
-    assert "nosuch.yaml: no such file" in run.stderr
-
-
-def test_unknown_config_key_is_named(checkout):
-    run = checkout.snakemake("--config", "studdy=quick")
-    assert run.returncode == 2
-    assert "unknown key 'studdy'" in run.stderr
+@pytest.mark.parametrize(
+    ("study", "more", "told"),
+    [("nosuch", {}, "nosuch.yaml: no such file"), ("quick", {"studdy": "quick"}, "unknown key 'studdy'")],
+)
+def test_a_missing_study_or_an_unknown_key_is_named(place, study, more, told):
+    run = place.make(study, **more)
+    assert run.returncode == 2 and told in run.stderr
 
 
 UNUSABLE = {

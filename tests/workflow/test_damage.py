@@ -95,7 +95,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     told = damage(done)
     why = done.why(FILE)
     # What takes from them may come out as it was: it is asked again, not thrown away.
-    assert {n for n, reasons in why.items() if reasons[0][0] == "missing"} == set(told)
+    assert {n for n, reasons in why.items() if reasons[0][0] == "damaged"} == set(told)
     for name, words in told.items():
         assert words in why[name][0][1]
     status = json.loads(done.transect("status", FOLDER, "--json").stdout)

@@ -252,15 +252,15 @@ train:
 """
 
 
-def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(checkout):
-    (checkout.folder / "killers.yaml").write_text(
+def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(place):
+    (place.folder / "killers.yaml").write_text(
         KILLERS.format(plugins=PLUGINS, repeats=2, frameworks="numpy, test-kills-its-runner")
     )
-    run = checkout.snakemake("--config", "study=killers.yaml", "results=results/one")
+    run = place.make("killers.yaml", report=False, results="results/one")
     assert run.returncode == 0, run.stderr
-    found = trained(checkout, "one/killers")
+    found = trained(place, "one/killers")
     causes: dict[str | None, list[str | None]] = {}
-    for one in checkout.records("one/killers").values():
+    for one in place.records("one/killers").values():
         causes.setdefault(one["cell"].get("framework"), []).append(one["cause"])
     assert causes == {None: [None], "numpy": [None, None], "test-kills-its-runner": ["killed", "killed"]}
     assert all("runner" in one["message"] for one in found.values() if one["cause"])
@@ -299,7 +299,7 @@ def test_strict_exits_non_zero_but_has_its_report(checkout):
     assert checkout.make("strict.yaml", report=False).returncode == 0
     # A study that no longer has the cell is not held to it.
     (checkout.folder / "strict.yaml").write_text(text.replace("numpy, test-raises", "numpy"))
-    run = checkout.snakemake("--config", "study=strict.yaml", "strict=true")
+    run = checkout.make("strict.yaml", strict="true")
     assert run.returncode == 0, run.stderr
     assert (checkout.folder / "results/strict/strict.ok").is_file()
 

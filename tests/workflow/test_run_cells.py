@@ -188,7 +188,7 @@ def test_why_tells_of_a_damaged_record_and_of_its_consequences(study):
     finally:
         path.write_bytes(kept)
     ((kind, text),) = told.pop(name)
-    assert kind == "missing" and "cannot be read" in text
+    assert kind == "damaged" and "cannot be read" in text
     ((taker, reasons),) = told.items()
     assert taker.startswith("train/iris-mlp-ce.numpy") and ".r1~" in taker
     assert [kind for kind, _ in reasons] == ["input"] and "reference" in reasons[0][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,9 +40,8 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
     wrong = sum(bool(one.wrong) for one in verdicts)
     alone = sum(bool(one.note) for one in verdicts)
     if as_json:
-        counts = {"records": len(verdicts), "wrong": wrong}
-        cells = {"cells": [asdict(one) for one in told]}
-        print(json.dumps(counts | cells | {"crate": sealed and asdict(sealed)}, indent=1))
+        facts: dict[str, Any] = {"records": len(verdicts), "wrong": wrong, "cells": [asdict(one) for one in told]}
+        print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
         if wrong:
             table = new_table("stage", "cell", "what does not hold")

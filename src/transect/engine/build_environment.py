@@ -31,7 +31,7 @@ from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, clear_leftovers
-from transect.engine.build_image import build_image, image_changed
+from transect.engine.build_image import build_image
 from transect.engine.build_lock import one_builder
 from transect.engine.build_log import told
 from transect.engine.lease import on_machine
@@ -213,21 +213,6 @@ def made(
     if not wrapper:
         return build(name, log, planned, machine)
     return build_image(name, build(environment, log, machine=machine), planned)
-
-
-def lost(name: str, stamp: Path) -> bool:
-    """Whether a stamp no longer tells how things are here: what it names has gone, or nobody can read it.
-
-    It may have been removed from the cache, or be in one that we cannot see.
-    """
-    try:
-        facts = json.loads(stamp.read_text(encoding="utf-8"))
-        gone = Path(facts["python"]).is_absolute() and not Path(facts["python"]).exists()
-        return (gone and facts["status"] == "ok" and not facts.get("wrap")) or image_changed(name, facts)
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError, KeyError, TypeError):
-        return True
 
 
 def sized(facts: dict[str, Any]) -> dict[str, Any]:

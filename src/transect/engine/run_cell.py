@@ -246,10 +246,10 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
 
     Raises DiskFull when the record cannot be written.
     """
-    started = _now()
+    started, inputs = _now(), list[str]()
     known = _look(job)
     if isinstance(known, Result):
-        fingerprint, inputs = str(job.spec["fingerprint"]), []
+        fingerprint = str(job.spec["fingerprint"])
     else:
         stage, fingerprint, inputs = known
     side = Attempt(job.folder)

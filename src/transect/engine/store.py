@@ -151,7 +151,7 @@ def checksums_beside(folder: Path, told: object = None) -> dict[str, str]:
     text, and what cannot be read.
     """
     known = told if isinstance(told, dict) else {}
-    found = {}
+    found: dict[str, str] = {}
     for here, _, names in os.walk(folder):
         for name in names:
             path = Path(here, name)
@@ -162,7 +162,7 @@ def checksums_beside(folder: Path, told: object = None) -> dict[str, str]:
                 own = known.get(relative)
                 is_one = isinstance(own, str) and len(own) == hashlib.sha256().digest_size * 2
                 with contextlib.suppress(OSError):
-                    found[relative] = own if is_one else sha256_file(path)
+                    found[relative] = str(own) if is_one else sha256_file(path)
     return dict(sorted(found.items()))
 
 

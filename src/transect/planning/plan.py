@@ -74,8 +74,8 @@ class Planned:
     @property
     def environments(self) -> dict[str, str]:
         """The lock hash of each environment that it needs, by name."""
-        own = {self.environment: self.spec["lock"]} if self.environment else {}
-        return own | self.spec.get("other_environments", {})
+        own: dict[str, str] = {self.environment: self.spec["lock"]} if self.environment else {}
+        return {**own, **self.spec.get("other_environments", {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
 from transect.engine import slurm_run
 from transect.engine.abandoned import end_abandoned
-from transect.engine.build_environment import lost
+from transect.engine.build_image import lost
 from transect.engine.claim import Claim, cannot_write, check_environments
 from transect.engine.interruption import watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
