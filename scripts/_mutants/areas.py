@@ -16,6 +16,8 @@ AREAS = {
         "domain/options.py",
         "engine/stamps.py",
         "engine/staleness.py",
+        "engine/differences.py",
+        "engine/store.py",
     ],
     "planning": ["planning/**/*.py", "stages/*/plan.py", "stages/*/section.py", "domain/study.py"],
     "records": [
@@ -27,7 +29,6 @@ AREAS = {
         "engine/run_cell.py",
         "engine/limits.py",
         "engine/verify.py",
-        "engine/side_files.py",
         "engine/attempts.py",
         "engine/repetition.py",
         "engine/payload.py",
