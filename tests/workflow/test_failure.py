@@ -235,7 +235,7 @@ def test_a_garbled_input_is_made_again_before_anything_takes_it(place):
     )
     for path, words in (
         (arrays, "data.npz is not"),
-        (record, "its record could"),
+        (record, "its record cannot be read"),
         (trajectory, "trajectory.npz is not"),
     ):
         assert f"[transect] {path.parts[-3]}/{path.parts[-2]}: {words}" in run.stderr
