@@ -129,7 +129,7 @@ def state(
 def kept(job: Job) -> bool:
     """Whether a runner keeps a cell's record: it holds, and nothing that it lacked may have been mended since."""
     found = state(job.paths, job.spec, job)
-    return isinstance(found, Holds) and found.record["cause"] not in _MENDED
+    return isinstance(found, Holds) and found.record.get("cause") not in _MENDED
 
 
 def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:

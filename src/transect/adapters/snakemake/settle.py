@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -14,6 +11,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, write_record
 from transect.domain.terminal import complain, say
 from transect.engine.attempts import Attempt
+from transect.engine.early_report import make_report_of
 from transect.engine.job import Job, Result, load_job
 from transect.engine.lease import runs_elsewhere
 from transect.engine.run_cell import make_record
@@ -97,5 +95,4 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     if settled:
         told = f"{settled} cells have no result of their own; `transect retry` runs them again"
         say(f"[transect] {told}")
-    command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
-    subprocess.run(command, check=False, env=os.environ)
+    make_report_of(paths)
