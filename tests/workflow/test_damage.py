@@ -253,17 +253,6 @@ def limits(done, new: str):
     return edited(done.folder / FILE, "limits: {seconds: 250}", f"limits: {{{new}}}")
 
 
-def test_limits_that_a_cell_fits_do_not_run_it_again(done):
-    before = started(done)
-    for new in ("seconds: 240, memory_mb: 100000", "seconds: 2500, repeats_if_disturbed: 3"):
-        with limits(done, new):
-            assert done.why(FILE) == {}
-            assert done.pending(FILE, report=False) == set()
-            run = done.make(FILE, report=False)
-            assert run.returncode == 0 and "[transect]" not in run.stderr, run.stderr
-    assert made_again(done, before) == set()
-
-
 def test_limits_run_again_what_ended_at_them_and_what_no_longer_fits(done):
     ended, large = one(done, "train/iris-mlp.numpy"), one(done, "train/iris-mlp-ce.torch")
     resealed(record(done, ended), lambda content: content.update(status="failed", cause="timeout"))

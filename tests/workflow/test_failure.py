@@ -200,47 +200,6 @@ def test_whatever_a_runner_says_becomes_the_record(place):
     assert all(one["cell_id"] in html for one in served.values() if one["cause"])
 
 
-GARBLED = """
-name: garbled
-workloads: {iris-mlp: {epochs: 1}, iris-mlp-ce: {epochs: 1}, digits-mlp: {epochs: 1}}
-train:
-  repeats: 1
-  grids:
-    - {workloads: [iris-mlp, iris-mlp-ce, digits-mlp], frameworks: [numpy], strategies: [single]}
-"""
-
-
-def cut(path):
-    """Take away the second half of a file."""
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def test_a_garbled_input_is_made_again_before_anything_takes_it(place):
-    (place.folder / "garbled.yaml").write_text(GARBLED)
-    run = place.make("garbled.yaml", report=False)
-    assert run.returncode == 0, run.stderr
-    folder = place.folder / "results/garbled"
-    (arrays,) = folder.glob("data/iris-mlp~*/data.npz")
-    (record,) = folder.glob("data/iris-mlp-ce~*/record.json")
-    (trajectory,) = folder.glob("reference/digits-mlp.*/trajectory.npz")
-    for path in (arrays, record, trajectory):
-        cut(path)
-    for path in folder.glob("train/*/record.json"):
-        path.unlink()
-    run = place.make("garbled.yaml", report=False)
-    assert run.returncode == 0, run.stderr
-    found = {r["cell"]["workload"]: r for r in place.records("garbled", "train").values()}
-    assert {name: one["status"] for name, one in found.items()} == dict.fromkeys(
-        ("iris-mlp", "iris-mlp-ce", "digits-mlp"), "ok"
-    )
-    for path, words in (
-        (arrays, "data.npz is not"),
-        (record, "its record cannot be read"),
-        (trajectory, "trajectory.npz is not"),
-    ):
-        assert f"[transect] {path.parts[-3]}/{path.parts[-2]}: {words}" in run.stderr
-
-
 KILLERS = """
 name: killers
 plugins: [{plugins}]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from checkouts import edited
-from sealed import resealed
 
 pytestmark = pytest.mark.study
 
@@ -183,45 +181,6 @@ def test_log_file_reruns_its_ingest(done):
     with edited(done.folder / "logs/notes.txt", "nothing", "nothing at all"):
         told = check(done, "ingest/")
     assert {kind for reasons in told.values() for kind, _ in reasons} == {"input"}
-
-
-def test_a_deleted_record_runs_again_alone(done):
-    (name,) = cells(done, "bench/message-sweep")
-    path = done.folder / "results/small" / name / "record.json"
-    kept, times = path.read_bytes(), path.stat()
-    path.unlink()
-    try:
-        told = done.why(FILE)
-        assert told == {name: [("missing", "it has no record")]}
-    finally:
-        path.write_bytes(kept)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-
-def test_a_record_holds_without_what_stands_beside_it(done):
-    (name,) = cells(done, "train/digits-mlp")
-    path = done.folder / "results/small" / name / "spec.json"
-    text = path.read_text()
-    path.unlink()
-    try:
-        check(done, report=False)
-    finally:
-        path.write_text(text)
-
-
-def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done):
-    (name,) = cells(done, "train/iris-mlp-ce.torch")
-    path = done.folder / "results/small" / name / "record.json"
-    kept = path.read_bytes()
-    resealed(path, lambda content: content.update(status="failed", cause="wrong-result"))
-    try:
-        told = done.why(FILE)
-    finally:
-        path.write_bytes(kept)
-    # The same weights, which are now known to be wrong.
-    (export,) = cells(done, "export/")
-    assert told[export] == [("input", "weights")]
-    assert set(told) == cells(done, "export/", "infer/")
 
 
 def started(checkout) -> dict[str, str]:
