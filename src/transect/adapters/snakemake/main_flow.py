@@ -73,7 +73,7 @@ class MainFlow(Flow):
             for stamp in [] if self._claim.held_by_another() else self.stale():
                 if self._runs:
                     stamp.unlink(missing_ok=True)
-                else:
+                elif os.access(stamp, os.W_OK, effective_ids=True):  # else Snakemake ends at it, in a dry run too
                     self._workflow.dag.forcefiles.add(str(stamp))
         except OSError as error:
             _leave(cannot_write(Path(self.results), error))
