@@ -14,9 +14,9 @@ import sys
 gc.freeze()
 gc.set_threshold(100_000, 50, 50)
 sys.path.insert(0, f"{workflow.basedir}/src")
-from transect.engine.workflow import open_flow
+from transect.adapters.snakemake.main_flow import open_flow
 
-FLOW = open_flow(config, workflow.output_settings.quiet or ())
+FLOW = open_flow(config, workflow)
 
 
 wildcard_constraints:
@@ -39,9 +39,8 @@ rule all:
     default_target: True
     input:
         [f"{FLOW.folder}/{name}" for name in ("report.html", "summary.json")],
-        # Targets too: a record that was deleted is made again although the report is there. A
-        # function: Snakemake does not know sooner whether this is a dry run.
-        lambda wildcards: FLOW.targets(workflow),
+        # A function: Snakemake does not know sooner whether this is a dry run.
+        lambda wildcards: FLOW.targets(),
         [f"{FLOW.folder}/strict.ok"] if FLOW.strict else [],
 
 

@@ -38,13 +38,15 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from transect.adapters.snakemake.facts import facts_of_plan, write_facts
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, Status, checksum_of
 from transect.engine.job import load_job
 from transect.engine.limits import used_limits
 from transect.engine.plan_files import write_plan
-from transect.engine.run_cell import fingerprint_of
 from transect.engine.stage import RUNNERS
+from transect.engine.stamps import newest_change
+from transect.engine.store import fingerprint_of
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_system
@@ -239,11 +241,11 @@ def finish_transect(grid: Workflow) -> None:
     plan = make_plan(grid.folder / "grid.yaml", find_system("laptop"), results)
     blocks = make_blocks(plan)
     write_plan(plan, blocks)
-    for name in sorted({planned.environment for planned in plan}):
+    for name, lock in sorted({pair for planned in plan for pair in planned.environments.items()}):
         stamp = plan.paths.environment(name)
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        facts = {"name": name, "lock_hash": "", "python": sys.executable, "status": "ok"}
-        stamp.write_text(json.dumps(facts | {"message": ""}))
+        told = {"name": name, "lock_hash": lock, "python": sys.executable, "status": "ok"}
+        stamp.write_text(json.dumps(told | {"message": ""}))
     for planned in plan:
         job = load_job(planned.spec, plan.paths)
         fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
@@ -265,12 +267,16 @@ def finish_transect(grid: Workflow) -> None:
         content = json.loads(record.model_dump_json())
         content["checksum"] = checksum_of(content)
         (job.folder / "record.json").write_text(json.dumps(content))
-    for block in blocks:
+    facts = facts_of_plan(plan, blocks)
+    write_facts(plan.paths, facts)
+    for block, known in zip(blocks, facts.blocks, strict=True):
         stamp = plan.paths.stamp(block.rule, block.name)
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.write_text(json.dumps({"limits": used_limits(plan.study.limits.model_dump())}))
+        looked = newest_change(plan.paths.record(*planned.key) for planned in block.cells)
+        limits = used_limits(plan.study.limits.model_dump())
+        stamp.write_text(json.dumps({"state": known.state, "limits": limits, "records_ns": looked}))
     for name in ("records.parquet", "summary.json", "report.html"):
-        (plan.paths.folder / name).write_text("{}")
+        (plan.paths.folder / name).write_text('{"counts": {}}')
 
 
 def finish_bare(grid: Workflow, names: list[str]) -> None:

@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 _PROFILE = Path(__file__).resolve().parents[2] / "profiles" / "local" / "config.yaml"
-_PACKAGES = ("cli", "domain", "engine", "launch", "planning", "report")
+_PACKAGES = ("adapters.snakemake", "cli", "domain", "engine", "launch", "planning", "report")
 
 
 class Engine:
@@ -192,12 +192,15 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
 
     `summary` prints what would be made, and makes nothing.
     """
-    from transect.engine.workflow import open_flow
+    from transect.adapters.snakemake.main_flow import open_flow
 
-    flow = open_flow({"study": "quick", "system": "laptop", "results": "results", "strict": False} | config)
-    if not summary:
-        flow.targets(SimpleNamespace(dryrun=dry, executor_plugin="local", touch=False))
-    jobs = _jobs(flow, report=report, told=summary)
+    snakemake = SimpleNamespace(
+        dryrun=dry, executor_plugin=None if summary else "local", touch=False, dag=SimpleNamespace(forcefiles=set())
+    )
+    options = {"study": "quick", "system": "laptop", "results": "results", "strict": False} | config
+    flow = open_flow(options, snakemake)
+    flow.look()
+    jobs = _jobs(flow, snakemake.dag.forcefiles, report=report)
     if summary:
         print(*(path for job in jobs for path in job.outputs), sep="\n", end="")
     if not jobs or dry or summary:
@@ -225,11 +228,8 @@ def _attempts() -> int:
     return 1 + int(found[1])
 
 
-def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
-    """Return the jobs that are to run, in an order in which they can.
-
-    `told`: also those that are there and were made for another state, which a run drops beforehand.
-    """
+def _jobs(flow: Any, stale: set[str], *, report: bool) -> list[Any]:
+    """Return the jobs that are to run, in an order in which they can. `stale`: outputs that count as not there."""
     blocks = [(rule, block) for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k))]
     found = []
     for name in flow._facts.environments:
@@ -239,7 +239,6 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
                 outputs=[stamp],
                 inputs=[],
                 waits=[],
-                state=(stamp, "lock_hash", flow.lock_hash(name)),
                 command=lambda _, name=name, stamp=stamp: (
                     "transect.engine.build_environment",
                     "--name",
@@ -259,7 +258,6 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
                 outputs=[stamp],
                 inputs=flow.inputs(rule, block),
                 waits=flow.waits(rule, block),
-                state=(stamp, "state", flow.state(rule, block)),
                 command=lambda attempt, rule=rule, block=block, stamp=stamp: (
                     "transect.engine.run_block",
                     f"--results={flow.results}",
@@ -271,14 +269,13 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
             )
         )
     if not report:
-        return _needed(_sorted(found), told)
+        return _needed(_sorted(found), stale)
     made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
     found.append(
         SimpleNamespace(
             outputs=made,
             inputs=flow.stamps(),
             waits=[],
-            state=(f"{flow.folder}/specs/flow.json", "report_state", flow.report_state()),
             command=lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"),
         )
     )
@@ -288,11 +285,16 @@ def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
                 outputs=[f"{flow.folder}/strict.ok"],
                 inputs=made[2:],
                 waits=[],
-                state=None,
-                command=lambda _: ("transect.engine.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"),
+                command=lambda _: (
+                    "transect.adapters.snakemake.strict",
+                    "--summary",
+                    made[2],
+                    "--out",
+                    f"{flow.folder}/strict.ok",
+                ),
             )
         )
-    return _needed(_sorted(found), told)
+    return _needed(_sorted(found), stale)
 
 
 def _sorted(jobs: list[Any]) -> list[Any]:
@@ -308,19 +310,15 @@ def _sorted(jobs: list[Any]) -> list[Any]:
     return ordered
 
 
-def _needed(jobs: list[Any], told: bool) -> list[Any]:
-    from transect.engine.stamps import stamp_entry
-
+def _needed(jobs: list[Any], stale: set[str]) -> list[Any]:
     needed, again = [], set()
     for job in jobs:
         outputs = [Path(path) for path in job.outputs]
-        runs = not again.isdisjoint(job.inputs) or not all(path.exists() for path in outputs)
+        runs = not again.isdisjoint(job.inputs) or not stale.isdisjoint(job.outputs)
+        runs = runs or not all(path.exists() for path in outputs)
         if not runs:
             oldest = min(path.stat().st_mtime_ns for path in outputs)
             runs = any(Path(path).stat().st_mtime_ns > oldest for path in job.inputs)
-        if not runs and told and job.state is not None:
-            path, key, state = job.state
-            runs = stamp_entry(Path(path), key) != state
         if runs:
             needed.append(job)
             again.update(job.outputs)

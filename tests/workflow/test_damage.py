@@ -95,7 +95,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     told = damage(done)
     why = done.why(FILE)
     # What takes from them may come out as it was: it is asked again, not thrown away.
-    assert {n for n, reasons in why.items() if reasons[0][0] == "missing"} == set(told)
+    assert {n for n, reasons in why.items() if reasons[0][0] == "damaged"} == set(told)
     for name, words in told.items():
         assert words in why[name][0][1]
     status = json.loads(done.transect("status", FOLDER, "--json").stdout)
@@ -132,7 +132,7 @@ def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
     path.write_bytes(b"")
     summary, stamp = done.folder / FOLDER / "summary.json", done.folder / "strict.ok"
     done.transect("report", FILE)
-    argv = ("transect.engine.strict", "--summary", str(summary), "--out", str(stamp))
+    argv = ("transect.adapters.snakemake.strict", "--summary", str(summary), "--out", str(stamp))
     told = done.module(*argv)
     assert told.returncode == 1 and one(done, "ingest/logs") in told.stderr and "empty" in told.stderr
     path.unlink()
@@ -251,17 +251,6 @@ def test_what_else_is_cut_is_written_again(done):
 
 def limits(done, new: str):
     return edited(done.folder / FILE, "limits: {seconds: 250}", f"limits: {{{new}}}")
-
-
-def test_limits_that_a_cell_fits_do_not_run_it_again(done):
-    before = started(done)
-    for new in ("seconds: 240, memory_mb: 100000", "seconds: 2500, repeats_if_disturbed: 3"):
-        with limits(done, new):
-            assert done.why(FILE) == {}
-            assert done.pending(FILE, report=False) == set()
-            run = done.make(FILE, report=False)
-            assert run.returncode == 0 and "[transect]" not in run.stderr, run.stderr
-    assert made_again(done, before) == set()
 
 
 def test_limits_run_again_what_ended_at_them_and_what_no_longer_fits(done):

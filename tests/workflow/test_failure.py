@@ -200,47 +200,6 @@ def test_whatever_a_runner_says_becomes_the_record(place):
     assert all(one["cell_id"] in html for one in served.values() if one["cause"])
 
 
-GARBLED = """
-name: garbled
-workloads: {iris-mlp: {epochs: 1}, iris-mlp-ce: {epochs: 1}, digits-mlp: {epochs: 1}}
-train:
-  repeats: 1
-  grids:
-    - {workloads: [iris-mlp, iris-mlp-ce, digits-mlp], frameworks: [numpy], strategies: [single]}
-"""
-
-
-def cut(path):
-    """Take away the second half of a file."""
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def test_a_garbled_input_is_made_again_before_anything_takes_it(place):
-    (place.folder / "garbled.yaml").write_text(GARBLED)
-    run = place.make("garbled.yaml", report=False)
-    assert run.returncode == 0, run.stderr
-    folder = place.folder / "results/garbled"
-    (arrays,) = folder.glob("data/iris-mlp~*/data.npz")
-    (record,) = folder.glob("data/iris-mlp-ce~*/record.json")
-    (trajectory,) = folder.glob("reference/digits-mlp.*/trajectory.npz")
-    for path in (arrays, record, trajectory):
-        cut(path)
-    for path in folder.glob("train/*/record.json"):
-        path.unlink()
-    run = place.make("garbled.yaml", report=False)
-    assert run.returncode == 0, run.stderr
-    found = {r["cell"]["workload"]: r for r in place.records("garbled", "train").values()}
-    assert {name: one["status"] for name, one in found.items()} == dict.fromkeys(
-        ("iris-mlp", "iris-mlp-ce", "digits-mlp"), "ok"
-    )
-    for path, words in (
-        (arrays, "data.npz is not"),
-        (record, "its record could"),
-        (trajectory, "trajectory.npz is not"),
-    ):
-        assert f"[transect] {path.parts[-3]}/{path.parts[-2]}: {words}" in run.stderr
-
-
 KILLERS = """
 name: killers
 plugins: [{plugins}]
@@ -252,15 +211,15 @@ train:
 """
 
 
-def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(checkout):
-    (checkout.folder / "killers.yaml").write_text(
+def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(place):
+    (place.folder / "killers.yaml").write_text(
         KILLERS.format(plugins=PLUGINS, repeats=2, frameworks="numpy, test-kills-its-runner")
     )
-    run = checkout.snakemake("--config", "study=killers.yaml", "results=results/one")
+    run = place.make("killers.yaml", report=False, results="results/one")
     assert run.returncode == 0, run.stderr
-    found = trained(checkout, "one/killers")
+    found = trained(place, "one/killers")
     causes: dict[str | None, list[str | None]] = {}
-    for one in checkout.records("one/killers").values():
+    for one in place.records("one/killers").values():
         causes.setdefault(one["cell"].get("framework"), []).append(one["cause"])
     assert causes == {None: [None], "numpy": [None, None], "test-kills-its-runner": ["killed", "killed"]}
     assert all("runner" in one["message"] for one in found.values() if one["cause"])
@@ -299,7 +258,7 @@ def test_strict_exits_non_zero_but_has_its_report(checkout):
     assert checkout.make("strict.yaml", report=False).returncode == 0
     # A study that no longer has the cell is not held to it.
     (checkout.folder / "strict.yaml").write_text(text.replace("numpy, test-raises", "numpy"))
-    run = checkout.snakemake("--config", "study=strict.yaml", "strict=true")
+    run = checkout.make("strict.yaml", strict="true")
     assert run.returncode == 0, run.stderr
     assert (checkout.folder / "results/strict/strict.ok").is_file()
 

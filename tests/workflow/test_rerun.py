@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from checkouts import edited
-from sealed import resealed
 
 pytestmark = pytest.mark.study
 
@@ -142,7 +140,7 @@ SOURCES = {
     "training/datasets/iris.py": ("data/iris", "reference/iris", "train/iris", "export/", "infer/"),
     # What it decides stands in the specs, and these are the same.
     "stages/train/plan.py": (),
-    "engine/settle.py": (),
+    "adapters/snakemake/settle.py": (),
 }
 
 
@@ -185,45 +183,6 @@ def test_log_file_reruns_its_ingest(done):
     assert {kind for reasons in told.values() for kind, _ in reasons} == {"input"}
 
 
-def test_a_deleted_record_runs_again_alone(done):
-    (name,) = cells(done, "bench/message-sweep")
-    path = done.folder / "results/small" / name / "record.json"
-    kept, times = path.read_bytes(), path.stat()
-    path.unlink()
-    try:
-        told = done.why(FILE)
-        assert told == {name: [("missing", "it has no record")]}
-    finally:
-        path.write_bytes(kept)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-
-def test_a_record_holds_without_what_stands_beside_it(done):
-    (name,) = cells(done, "train/digits-mlp")
-    path = done.folder / "results/small" / name / "spec.json"
-    text = path.read_text()
-    path.unlink()
-    try:
-        check(done, report=False)
-    finally:
-        path.write_text(text)
-
-
-def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done):
-    (name,) = cells(done, "train/iris-mlp-ce.torch")
-    path = done.folder / "results/small" / name / "record.json"
-    kept = path.read_bytes()
-    resealed(path, lambda content: content.update(status="failed", cause="wrong-result"))
-    try:
-        told = done.why(FILE)
-    finally:
-        path.write_bytes(kept)
-    # The same weights, which are now known to be wrong.
-    (export,) = cells(done, "export/")
-    assert told[export] == [("input", "weights")]
-    assert set(told) == cells(done, "export/", "infer/")
-
-
 def started(checkout) -> dict[str, str]:
     return {name: record["started"] for name, record in checkout.records("small").items()}
 
@@ -235,6 +194,8 @@ def ran(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 
 def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_change(done):
+    # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
+    shutil.rmtree(done.folder / ".snakemake")
     before = started(done)
     for file in ("hpc/parsers/message_sweep.py", "stages/data/worker.py"):
         path = done.folder / SRC / file
@@ -248,22 +209,4 @@ def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_chang
     trained = ("reference/iris", "train/iris", "export/", "infer/")
     wanted = cells(done, "ingest/", "bench/message-sweep", "data/", *trained)
     assert ran(before, started(done)) == wanted
-    check(done, report=False)
-
-
-def test_really_an_edit_is_seen_from_a_folder_that_snakemake_does_not_know(done):
-    # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
-    shutil.rmtree(done.folder / ".snakemake")
-    before = started(done)
-    path = done.folder / SRC / "training/datasets/iris.py"
-    path.write_text(path.read_text().replace(*COMMENT, 1))
-    path = done.folder / FILE
-    path.write_text(path.read_text().replace("epochs: 1}", "epochs: 1, learning_rate: 0.03}", 1))
-    # Names the dataset's own file, which training cells run too; of digits the rate alone is another. A
-    # runtime of ONNX takes the exported file alone, which comes out equal.
-    eager = "infer/iris-mlp-ce.torch-eager"
-    expected = cells(done, "data/iris", "reference/", "train/", "export/", eager)
-    run = done.snakemake("--config", CONFIG)
-    assert run.returncode == 0, run.stderr
-    assert ran(before, started(done)) == expected
     check(done, report=False, snakemake=True)

@@ -173,41 +173,6 @@ def test_run_makes_the_block_be_looked_at_again(study):
     assert study.records("chosen") == before
 
 
-def damaged(path, text="{"):
-    kept = path.read_bytes()
-    path.write_text(text)
-    return kept
-
-
-def test_why_tells_of_a_damaged_record_and_of_its_consequences(study):
-    (name,) = (n for n in study.records("chosen", "reference") if "iris-mlp-ce" in n and ".r1" in n)
-    path = study.folder / "results/chosen" / name / "record.json"
-    kept = damaged(path)
-    try:
-        told = study.why(FILE)
-    finally:
-        path.write_bytes(kept)
-    ((kind, text),) = told.pop(name)
-    assert kind == "missing" and "cannot be read" in text
-    ((taker, reasons),) = told.items()
-    assert taker.startswith("train/iris-mlp-ce.numpy") and ".r1~" in taker
-    assert [kind for kind, _ in reasons] == ["input"] and "reference" in reasons[0][1]
-
-
-def test_why_blames_the_cell_whose_file_was_exchanged(study):
-    (folder,) = (study.folder / "results/chosen/reference").glob("iris-mlp.*.fp64~*")
-    path = folder / "trajectory.npz"
-    kept = damaged(path, "another trajectory")
-    try:
-        told = study.why(FILE)
-    finally:
-        path.write_bytes(kept)
-    assert told.pop(f"reference/{folder.name}") == [("damaged", "trajectory.npz is not what its record says")]
-    ((name, reasons),) = told.items()
-    assert name.startswith("train/iris-mlp.numpy.single") and ".r1" not in name
-    assert reasons == [("input", f"its reference, {folder.name}, would run again")]
-
-
 def test_why_asks_about_chosen_cells_alone(study):
     study_file = study.folder / FILE
     text = study_file.read_text()

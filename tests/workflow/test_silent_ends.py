@@ -41,13 +41,13 @@ def test_no_name_of_a_folder_or_file_reaches_a_pattern_language_or_a_shell(tmp_p
 
 
 @pytest.fixture(scope="module")
-def quitting(checkout):
-    """A checkout in which Snakemake has run a study whose plug-ins quit."""
+def quitting(place):
+    """A folder in which a study has run whose plug-ins quit, and that run."""
     skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tests/plugins/quitting", checkout.folder / "quitting", ignore=skip)
+    shutil.copytree(ROOT / "tests/plugins/quitting", place.folder / "quitting", ignore=skip)
     study = {"name": "quits", "plugins": ["quitting"], "quits": {"places": PLACES}}
-    (checkout.folder / "quits.yaml").write_text(json.dumps(study))
-    return checkout, checkout.snakemake("--config", "study=quits.yaml")
+    (place.folder / "quits.yaml").write_text(json.dumps(study))
+    return place, place.make("quits.yaml")
 
 
 def test_a_cell_whose_plug_in_quits_has_a_record_of_it(quitting):
@@ -85,10 +85,8 @@ QUITS = {
 
 
 @pytest.mark.parametrize("name", QUITS)
-def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(place, checkout, name):
+def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(place, name):
     files, section, *expected = QUITS[name]
-    # Snakemake's own answer to an exit is asked once.
-    place = checkout if name == "planning a cell" else place
     folder = place.folder / "quitting-early"
     shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns("__pycache__")
@@ -98,8 +96,7 @@ def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(place, checkout,
     study = {"name": "early", "plugins": [folder.name], "quits": section}
     (place.folder / "early.yaml").write_text(json.dumps(study))
     checked = place.transect("check", "early.yaml")
-    ran = checkout.snakemake("--config", "study=early.yaml") if place is checkout else place.make("early.yaml")
-    for run in (checked, ran):
+    for run in (checked, place.make("early.yaml")):
         assert run.returncode == 2, run.stderr
         assert all(part in run.stderr for part in ["transect: ", "SystemExit", *expected])
         assert "Traceback" not in run.stderr
@@ -130,23 +127,18 @@ def test_a_study_that_cannot_be_read_is_told_in_one_message(place, name):
 CONFIG = {
     "a number": (17, "'results': expected text, found"),
     "an escape": ("a\x1b[31m", "control characters"),
-    "a study's folder that is a file": ("taken", "taken/quick: not a folder"),
-    "below a file": ("taken/quick/x", "taken/quick: not a folder"),
+    "a study's folder that is a file": ("taken", "Not a directory: 'taken/quick'"),
+    "below a file": ("taken/quick/x", "Not a directory: 'taken/quick'"),
     "a variable of a path": ("re<s>", "re<s>"),
 }
 
 
 @pytest.mark.parametrize("name", CONFIG)
-def test_configuration_that_cannot_be_used_is_told(place, checkout, name):
+def test_configuration_that_cannot_be_used_is_told(place, name):
     given, expected = CONFIG[name]
     (place.folder / "taken").mkdir(exist_ok=True)
     (place.folder / "taken/quick").write_text("a file")
-    # Of what the command line holds, Snakemake itself makes a number.
-    run = (
-        checkout.snakemake("--config", f"results={given}")
-        if isinstance(given, int)
-        else place.make("quick", results=given)
-    )
+    run = place.make("quick", results=given)
     assert run.returncode == 2, run.stderr
     assert expected in run.stderr and "Traceback" not in run.stderr, run.stderr
     assert "\x1b" not in run.stderr

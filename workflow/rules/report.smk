@@ -25,8 +25,6 @@ rule make_report:
         ),
     resources:
         machine=1,
-    params:
-        state=FLOW.report_state(),
     shell:
         "{FLOW.python:q} -m transect.engine.make_report --folder={FLOW.folder:q}"
 
@@ -37,4 +35,4 @@ rule check_strict:
     output:
         f"{FLOW.folder}/strict.ok",
     shell:
-        "{FLOW.python:q} -m transect.engine.strict --summary={input:q} --out={output:q}"
+        "{FLOW.python:q} -m transect.adapters.snakemake.strict --summary={input:q} --out={output:q}"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from transect.analysis.cache import RowCache, Stamp, stamp_of
 from transect.analysis.entries import AnyRecord, Pool, entry_of
 from transect.analysis.reading import Key, read_rows
-from transect.domain.files import digest
+from transect.domain.record import run_fingerprint
 
 _OUTDATED = "its record is of an earlier plan: the cell runs again"
 _STOPPED = "no record: the cell was stopped before it could write one"
@@ -191,7 +191,7 @@ def _is_of_plan(row: dict[str, Any], fingerprint: str) -> bool:
 
     One whose inputs could not be known carries the plan's part alone.
     """
-    return row["fingerprint"] in (fingerprint, digest([fingerprint, *row["inputs"]])[:16])
+    return row["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row["inputs"]))
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:

@@ -65,7 +65,7 @@ def image(
 
     Example: transect image base --wrapper charliecloud
     """
-    from transect.engine.build_image import image_of
+    from transect.engine.build_environment import made
     from transect.engine.run_block import end_on_signals
     from transect.launch.images import in_container
     from transect.launch.wrapping import WRAPPERS, program_says
@@ -81,7 +81,7 @@ def image(
         raise MissingDependency(f"no container program is on PATH: looked for {programs}")
     end_on_signals()
     log = Path(os.environ.get("TMPDIR", "/tmp")) / f"transect-image-{environment}-{os.getpid()}.log"  # noqa: S108
-    facts = image_of(in_container(environment, chosen), log)
+    facts = made(in_container(environment, chosen), None, log)
     if facts["status"] != "ok":
         raise MissingDependency(f"environment '{facts['name']}': {facts['message']}")
     log.unlink(missing_ok=True)

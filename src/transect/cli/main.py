@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -40,7 +41,7 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (
+_FIRST: tuple[Callable[..., None], ...] = (
     study.check,
     study.why,
     study.run,
@@ -53,7 +54,9 @@ for command in (
     compare,
     history,
     ingest,
-):
+)
+_LATER: tuple[Callable[..., None], ...] = (plan, train, launch, image, conformance, predict)
+for command in _FIRST:
     app.command()(command)
 
 
@@ -95,7 +98,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (plan, train, launch, image, conformance, predict):
+for command in _LATER:
     app.command()(command)
 app.command("export-step")(export_step)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
     Example: transect verify quick
     """
     from transect.engine.crate import check_crate
-    from transect.engine.verify import UNSEALED, verify_records
+    from transect.engine.verify import verify_records
 
     paths = _paths(study, results)
     verdicts = list(verify_records(paths))
@@ -38,21 +38,18 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
         raise BadInput(f"{paths.folder}: no records there, expected those of a study that has run")
     told = [one for one in verdicts if one.wrong or one.note or one.edited]
     wrong = sum(bool(one.wrong) for one in verdicts)
-    unsealed = sum(one.note == UNSEALED for one in verdicts)
-    alone = sum(bool(one.note) for one in verdicts) - unsealed
+    alone = sum(bool(one.note) for one in verdicts)
     if as_json:
-        counts = {"records": len(verdicts), "wrong": wrong, "without_checksum": unsealed}
-        cells = {"cells": [asdict(one) for one in told]}
-        print(json.dumps(counts | cells | {"crate": sealed and asdict(sealed)}, indent=1))
+        facts: dict[str, Any] = {"records": len(verdicts), "wrong": wrong, "cells": [asdict(one) for one in told]}
+        print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
-        shown = [one for one in told if one.wrong or one.note == UNSEALED]
-        if shown:
+        if wrong:
             table = new_table("stage", "cell", "what does not hold")
-            for one in shown:
-                add_row(table, one.stage, one.cell, "; ".join(filter(None, (one.wrong, one.note))))
+            for one in verdicts:
+                if one.wrong:
+                    add_row(table, one.stage, one.cell, one.wrong)
             print_table(table)
-        more = f", {unsealed} have no checksum of their own" if unsealed else ""
-        more += f", {alone} were not held to what they were made from" if alone else ""
+        more = f", {alone} were not held to what they were made from" if alone else ""
         print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
         if names := sorted({name for one in verdicts for name in one.edited}):
             cells = sum(bool(one.edited) for one in verdicts)
@@ -119,20 +116,12 @@ def _paths(study: str, results: Path) -> StudyPaths:
 def _say(sealed: CrateVerdict) -> None:
     if not sealed.holds:
         table = new_table("file", "against ro-crate-metadata.json")
-        converted = set(sealed.line_ends)
         for what in ("missing", "changed", "added"):
             for name in getattr(sealed, what):
-                if what != "changed" or name not in converted:
-                    add_row(table, name, what)
+                add_row(table, name, what)
         for name in sealed.unsealed:
             add_row(table, name, "has no checksum there")
-        if table.row_count:
-            print_table(table)
-    if sealed.line_ends:
-        print_lines(
-            f"{len(sealed.line_ends)} of the changed files differ in their line ends alone, such as {sealed.line_ends[0]}: "
-            "git converts them where it is told to; `* -text` in .gitattributes keeps it from that"
-        )
+        print_table(table)
     print_lines(
         f"{sealed.files} files of the crate: {len(sealed.missing)} missing, {len(sealed.changed)} changed, "
         f"{len(sealed.added)} added"

@@ -56,26 +56,6 @@ def counted(noun: str) -> Callable[[int], str]:
     return lambda number: f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-# What cells of any stage once carried: records from then hold these beside their own axes.
-_ONCE: dict[str, Any] = {
-    "workload": None,
-    "framework": None,
-    "strategy": None,
-    "exporter": None,
-    "runtime": None,
-    "provider": None,
-    "benchmark": None,
-    "source": None,
-    "batch": None,
-    "network": None,
-    "reduce": "mean",
-    "learning_rate_rule": "none",
-    "input": "stored",
-    "shards": 1,
-    "options": [],
-}
-
-
 class Cell(BaseModel):
     """One point of a grid. Frozen; every axis is a keyword. A stage adds its own axes.
 
@@ -107,16 +87,7 @@ class Cell(BaseModel):
 
         Raises pydantic's ValidationError for axes that the stage does not have.
         """
-        kind = class_of(str(axes.get("stage")))
-        if kind is not OpenCell:
-            # What is left out is at the default of the class, whose axis may be of another kind now.
-            required = _required(kind)
-            axes = {
-                name: value
-                for name, value in axes.items()
-                if name not in _ONCE or name in required or _ONCE[name] != _plain(value)
-            }
-        return kind.model_validate(axes)
+        return class_of(str(axes.get("stage"))).model_validate(axes)
 
     @property
     def ranks(self) -> int:
@@ -178,10 +149,6 @@ class OpenCell(Cell):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
 @cache
 def axes_of(kind: type[Cell]) -> dict[str, Axis]:
     """Return the axes of a class of cells by name, in the order of their words.
@@ -197,11 +164,6 @@ def axes_of(kind: type[Cell]) -> dict[str, Axis]:
 @cache
 def _offered(kind: type[Cell]) -> frozenset[str]:
     return frozenset(dir(kind))
-
-
-@cache
-def _required(kind: type[Cell]) -> frozenset[str]:
-    return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
 
 
 def class_of(stage: str) -> type[Cell]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from transect.domain.cell import AnyCell
 from transect.domain.errors import BadInput
-from transect.domain.files import canonical_json, write_atomic
+from transect.domain.files import canonical_json, digest, write_atomic
 from transect.domain.metrics import Direction, metric
 
 SCHEMA_VERSION = 1
@@ -145,6 +146,11 @@ class Record(BaseModel):
         return None
 
 
+def run_fingerprint(planned: str, inputs: Sequence[str]) -> str:
+    """Return the fingerprint that a record carries: the plan's part, with `NAME CHECKSUM` of what its cell took."""
+    return digest([planned, *inputs])[:16]
+
+
 def checksum_of(content: dict[str, Any]) -> str:
     """Return the SHA-256 of a record's content without its `checksum`, as hexadecimal digits.
 
@@ -182,7 +188,6 @@ def raw_record(path: Path) -> dict[str, Any]:
     """Read a record as it stands, which takes a fraction of the time that `read_record` does.
 
     Raises BadInput naming the file when it is no JSON object, or its checksum does not hold.
-    A record without a checksum was made before records had one, and passes.
     """
     content = _content(path)
     try:
@@ -192,7 +197,7 @@ def raw_record(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: {told}") from None
     if not isinstance(raw, dict):
         raise BadInput(f"{path}: not a record: expected a JSON object, found {type(raw).__name__}")
-    if raw.get("checksum") and raw["checksum"] != checksum_of(raw):
+    if raw.get("checksum") != checksum_of(raw):
         raise BadInput(f"{path}: its checksum does not hold: it was changed after it was written")
     return raw
 

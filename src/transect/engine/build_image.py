@@ -176,8 +176,16 @@ def image_changed(name: str, facts: dict[str, Any]) -> bool:
     return facts["status"] == "ok" and complaint(str(facts["image"])) is not None
 
 
-def image_of(name: str, log: Path) -> dict[str, Any]:
-    """Build environment and image; return their facts. For `transect image`."""
-    from transect.engine.build_environment import build
+def lost(name: str, stamp: Path) -> bool:
+    """Whether a stamp no longer tells how things are here: what it names has gone, or nobody can read it.
 
-    return build_image(name, build(parts_of(name)[0], log))
+    It may have been removed from the cache, or be in one that we cannot see.
+    """
+    try:
+        facts = json.loads(stamp.read_text(encoding="utf-8"))
+        gone = Path(facts["python"]).is_absolute() and not Path(facts["python"]).exists()
+        return (gone and facts["status"] == "ok" and not facts.get("wrap")) or image_changed(name, facts)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError):
+        return True

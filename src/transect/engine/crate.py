@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,16 +17,13 @@ from transect.engine.claim import Claim
 from transect.engine.plan_files import planned_cells, planned_study
 
 _NAME = "ro-crate"
-# Larger files are no text that somebody keeps in git.
-_MOST_CONVERTED = 64 << 20
 
 
 @dataclass(kw_only=True)
 class CrateVerdict:
     """Where a folder is not what its crate says, by relative path.
 
-    `unsealed` are files that the crate names without a checksum; `line_ends` those of `changed` that differ in
-    their line ends alone.
+    `unsealed` are files that the crate names without a checksum.
     """
 
     files: int = 0
@@ -35,7 +31,6 @@ class CrateVerdict:
     changed: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     unsealed: list[str] = field(default_factory=list)
-    line_ends: list[str] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
@@ -155,35 +150,17 @@ def check_crate(folder: Path) -> CrateVerdict | None:
             verdict.unsealed.append(name)
         elif found.files[name].sha256 != checksum:
             verdict.changed.append(name)
-            if _with_other_line_ends(folder / name, checksum):
-                verdict.line_ends.append(name)
     for name, what in links.items():
         if name not in found.others and name not in found.files:
             verdict.missing.append(name)
         elif name not in found.others or not_in_crate(found.others[name]) != what:
             verdict.changed.append(name)
     named = told.keys() | links.keys()
-    gone = {told[name]: name for name in verdict.missing if told.get(name)}
     verdict.added = sorted(
-        [
-            f"{name} (the content of {gone[facts.sha256]})" if facts.sha256 in gone and facts.size else name
-            for name, facts in found.files.items()
-            if name not in named
-        ]
+        [name for name in found.files if name not in named]
         + [f"{name} ({what})" for name, what in found.others.items() if name not in named]
     )
     return verdict
-
-
-def _with_other_line_ends(path: Path, checksum: str) -> bool:
-    """Whether a file was changed by no more than a checkout that writes lines as Windows does."""
-    try:
-        if path.stat().st_size > _MOST_CONVERTED:
-            return False
-        data = path.read_bytes()
-    except OSError:
-        return False
-    return b"\r\n" in data and hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest() == checksum
 
 
 def _told(file: Path) -> tuple[dict[str, str | None], dict[str, str]]:

@@ -168,16 +168,8 @@ def _plain(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
         # A link among earlier members may lead to this machine's own files.
         if not Path(os.path.realpath(f"{path}/{one}")).is_relative_to(os.path.realpath(path)):
             raise NotMade(f"the archive holds {member.name!r}, which a link in it puts outside of its root")
-    return member.replace(
-        name=name,
-        linkname=target,
-        uid=None,
-        gid=None,
-        uname=None,
-        gname=None,
-        deep=False,
-        mode=(member.mode & 0o777) | 0o600,
-    )
+    nobody: dict[str, Any] = dict.fromkeys(("uid", "gid", "uname", "gname"))
+    return member.replace(name=name, linkname=target, deep=False, mode=(member.mode & 0o777) | 0o600, **nobody)
 
 
 def _place(root: Path, path: Path) -> Path:

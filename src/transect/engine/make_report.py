@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transect.domain.errors import FAULTS, BadInput, say_fault
+from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.terminal import say
-from transect.engine.flow_facts import read_facts
-from transect.engine.plan_files import planned_aims, planned_cells, planned_study, study_file
+from transect.engine.plan_files import planned_aims, planned_cells, planned_study, study_file, system_file
 from transect.planning.study import load_study
 
 if TYPE_CHECKING:
@@ -84,10 +83,7 @@ def _again(paths: StudyPaths) -> list[str]:
     file = study_file(paths)
     usual = ROOT / "config"
     words = [paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)]
-    try:
-        system = Path(read_facts(paths).system_file)
-    except (BadInput, KeyError, TypeError):
-        system = usual / "systems" / "laptop.yaml"
+    system = system_file(paths) or usual / "systems" / "laptop.yaml"
     if system != usual / "systems" / "laptop.yaml":
         named = system.parent == usual / "systems" and system.suffix == ".yaml"
         words += ["--system", system.stem if named else str(system)]

@@ -77,6 +77,14 @@ def study_file(paths: StudyPaths) -> Path | None:
     return Path(noted[1], noted[0]) if noted else None
 
 
+def system_file(paths: StudyPaths) -> Path | None:
+    """Return the file of the system for which a study was planned last; None if unknown."""
+    try:
+        return Path(json.loads(paths.plan.read_text(encoding="utf-8"))["system"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _name_in(file: Path) -> object:
     """Return the name that a study file gives now; None when nobody can tell."""
     # Not for jobs, which plan nothing.
@@ -123,7 +131,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     limits = canonical_json(plan.study.limits.model_dump())
     for block in blocks:
         file = paths.block(block.rule, block.name)
-        head = {"study": plan.study.name, "rule": block.rule, "name": block.name}
+        head: dict[str, Any] = {"study": plan.study.name, "rule": block.rule, "name": block.name}
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
         # What its cells are told besides what their fingerprints cover.
         named = sorted({one for p in block.cells for one in p.spec.get("named", ())})
@@ -143,12 +151,17 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
             write_atomic(file, json.dumps(sources.files, indent=0) + "\n")
     # What became of blocks that are gone stands nowhere else; sources of old specs stay.
     for path in paths.specs.glob("*/*.json"):
-        head = None if path in written or _linked(path) else _head(path)
-        if head is not None and (head.get("rule"), head.get("name")) == (path.parent.name, path.stem):
+        old = None if path in written or _linked(path) else _head(path)
+        if old is not None and (old.get("rule"), old.get("name")) == (path.parent.name, path.stem):
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
-    facts = {"study": study, "origin": _origin(plan.file), "cells": table}
+    facts: dict[str, Any] = {
+        "study": study,
+        "origin": _origin(plan.file),
+        "system": str(plan.system_file),
+        "cells": table,
+    }
     optional = [f"{p.cell.stage}/{p.id}" for p in plan if p.optional]
     facts |= {"optional": optional} if optional else {}
     facts["aims"] = plan.aims.stored()

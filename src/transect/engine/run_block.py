@@ -23,7 +23,6 @@ from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.domain.process_state import kept_state
-from transect.domain.record import own_record, read_record
 from transect.domain.terminal import say
 from transect.engine.abandoned import is_abandoned
 from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
@@ -34,10 +33,9 @@ from transect.engine.limits import used_limits
 from transect.engine.plan_files import read_block
 from transect.engine.progress import Progress
 from transect.engine.repetition import Repetition, deadline_of
-from transect.engine.run_cell import fingerprint_of, run_job, valid_record
-from transect.engine.side_files import changed_file, set_aside
-from transect.engine.stage import RUNNERS
+from transect.engine.run_cell import run_job
 from transect.engine.stamps import newest_change
+from transect.engine.store import MISSING, Damaged, intact, kept, set_aside
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
@@ -54,25 +52,6 @@ def end_on_signals() -> None:
             signal.signal(number, _interrupted)
 
 
-def _holds(job: Job) -> bool:
-    try:
-        fingerprint, _ = fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except FAULTS:  # an input that cannot be read, or a plug-in's fault: its turn tells
-        return False
-    return valid_record(job, fingerprint) is not None
-
-
-def _damage(job: Job) -> str | None:
-    """Return what is wrong with a cell's record or with the files that others take, or None."""
-    path = job.folder / "record.json"
-    try:
-        own_record(path, job.cell.stage, job.cell.id)
-        record = read_record(path)
-    except BadInput as error:
-        return f"its record could not be read ({str(error).removeprefix(f'{path}: ')})"
-    return changed_file(job.folder, record.files) if job.spec.get("taken") else None
-
-
 def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
     """Remove every record that no longer holds; return the cells that have to run.
 
@@ -83,18 +62,17 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
     for job in jobs:
         # What it takes from a cell without a record would be read as it still lies there.
         takes = any(tuple(source) in todo for source in job.spec["inputs"].values())
-        if not takes and _holds(job):
+        if not takes and kept(job):
             continue
-        record = job.folder / "record.json"
-        if os.path.lexists(record):
-            if wrong := _damage(job):
-                kept = set_aside(job.paths, job.cell.stage, job.cell.id)
-                told = f"{job.cell.stage}/{job.cell.id}: {wrong}: made again"
-                say(f"[transect] {told}; the old record is kept as {kept}")
-            elif takes:
-                record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
-            else:
-                record.unlink()
+        found, record = intact(job.paths, job.spec), job.folder / "record.json"
+        if isinstance(found, Damaged):
+            aside = set_aside(job.paths, job.cell.stage, job.cell.id)
+            told = f"{job.cell.stage}/{job.cell.id}: {found.what}: made again"
+            say(f"[transect] {told}; the old record is kept as {aside}")
+        elif found is not MISSING and takes:
+            record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
+        else:
+            record.unlink(missing_ok=True)
         todo[job.cell.stage, job.cell.id] = job
     return list(todo.values())
 
@@ -106,7 +84,7 @@ def _holds_again(job: Job) -> bool:
         aside.replace(job.folder / "record.json")
     except OSError:
         return False
-    return _holds(job)
+    return kept(job)
 
 
 def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repetition | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Run one cell to its record: keep a valid one, else run the payload and write what came of it."""
+"""Run one cell to its record: run the payload and write what came of it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import FAULTS, BadInput, Interruption, TransectError
+from transect.domain.errors import FAULTS, Interruption, TransectError
 from transect.domain.files import FULL, digest, sha256_file
-from transect.domain.record import Cause, Record, Status, read_record, write_record
+from transect.domain.record import Cause, Record, Status, write_record
 from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers
 from transect.engine.job import Job, Result
-from transect.engine.limits import outgrown, used_limits
+from transect.engine.limits import used_limits
 from transect.engine.payload import DiskFull, execute, refuse
 from transect.engine.scheduler import fate
-from transect.engine.side_files import changed_file, changed_input, checksums_beside
 from transect.engine.stage import RUNNERS, StageRunner
-from transect.engine.stage_helpers import named_facts, not_ok
+from transect.engine.store import changed_input, checksums_beside, fingerprint_of
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
@@ -71,33 +70,6 @@ def _tail(path: Path) -> str:
             return rest.decode("utf-8", "replace").replace("\0", "\ufffd")
     except OSError:
         return ""
-
-
-def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
-    """Return the fingerprint, the plan part with the checksums of the inputs, and these.
-
-    An input that is not ok counts too: it may have left the same bytes, and be judged otherwise.
-    """
-    inputs = [*stage.inputs(job), *named_facts(job), *not_ok(job)]
-    return digest([job.spec["fingerprint"], *inputs])[:16], inputs
-
-
-def valid_record(job: Job, fingerprint: str) -> Record | None:
-    """Return the record when it still holds: same spec, code, environment and inputs."""
-    try:
-        record = read_record(job.folder / "record.json")
-    except BadInput:
-        return None
-    # These two may have been mended outside of what the fingerprint covers.
-    mended = (Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED)
-    if record.fingerprint != fingerprint or record.cause in mended:
-        return None
-    if (record.stage, record.cell_id) != (job.cell.stage, job.cell.id):
-        return None
-    if job.spec.get("taken") and changed_file(job.folder, record.files):
-        return None
-    facts = record.model_dump(include={"cause", "limits", "details", "cell"})
-    return None if outgrown(facts, job.spec["cell_limits"]) else record
 
 
 def _fate(earlier: dict[str, Any]) -> Result:
@@ -270,19 +242,16 @@ def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
 
 
 def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
-    """Run the cell, or keep its valid record; write and return the record.
+    """Run the cell, whether its record holds or not; write and return the record.
 
     Raises DiskFull when the record cannot be written.
     """
-    started = _now()
+    started, inputs = _now(), list[str]()
     known = _look(job)
     if isinstance(known, Result):
-        fingerprint, inputs = str(job.spec["fingerprint"]), []
+        fingerprint = str(job.spec["fingerprint"])
     else:
         stage, fingerprint, inputs = known
-        kept = valid_record(job, fingerprint)
-        if kept is not None:
-            return kept
     side = Attempt(job.folder)
     earlier = side.earlier(fingerprint) if attempt > 1 else None
     if side.path.exists():

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
-from transect.domain.record import own_record
-from transect.engine.limits import outgrown, used_limits
-from transect.engine.side_files import changed_file
+from transect.engine.limits import used_limits
+from transect.engine.store import Holds, intact
 from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 
@@ -43,16 +42,18 @@ def newest_change(records: Iterable[Path]) -> int:
     return max(map(_changed, records), default=0)
 
 
-def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
-    """Drop the stamp of a block with a cell that lacks a record, or has one that no longer holds.
+def stale_stamps(plan: StudyPlan, blocks: Iterable[Block], states: Iterable[str]) -> Iterator[Path]:
+    """Yield the stamps of blocks that hold no more: for another of the blocks' `states`, or without all its records.
 
-    Somebody deleted it to have it again, it was damaged, or the study's limits are others now. What a
-    fingerprint covers is Snakemake's to find.
+    Somebody deleted a record to have it again, it was damaged, or the study's limits are others now.
     """
     limits = used_limits(plan.study.limits.model_dump())
-    for block in blocks:
+    for block, state in zip(blocks, states, strict=True):
         stamp = plan.paths.stamp(block.rule, block.name)
         if not stamp.exists():
+            continue
+        if stamp_entry(stamp, "state") != state:
+            yield stamp
             continue
         same = stamp_entry(stamp, "limits") == limits
         seen = stamp_entry(stamp, "records_ns")
@@ -61,7 +62,7 @@ def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         told = zip(block.cells, times, strict=True)
         spared = spared_by(stamp)
         if any(_is_broken(plan.paths, p, changed > looked, same, spared) for p, changed in told):
-            stamp.unlink()
+            yield stamp
         elif not same or max(times) > looked:
             _note(stamp, {"limits": limits, "records_ns": max(times)})
 
@@ -92,31 +93,22 @@ def _repeats(stamp: Path, key: str) -> dict[tuple[str, str], str]:
 def _is_broken(
     paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool, spared: Collection[tuple[str, str]]
 ) -> bool:
-    """Whether a cell has no record that holds.
+    """Whether a cell has no record that holds, whatever its fingerprint says.
 
     A record that was not `touched` since its block was done is not read, unless others take files from that cell, or it
     was made under other limits.
     """
     path = paths.record(*planned.key)
-    try:
-        if planned.optional and planned.key in spared and not path.exists():
-            return False
-        path.stat()
-        if not touched and same_limits and not planned.spec["taken"]:
-            return False
-        record = own_record(path, *planned.key)
-        if planned.spec["taken"] and changed_file(path.parent, record.get("files", {})):
-            return True
-        return not same_limits and outgrown(record, planned.spec["cell_limits"]) is not None
-    except (OSError, BadInput, AttributeError, KeyError, TypeError):
-        return True
+    if not path.exists():
+        return not (planned.optional and planned.key in spared)
+    if not touched and same_limits and not planned.spec["taken"]:
+        return False
+    return not isinstance(intact(paths, planned.spec), Holds)
 
 
 def _note(stamp: Path, looked: dict[str, Any]) -> None:
     """Note in a stamp for what its records were looked at. Its time stays: nothing was made anew."""
-    try:
+    with suppress(OSError):  # another user's, or one that somebody removed: its records are looked at again
         facts, content = stamp.stat(), json.loads(stamp.read_text(encoding="utf-8"))
         write_atomic(stamp, json.dumps(content | looked) + "\n")
         os.utime(stamp, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    except (OSError, ValueError, TypeError):
-        stamp.unlink(missing_ok=True)  # nobody can read it: its block is looked at

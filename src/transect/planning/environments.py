@@ -168,9 +168,7 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """
     if choice is None:
         return _lock_of_files(name)
-    # A key that came later, at its default, changes no hash.
-    later = {"wrapper"} if choice.wrapper is None else set()
-    parts: list[str | bytes] = [name, canonical_json(choice.model_dump(exclude=later))]
+    parts: list[str | bytes] = [name, canonical_json(choice.model_dump())]
     if choice.image and Path(choice.image).exists():
         parts += _stamps(Path(choice.image))
     return digest(parts)[:16]

@@ -74,8 +74,8 @@ class Planned:
     @property
     def environments(self) -> dict[str, str]:
         """The lock hash of each environment that it needs, by name."""
-        own = {self.environment: self.spec["lock"]} if self.environment else {}
-        return own | self.spec.get("other_environments", {})
+        own: dict[str, str] = {self.environment: self.spec["lock"]} if self.environment else {}
+        return {**own, **self.spec.get("other_environments", {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ class StudyPlan:
     study: Study
     system: System
     file: Path
+    system_file: Path
     paths: StudyPaths
     cells: dict[str, dict[str, Planned]]
     # What the specs' source hashes stand for.
@@ -276,4 +277,5 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         for name, cells in expanded.items()
     }
     paths = StudyPaths(results=results, study=study.name)
-    return StudyPlan(study, system, study_file, paths, planned, planner.sources, context.left_out, aims)
+    more = planner.sources, context.left_out, aims
+    return StudyPlan(study, system, study_file, system_file, paths, planned, *more)

@@ -106,7 +106,7 @@ def test_only_one_module_prints():
         *(SRC / "snakemake_executor_plugin_transect").glob("*.py"),
         *(
             path
-            for folder in ("cli", "engine", "planning", "report", "analysis")
+            for folder in ("cli", "adapters", "engine", "planning", "report", "analysis")
             for path in (SRC / "transect" / folder).rglob("*.py")
         ),
     ]

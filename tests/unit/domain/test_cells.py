@@ -125,9 +125,7 @@ def test_old_ids_survive(expected):
     assert Cell.of(**OLD_IDS[expected]).id == expected
 
 
-def test_a_record_from_before_cells_were_typed_is_read():
-    once = {"exporter": None, "runtime": None, "options": [], "shards": 1, "source": None}
-    assert Cell.of(**TRAIN, **once) == Cell.of(**TRAIN)
+def test_an_axis_of_another_stage_is_refused():
     with pytest.raises(ValidationError, match="exporter"):
         Cell.of(**TRAIN, exporter="dynamo")
 

@@ -84,13 +84,13 @@ def test_an_edited_record_is_refused(tmp_path, edit):
             read(path)
 
 
-def test_a_record_from_before_there_were_checksums_is_read(tmp_path):
+def test_a_record_without_its_checksum_is_no_record(tmp_path):
     path = tmp_path / "record.json"
     content = write(path)
-    for key in ("checksum", "files", "limits"):
-        del content[key]
+    del content["checksum"]
     path.write_text(json.dumps(content))
-    assert read_record(path).checksum == ""
+    with pytest.raises(BadInput, match="checksum"):
+        read_record(path)
 
 
 @settings(deadline=None, max_examples=40)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from transect.adapters.snakemake.main_flow import MainFlow
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
 from transect.domain.paths import StudyPaths
@@ -22,7 +23,6 @@ from transect.engine.claim import Claim, check_environments
 from transect.engine.job import Job, check_locks
 from transect.engine.lease import Busy, leased, runs_elsewhere
 from transect.engine.locks import SILENT_S, Held, process_start, still_lives
-from transect.engine.workflow import MainFlow
 
 ELSEWHERE = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs"}
 
@@ -337,20 +337,24 @@ def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_can
     file.write_text(
         "name: s\ntrain: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}\n"
     )
-    flow = MainFlow(str(file), "laptop", str(paths.results), strict=False)
+    dry = SimpleNamespace(executor_plugin="local", dryrun=True, touch=False, dag=SimpleNamespace(forcefiles=set()))
+    flow = MainFlow(str(file), "laptop", str(paths.results), strict=False, workflow=dry)
     locks = flow._facts.environments
     (name,) = locks
     stamp = held_by(paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python")
-    flow.targets(SimpleNamespace(dryrun=True))
+    flow.look()
+    assert dry.dag.forcefiles == {str(stamp)} and stamp.exists()
     other = replace(paths, study="other")
     other.specs.mkdir(parents=True)
     other.flow.write_text(json.dumps({"environments": locks}))
     held_by(other.claim)
+    run = SimpleNamespace(executor_plugin="local", dryrun=False, touch=False)
+    flow = MainFlow(str(file), "laptop", str(paths.results), strict=False, workflow=run)
     with pytest.raises(BadInput, match="study 'other' runs"):
-        flow.forget_other_states()
+        list(flow.stale())
     assert stamp.exists()
     other.claim.unlink()
-    flow.forget_other_states()
+    flow.look()
     assert not stamp.exists()
 
 

@@ -130,29 +130,6 @@ def test_files_of_any_name_are_found_again(study: StudyPaths, name: str) -> None
     assert code == 1 and "missing" in told and "\x1b" not in told
 
 
-def test_a_renamed_file_is_named_with_what_it_was(study: StudyPaths) -> None:
-    write_crate(study)
-    (study.folder / "README.md").rename(study.folder / "READ.md")
-    told = check_crate(study.folder)
-    assert told.missing == ["README.md"] and len(told.added) == 1
-    assert told.added[0].startswith("READ.md (") and "README.md" in told.added[0]
-
-
-def test_what_git_did_to_line_ends_is_told_apart(study: StudyPaths) -> None:
-    write_crate(study)
-    for name in ("README.md", "workflow/Snakefile"):
-        path = study.folder / name
-        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    with (study.folder / "workflow/Snakefile").open("ab") as file:
-        file.write(b"# edited\r\n")
-    told = check_crate(study.folder)
-    assert set(told.changed) == {"README.md", "workflow/Snakefile"}
-    assert told.line_ends == ["README.md"]
-    code, said = verify(study)
-    assert code == 1 and "1 of the changed" in said and "line ends" in said
-    assert "workflow/Snakefile" in said and ".gitattributes" in said
-
-
 def test_missing_changed_and_added_files_are_each_named(study: StudyPaths) -> None:
     write_crate(study)
     (study.folder / "report.html").write_text("another")

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
+from transect.adapters.snakemake.facts import facts_of_plan
 from transect.domain import checksums
 from transect.domain.checksums import Checksums
-from transect.engine.flow_facts import facts_of_plan
 from transect.engine.job import load_job
 from transect.engine.stage import RUNNERS
 from transect.planning.blocks import make_blocks
@@ -37,7 +37,7 @@ def test_content_that_changes_behind_size_and_time_is_seen(tmp_path, name):
         plan = make_plan(study, system, tmp_path / "results")
         (planned,) = plan
         assert STAGES.get(planned.cell.stage).files(planned.spec) == [folder]
-        (block,) = facts_of_plan(plan, make_blocks(plan), system).blocks
+        (block,) = facts_of_plan(plan, make_blocks(plan)).blocks
         stamp = plan.paths.environment("docking")
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text('{"python": "python", "status": "ok"}')

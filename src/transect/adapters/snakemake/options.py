@@ -33,12 +33,3 @@ def read_options(config: dict[str, Any]) -> tuple[str, bool]:
             "for variables of paths: use a folder without them"
         )
     return str(Path(config["results"])), strict == "true"
-
-
-def check_folder(folder: Path) -> None:
-    """Raise BadInput where a file stands in the place of a folder: Snakemake would not say so."""
-    for place in (folder, *folder.parents):
-        if place.is_dir():
-            return
-        if place.exists():
-            raise BadInput(f"config: key 'results': {place}: not a folder")

@@ -54,7 +54,7 @@ def _outside(block: Block, paths: StudyPaths) -> list[str]:
     return [facts_of(path, paths) for path in seen]
 
 
-def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> FlowFacts:
+def facts_of_plan(plan: StudyPlan, blocks: list[Block]) -> FlowFacts:
     """Return what the rules need of a plan."""
     paths = plan.paths
     stamps = [str(paths.stamp(block.rule, block.name)) for block in blocks]
@@ -87,7 +87,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
     words = plan.study.model_dump(include={"title", "questions", "published"})
     cells = sorted(f"{p.cell.stage}/{p.id}" for p in plan)
     return FlowFacts(
-        system_file=str(system_file),
+        system_file=str(plan.system_file),
         folder=str(paths.folder),
         environments=locks,
         report_state=digest(

@@ -1,4 +1,4 @@
-"""`python -m transect.engine.strict --summary FILE --out STAMP`: fail unless no cell failed."""
+"""`python -m transect.adapters.snakemake.strict --summary FILE --out STAMP`: fail unless no cell failed."""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -14,11 +11,13 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, write_record
 from transect.domain.terminal import complain, say
 from transect.engine.attempts import Attempt
+from transect.engine.early_report import make_report_of
 from transect.engine.job import Job, Result, load_job
 from transect.engine.lease import runs_elsewhere
-from transect.engine.run_cell import fingerprint_of, make_record, valid_record
+from transect.engine.run_cell import make_record
 from transect.engine.scheduler import fate
 from transect.engine.stage import RUNNERS
+from transect.engine.store import fingerprint_of, kept
 from transect.engine.submissions import SUBMISSIONS
 from transect.measure.provenance import collect
 from transect.planning.blocks import Block
@@ -43,19 +42,18 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
 
 
-def _fingerprint(job: Job) -> tuple[str, list[str]] | None:
+def _fingerprint(job: Job) -> tuple[str, list[str]]:
     try:
         return fingerprint_of(job, RUNNERS.get(job.cell.stage))
     except FAULTS:  # as when the cell's turn comes
-        return None
+        return str(job.spec["fingerprint"]), []
 
 
 def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
     """Write the record of a cell that has none that holds; return whether it had none."""
-    known = _fingerprint(job)
-    if known is not None and valid_record(job, known[0]) is not None:
+    if kept(job):
         return False
-    fingerprint, inputs = known or (str(job.spec["fingerprint"]), [])
+    fingerprint, inputs = _fingerprint(job)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     result = _result(job, block, lacking)
     assert result.status is not Status.OK
@@ -97,5 +95,4 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     if settled:
         told = f"{settled} cells have no result of their own; `transect retry` runs them again"
         say(f"[transect] {told}")
-    command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
-    subprocess.run(command, check=False, env=os.environ)
+    make_report_of(paths)

@@ -1,0 +1,126 @@
+"""What the rules need: the plan as plain look-ups.
+
+Snakemake parses the Snakefile once per call and once more in every cluster job; a job reads what
+the main process planned, and plans nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from transect.adapters.snakemake.facts import BlockFacts, FlowFacts
+from transect.planning.blocks import BLOCK_PATTERN
+
+
+class Flow:
+    """A planned study, as the rules see it. Paths are strings, as Snakemake wants them."""
+
+    block_pattern = BLOCK_PATTERN
+
+    def __init__(self, facts: FlowFacts, results: str, strict: bool) -> None:
+        self.results, self.strict = results, strict
+        self.folder, self.system_file = facts.folder, facts.system_file
+        self.python = sys.executable
+        self._facts = facts
+        self._blocks = {(block.rule, block.name): block for block in facts.blocks}
+        self._rules: dict[str, BlockFacts] = {}
+        for block in facts.blocks:
+            self._rules.setdefault(block.rule, block)
+
+    def rules(self) -> list[str]:
+        """Return the names of the rules that run blocks."""
+        return list(self._rules)
+
+    def local_rules(self) -> list[str]:
+        """Return those whose blocks need no node."""
+        return [rule for rule, block in self._rules.items() if block.local]
+
+    def pattern(self, rule: str) -> str:
+        """Return the output pattern of a rule: the stamp that says that all records are there.
+
+        The records themselves are not declared: Snakemake would delete all of them when the
+        block's job fails.
+        """
+        return f"{self.folder}/blocks/{rule}/{{block}}.json"
+
+    def inputs(self, rule: str, block: str) -> list[str]:
+        """Return the stamps of other blocks and of environments that the block's cells need."""
+        self.look()
+        return list(self._blocks[rule, block].inputs)
+
+    def waits(self, rule: str, block: str) -> list[str]:
+        """Return the stamps of blocks that run before it, and from which it takes nothing."""
+        return list(self._blocks[rule, block].waits)
+
+    def order(self, rule: str, block: str) -> int:
+        """Return a priority: blocks run in the order of the plan."""
+        return len(self._blocks) - self._blocks[rule, block].order
+
+    def state(self, rule: str, block: str) -> str:
+        """Return what the block's stamp is made for: it changes when any cell of the block is to run again."""
+        return self._blocks[rule, block].state
+
+    def resources(self, rule: str) -> dict[str, Any]:
+        """Return what a rule's jobs ask for, by name: a value, or what tells it of a job's wildcards.
+
+        Snakemake takes ten times as long for what it has to ask for as for a value, in each job.
+        """
+        every = [block.resources for block in self._facts.blocks if block.rule == rule]
+        return {
+            name: value if all(one[name] == value for one in every) else self._teller(rule, name)
+            for name, value in every[0].items()
+        }
+
+    def _teller(self, rule: str, name: str) -> Callable[[Any], Any]:
+        def tell(wildcards: Any) -> Any:
+            return self._blocks[rule, wildcards.block].resources[name]
+
+        return self.often(tell)
+
+    @staticmethod
+    def often(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Have a function tell its arguments: Snakemake would find them out, several times for each job."""
+        vars(function)["__signature__"] = signature(function)
+        return function
+
+    def stamps(self) -> list[str]:
+        """Return the stamps of all blocks."""
+        return [f"{self.folder}/blocks/{rule}/{name}.json" for rule, name in self._blocks]
+
+    def targets(self) -> list[str]:
+        """Return the stamps of all blocks: a record that was deleted is made again although the report is there."""
+        self.look()
+        return self.stamps()
+
+    def command(self) -> str:
+        """Return the shell line of all blocks; Snakemake fills in which, and the attempt."""
+        return (
+            "{FLOW.python:q} -m transect.engine.run_block --results={FLOW.results:q} "
+            "--block={FLOW.folder:q}/specs/{params.group}/{wildcards.block}.json "
+            "--attempt={resources.attempt} --state={params.state} --stamp={output:q}"
+        )
+
+    def environment_stamp(self) -> str:
+        """Return the output pattern of environments."""
+        return f"{self.results}/environments/{{environment}}.json"
+
+    def lock_hash(self, name: str) -> str:
+        """Return an environment's lock hash."""
+        return self._facts.environments[name]
+
+    # Of the main process: a job's own Snakemake has nothing to find, to begin or to end.
+
+    def look(self) -> None:
+        """Find out once what is stale, before Snakemake looks at any stamp."""
+
+    def start(self, jobs: Any) -> None:
+        """Begin a run."""
+
+    def finish(self) -> None:
+        """End it."""
+
+    def fail(self) -> None:
+        """End it after a job failed."""

@@ -1,0 +1,215 @@
+"""The flow of the process that plans: what is stale, and the handlers of a run.
+
+Snakemake goes by stamps and their times alone. What is stale is ours to know, and a run drops the stamps of it
+before Snakemake looks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from errno import EACCES, ENOTDIR
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+from transect.adapters.snakemake.facts import facts_of_plan, read_facts, write_facts
+from transect.adapters.snakemake.flow import Flow
+from transect.adapters.snakemake.follow import Follower
+from transect.adapters.snakemake.options import read_options
+from transect.adapters.snakemake.settle import settle
+from transect.domain.errors import FAULTS, BadInput, say_fault
+from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.process_state import hear_children, kept_state
+from transect.domain.terminal import say
+from transect.engine import slurm_run
+from transect.engine.abandoned import end_abandoned
+from transect.engine.build_image import lost
+from transect.engine.claim import Claim, cannot_write, check_environments
+from transect.engine.interruption import watch_for_interruption
+from transect.engine.plan_files import check_origin, planned_cells, write_plan
+from transect.engine.progress import start_progress
+from transect.engine.questions import check_questions
+from transect.engine.staleness import Staleness
+from transect.engine.stamps import stale_stamps, stamp_entry
+from transect.engine.submissions import SUBMISSIONS
+from transect.planning.blocks import make_blocks
+from transect.planning.plan import make_plan
+from transect.planning.study import find_study, find_system
+
+SESSION = "TRANSECT_SNAKEMAKE"
+_FLOW = "TRANSECT_FLOW"
+
+
+class MainFlow(Flow):
+    """The flow of the process that planned. `workflow` is Snakemake's."""
+
+    def __init__(self, study: str, system: str, results: str, strict: bool, workflow: Any) -> None:
+        self._plan = make_plan(find_study(study), find_system(system), Path(results))
+        self._moved = check_origin(self._plan.paths, self._plan.file)
+        self._planned_blocks = make_blocks(self._plan)
+        super().__init__(facts_of_plan(self._plan, self._planned_blocks), results, strict)
+        self._workflow, self._looked = workflow, False
+        self._claim = Claim(Path(self.results), self._plan.study.name)
+        SUBMISSIONS.study, SUBMISSIONS.rules = self._plan.study.name, self.rules()
+        self._follower = Follower(self._plan.paths)
+        # On a scheduler cells run elsewhere: their lines are read from the journal.
+        self._scheduled = self._plan.system.scheduler != "none"
+
+    def look(self) -> None:
+        """Drop the stamps of what is stale, in a run; else have Snakemake count them as dropped.
+
+        Asked by the rules' inputs: sooner Snakemake does not know what it was called for.
+        """
+        if self._looked or self._workflow.touch:
+            return
+        self._looked = True
+        try:
+            if self._runs:
+                self._check_writable()
+            # In the results of a run that lives a run ends before its first job, and harms nothing of the other.
+            for stamp in [] if self._claim.held_by_another() else self.stale():
+                if self._runs:
+                    stamp.unlink(missing_ok=True)
+                elif os.access(stamp, os.W_OK, effective_ids=True):  # else Snakemake ends at it, in a dry run too
+                    self._workflow.dag.forcefiles.add(str(stamp))
+        except OSError as error:
+            _leave(cannot_write(Path(self.results), error))
+        except BadInput as error:
+            _leave(error)
+        if self._workflow.dryrun:
+            self.tell_dry_run()
+
+    @cached_property
+    def _runs(self) -> bool:
+        """Whether Snakemake is to make anything; known once it has parsed the Snakefile."""
+        return self._workflow.executor_plugin is not None and not self._workflow.dryrun
+
+    def _check_writable(self) -> None:
+        for folder in map(Path, (self.results, self.folder)):
+            there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+            if not there.is_dir():
+                raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(there))
+            if not os.access(there, os.W_OK, effective_ids=True):
+                raise PermissionError(EACCES, os.strerror(EACCES), str(there))
+
+    def stale(self) -> Iterator[Path]:
+        """Yield the stamps that Snakemake is not to go by: of another state than the planned one, or broken.
+
+        In a run raises BadInput where another study uses another state of an environment just now.
+        """
+        paths, locks = self._plan.paths, self._facts.environments
+        gone = {name for name in locks if lost(name, paths.environment(name))}
+        if self._runs:
+            check_environments(paths, locks | dict.fromkeys(gone, "lost"))
+        for name, lock in locks.items():
+            stamp = paths.environment(name)
+            if name in gone or (stamp.exists() and stamp_entry(stamp, "lock_hash") != lock):
+                yield stamp
+        blocks = list(stale_stamps(self._plan, self._planned_blocks, (one.state for one in self._facts.blocks)))
+        yield from blocks
+        told = stamp_entry(paths.flow, "report_state") == self._facts.report_state
+        told = told and stamp_entry(paths.summary, "counts") is not None
+        # Only a run with a job writes the plan, and so whose results these are.
+        told = told and self._moved is None and planned_cells(paths) is not None
+        # Where a block is missing the report is made again anyway.
+        if not told and not blocks and all(Path(stamp).exists() for stamp in self.stamps()):
+            yield paths.summary
+
+    def start(self, jobs: Any) -> None:
+        """Claim the study, write the plan, and begin the progress journal."""
+        try:
+            self._begin(jobs)
+        except FAULTS as error:
+            self.finish()
+            _leave(error)
+
+    def _begin(self, jobs: Any) -> None:
+        check_questions(self._plan.study, self._plan.file)
+        self._claim.take()
+        slurm_run.cancel_earlier(self._plan.paths.runs, self._plan.study.name)
+        if SUBMISSIONS.run:
+            slurm_run.begin(self._run_file(), SUBMISSIONS.job_names())
+        if self._moved:
+            say(f"[transect] {self._moved}")
+        ended = end_abandoned(Path(self.results))
+        if ended:
+            say(f"[transect] ended {ended} runners that a killed run left")
+        watch_for_interruption()
+        write_plan(self._plan, self._planned_blocks)
+        write_facts(self._plan.paths, self._facts)
+        wanted = {str(path) for job in jobs for path in job.output}
+        stale = Staleness(self._plan)
+        todo: Counter[str] = Counter()
+        with kept_state("a plug-in"):
+            for block in self._planned_blocks:
+                if str(self._plan.paths.stamp(block.rule, block.name)) in wanted:
+                    todo.update(p.cell.stage for p in block.cells if stale.of(p))
+        start_progress(self._plan.paths, dict(todo))
+        if todo and self._plan.left_out:
+            told = f"{self._plan.left_out} cells that need a larger system are left out"
+            say(f"[transect] {told}")
+        if self._scheduled:
+            self._follower.begin()
+
+    def _run_file(self) -> Path:
+        return self._plan.paths.runs / f"{SUBMISSIONS.run}.json"
+
+    def finish(self) -> None:
+        """Give everything back."""
+        self._follower.end()
+        if self._run_file().exists():
+            slurm_run.end(self._run_file(), SUBMISSIONS.job_names())
+        self._claim.give_back()
+
+    def fail(self) -> None:
+        """Settle what jobs left without a record, make the report all the same, and finish."""
+        try:
+            if not SUBMISSIONS.interrupted:
+                settle(self._plan, self._planned_blocks)
+        finally:
+            self.finish()
+
+    def tell_dry_run(self) -> None:
+        """Say how many cells of each stage would run, and why."""
+        counts: dict[str, Counter[str]] = {}
+        for planned, reasons in Staleness(self._plan):
+            kinds = counts.setdefault(planned.cell.stage, Counter())
+            kinds[reasons[0].kind] += 1
+        for stage, kinds in counts.items():
+            told = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+            say(f"[transect] {stage}: {kinds.total()} cells would run: {told}")
+        if not counts:
+            say("[transect] no cell would run")
+
+
+def _leave(error: BaseException) -> NoReturn:
+    """End the process with one message: Snakemake would add where in the Snakefile it was raised."""
+    code = say_fault(error)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def open_flow(config: dict[str, Any], workflow: Any) -> Flow:
+    """Make the plan, or end the process with one clear message and its exit code.
+
+    In a cluster job, whose Snakemake parses the Snakefile again, read what the main process
+    planned, whatever was edited since.
+    """
+    hear_children()
+    # Children run modules of this checkout in environments that do not have it installed.
+    os.environ["PYTHONPATH"] = str(ROOT / "src")
+    try:
+        results, strict = read_options(config)
+        if SESSION in os.environ and _FLOW in os.environ:
+            place = Path(os.environ[_FLOW])
+            paths = StudyPaths(results=place.parent, study=place.name)
+            return Flow(read_facts(paths), results, strict)
+        flow = MainFlow(str(config["study"]), str(config["system"]), results, strict, workflow)
+    except FAULTS as error:
+        _leave(error)
+    os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
+    os.environ[_FLOW] = str(Path(flow.folder).resolve())
+    return flow
