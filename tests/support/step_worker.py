@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from step_coverage import CASES, UNCOVERED, Case
+from step_coverage.case import CLASSES, classes, cross_entropy, normal
+from step_coverage.check import check, check_onnx_float64, export
 from transect.domain.errors import BadInput
-from transect.portable_step.coverage import CASES, UNCOVERED, Case
-from transect.portable_step.coverage._case import CLASSES, classes, cross_entropy, normal
-from transect.portable_step.coverage.check import check, check_onnx_float64, export
 from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_table
 from transect.portable_step.diagnosis import OperatorError
 from worker_calls import answer_calls
