@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contract import Engine, OpenEngine
+from engines import Engine, OpenEngine
 from latency import all_rows, peak_memory_bytes
 from tensors import BadInput, full_batches, read_header
 
