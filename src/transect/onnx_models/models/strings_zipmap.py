@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from transect.domain.cell import Cell
-from transect.onnx_models.models import MODELS, Built, no_form
+from transect.onnx_models.models import MODELS, Built, MadeModel
 from transect.onnx_models.models._texts import texts_classifier
 
 
 @MODELS.register("strings-zipmap")
-class StringsZipmap:
+class StringsZipmap(MadeModel):
     """The same with the converter's own default: probabilities are a sequence of maps, no tensor."""
 
-    frameworks: tuple[str, ...] = ("sklearn",)
-
-    def supports(self, cell: Cell) -> str | None:
-        """scikit-learn alone takes texts."""
-        return no_form(self, cell)
+    frameworks = ("sklearn",)
 
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw rows, and train."""
