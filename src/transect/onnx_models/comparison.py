@@ -10,6 +10,7 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.onnx_models.tensors import NoTensor, type_name
 
+# Outputs below this share of the largest one are set against that share: a logit that happens
 # to lie near zero has no meaningful relative error.
 RELATIVE_FLOOR = 1e-3
 

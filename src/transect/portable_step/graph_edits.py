@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+# Operators that give the elements of their input another shape.
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 
 

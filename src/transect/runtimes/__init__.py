@@ -33,7 +33,7 @@ ONNX_PRECISIONS = ("fp32", "fp16", "int8-dynamic", "int8-static")
 # Execution providers that some runtime knows; a plug-in's own join them.
 PROVIDERS = ("cpu", "cuda", "tensorrt", "openvino", "webgpu")
 
-# Who computes what a retrained model is worth, whoever trained it.
+# Who runs `eval.onnx` on the final state, whoever made it.
 EVALUATION = "python"
 
 # Folder of the runner programs, one subfolder per runtime.

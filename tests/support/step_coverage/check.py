@@ -21,6 +21,7 @@ from step_coverage.paths import SLACK, UNIT, Tensors, arguments_of, path_excess,
 from transect.portable_step.modules import ModuleStep
 from transect.portable_step.tracing import make_graph, trace
 
+# A batch of one, and one longer than that traced with.
 BATCHES = (1, 7)
 Arrays = dict[str, np.ndarray]
 

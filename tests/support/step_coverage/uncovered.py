@@ -7,6 +7,7 @@ from typing import Any
 
 from step_coverage.case import CLASSES, Case, Sample, classes, functional, nn, normal, tokens, torch
 
+# The case, why it is not covered, and what the error says of the operator.
 UNCOVERED: dict[str, tuple[Case, str, str]] = {}
 
 

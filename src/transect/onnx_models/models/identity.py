@@ -9,6 +9,7 @@ import numpy as np
 from transect.onnx_models.exporters import INPUT, OUTPUT
 from transect.onnx_models.models import MODELS, Built, MadeModel, drawing
 
+# Known to every runtime of the last years.
 _OPSET, _IR_VERSION = 17, 8
 
 

@@ -15,3 +15,12 @@ class Strings(MadeModel):
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw rows, and train."""
         return texts_classifier(seed, zipmap=False)
+
+
+@MODELS.register("strings-zipmap")
+class StringsZipmap(Strings):
+    """The same with the converter's own default: probabilities are a sequence of maps, no tensor."""
+
+    def build(self, framework: str, exporter: str, seed: int) -> Built:
+        """Draw rows, and train."""
+        return texts_classifier(seed, zipmap=True)
