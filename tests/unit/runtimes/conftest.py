@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import native_program
 import pytest
-import runner_program
 from hostile_texts import make_bundle
+from runner_program import Program, make_models
 from train_runs import make_steps
 
 from onnx_cells import export
@@ -26,22 +25,15 @@ def bundle(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def native_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models for C, C++, Rust and Go: native_models.py."""
-    return native_program.make_models(torch_python, tmp_path_factory.mktemp("native-models"))
+def runner_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models for the runners in other languages than Python: runner_models.py."""
+    return make_models(torch_python, tmp_path_factory.mktemp("runner-models"))
 
 
-@pytest.fixture(scope="session")
-def javascript_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models for Node.js and the browser: javascript_models.py."""
-    return runner_program.make_models(torch_python, tmp_path_factory.mktemp("javascript-models"))
-
-
-@pytest.fixture(scope="session")
-def java_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models for Java: java_models.py."""
-    folder = tmp_path_factory.mktemp("java-models")
-    return runner_program.make_models(torch_python, folder, "java")
+@pytest.fixture(scope="module")
+def program(request: pytest.FixtureRequest, runner_models: Path) -> Program:
+    """The runner of a language, to be named by `indirect`."""
+    return Program.of(request.param, runner_models)
 
 
 @pytest.fixture(scope="session")
