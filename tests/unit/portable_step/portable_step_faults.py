@@ -175,13 +175,13 @@ def steps_differ() -> Any:
 FAULTS |= kept_faults(arguments)
 
 
-def message(make: Callable[[], dict[str, Any]], folder: Path) -> str:
+def message(name: str, make: Callable[[], dict[str, Any]], folder: Path) -> str:
     try:
         portable_step.export_step(folder=folder, **make())
     except BadInput as error:
         assert not folder.exists(), "half a folder"
         return str(error)
-    raise AssertionError(f"{make.__name__}: exported")
+    raise AssertionError(f"{name}: exported")
 
 
 def graphs(folder: Path) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def main(folder: str, *only: str) -> None:
         return
     (root / "other").mkdir(parents=True)
     (root / "other" / "diary.txt").write_text("mine")
-    errors = {name: message(make, root / name) for name, make in FAULTS.items()}
+    errors = {name: message(name, make, root / name) for name, make in FAULTS.items()}
     try:
         portable_step.export_step(folder=root / "other", **arguments())
     except BadInput as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hostile_texts import make_bundle
 from runner_program import Program, make_models
-from train_runs import make_steps
+from train_runs import make_steps, runner_python
 
 from onnx_cells import export
 
@@ -28,6 +28,13 @@ def bundle(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runner_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The models for the runners in other languages than Python: runner_models.py."""
     return make_models(torch_python, tmp_path_factory.mktemp("runner-models"))
+
+
+@pytest.fixture(scope="module")
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The name of a runner that trains, to be given by `indirect`, and its interpreter."""
+    name: str = request.param
+    return name, runner_python(name, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module")
