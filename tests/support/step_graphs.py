@@ -11,10 +11,10 @@ import torch
 from onnx.reference import ReferenceEvaluator
 from torch import nn
 
+from step_coverage import CASES, Case
+from step_coverage.case import CLASSES, classes, cross_entropy, normal
+from step_coverage.check import check, export
 from transect.onnx_models.graph_writer import GraphWriter, value_info
-from transect.portable_step.coverage import CASES, Case
-from transect.portable_step.coverage._case import CLASSES, classes, cross_entropy, normal
-from transect.portable_step.coverage.check import check, export
 from transect.portable_step.tracing import OPSET
 from transect.portable_step.update import clip_by_norm
 

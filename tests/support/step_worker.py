@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
+import step_graphs
+from step_coverage import CASES, UNCOVERED, Case
+from step_coverage.case import CLASSES, classes, cross_entropy, normal
+from step_coverage.check import check, check_onnx_float64, export
 from transect.domain.errors import BadInput
-from transect.portable_step.coverage import CASES, UNCOVERED, Case
-from transect.portable_step.coverage._case import CLASSES, classes, cross_entropy, normal
-from transect.portable_step.coverage.check import check, check_onnx_float64, export
 from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_table
 from transect.portable_step.diagnosis import OperatorError
 from worker_calls import answer_calls
@@ -288,4 +289,4 @@ def _relative(found: torch.Tensor, want: torch.Tensor) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    answer_calls(globals())
+    answer_calls(vars(step_graphs) | globals())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from checkouts import ROOT
-from transect.portable_step.coverage import CASES
+from step_coverage import CASES
 from warm import Program, warm
 
 HERE = Path(__file__).parent

@@ -6,6 +6,7 @@ from collections import Counter
 
 import onnx
 
+# Outputs of the forward pass that a gradient is made from; an exporter leaves out what is unused.
 _OUTPUTS = {"LayerNormalization": 3, "Dropout": 2}
 
 

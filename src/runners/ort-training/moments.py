@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs.Checkpoint import Checkpoint
 
+# The names that the optimiser operator's averages have in the file, and torch's.
 KINDS = {"momentum0": "exp_avg", "momentum1": "exp_avg_sq"}
 # Where a table of the schema keeps the offset of its field `step`, its second.
 _STEP_FIELD = 6

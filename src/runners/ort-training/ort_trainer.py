@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from artifacts_of import Rule, generate
-from contract import Skip
+from engines import Skip
 from moments import read_moments, write_moments
 from session import session_options
 from step_folder import Schedule, Step

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from contract import BadInput, run_program
+from contract import run_program
 from step_folder import Step
+from tensors import BadInput
+from train import run_train
 
 
 def run_exporter(name: str, exporter: str) -> int:
@@ -22,7 +25,7 @@ def run_exporter(name: str, exporter: str) -> int:
 
         return OrtTrainer(given, step, exporter)
 
-    return run_program(name, _no_engine, modes=(), open_trainer=open_trainer)
+    return run_program(name, _no_engine, modes=(), train=partial(run_train, open_trainer=open_trainer))
 
 
 def _no_engine(given: argparse.Namespace, profile: str | None) -> Any:

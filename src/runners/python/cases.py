@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any, TextIO
 
-from contract import BadInput, OpenEngine, Skip, Unsupported
+from engines import OpenEngine, Skip, Unsupported
 from outputs import Outputs
-from tensors import read_header, read_json
+from tensors import BadInput, read_header, read_json
 
 _KEYS = ("name", "model", "inputs", "outputs")
 

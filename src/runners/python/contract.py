@@ -2,7 +2,7 @@
 
 Needs numpy and nothing of transect. A runner gives `open_engine(given, profile)`, which makes a
 session: an `Engine`. The work itself is in `latency.py`, `load.py` and `cases.py`, and in `train.py`
-for a runner that gives `open_trainer(given, step)`, which makes a `Trainer`.
+for a runner that gives `run_train` with what makes a `Trainer`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 from arguments import named, parse_arguments
+from cases import run_cases
+from engines import ON_GPU, CannotWrite, Diverged, OpenEngine, Skip, Unsupported
+from latency import run_latency
+from load import run_load
 from tensors import BadInput, read_json
 
 CRASH, BAD_INPUT, SKIPPED = 1, 2, 3
-# Execution providers that need a CUDA device.
-ON_GPU = ("cuda", "tensorrt")
+Work = Callable[[argparse.Namespace], dict[str, Any]]
 # Session options by name; what has a dot is handed on as a configuration entry.
 _CHOICES = {
     "execution_mode": ("sequential", "parallel"),
@@ -32,74 +34,6 @@ _CHOICES = {
 }
 _NUMBERS = ("intra_op_num_threads", "inter_op_num_threads")
 _FLAGS = ("enable_cpu_mem_arena", "enable_mem_pattern")
-
-
-class Skip(Exception):
-    """The provider is not there; exit code 3. Never answered by falling back."""
-
-
-class Unsupported(Exception):
-    """A value that this language cannot give or take: a case's verdict, else bad input."""
-
-
-class Diverged(Exception):
-    """A number of a training is not finite. `fields`: what the record has of the steps before."""
-
-    def __init__(self, message: str, fields: dict[str, Any]) -> None:
-        super().__init__(message)
-        self.fields = fields
-
-
-class CannotWrite(Exception):
-    """A file cannot be written: which one, and the system's words."""
-
-
-class Engine(Protocol):
-    """One session. `facts` are fields of the record that it knows."""
-
-    facts: dict[str, Any]
-    session_ns: int
-    output_names: list[str]
-    output_types: dict[str, str]
-    # Of the last step.
-    results: list[Any]
-
-    def check(self, tensors: dict[str, np.ndarray], dtypes: dict[str, str]) -> None:
-        """Raise BadInput unless the model can take these inputs."""
-        ...
-
-    def step(self, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
-        """Bind, run, copy to `results`; return the nanoseconds of each."""
-        ...
-
-    def end_profile(self) -> str:
-        """Return the file of the profile."""
-        ...
-
-
-class Trainer(Protocol):
-    """The sessions of a portable training step, and its state. `facts` as of an engine."""
-
-    facts: dict[str, Any]
-    session_ns: int
-    # Of the last run, in the manifest's order.
-    metrics: list[float]
-
-    def start(self, state: dict[str, np.ndarray]) -> None:
-        """Take the state to the device."""
-        ...
-
-    def run(self, graph: str, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
-        """Bind, run, read the metrics; return the nanoseconds of each."""
-        ...
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return the state, in host memory, until the next run."""
-        ...
-
-
-OpenEngine = Callable[[argparse.Namespace, "str | None"], Engine]
-OpenTrainer = Callable[[argparse.Namespace, Any], Trainer]
 
 
 def cuda_devices() -> int:
@@ -172,28 +106,18 @@ def _write(path: Path, record: dict[str, Any]) -> None:
         raise
 
 
-def _work(given: argparse.Namespace, open_engine: OpenEngine, open_trainer: OpenTrainer | None) -> dict[str, Any]:
-    from latency import run_latency
-    from load import run_load
-
-    if given.mode == "train" and open_trainer is not None:
-        from train import run_train
-
-        return run_train(given, open_trainer)
-    return (run_latency if given.mode == "latency" else run_load)(given, open_engine)
-
-
 def run_program(
-    name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("latency",), open_trainer: OpenTrainer | None = None
+    name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("latency",), train: Work | None = None
 ) -> int:
-    """Parse the contract's arguments, run, write the record; return the exit code."""
-    from cases import run_cases
+    """Parse the contract's arguments, run, write the record; return the exit code.
 
+    `train` does the mode of that name, where a runner has it.
+    """
     arguments = sys.argv[1:]
     record_file = named(arguments, "--record")
     head: dict[str, Any] = {"runner": name}
     try:
-        given = parse_arguments(arguments, (*modes, "train") if open_trainer else modes)
+        given = parse_arguments(arguments, (*modes, "train") if train else modes)
         head |= {"mode": given.mode, "provider_requested": given.provider}
         given.options = read_options(given.options)
         if given.provider in ON_GPU and cuda_devices() == 0:
@@ -201,7 +125,11 @@ def run_program(
         if given.mode == "cases":
             run_cases(given, open_engine)
             return 0
-        record, code = head | {"status": "ok"} | _work(given, open_engine, open_trainer), 0
+        if given.mode == "train" and train is not None:
+            made = train(given)
+        else:
+            made = (run_latency if given.mode == "latency" else run_load)(given, open_engine)
+        record, code = head | {"status": "ok"} | made, 0
         record |= environment_facts()
     except Skip as skip:
         record, code = head | {"status": "skipped", "reason": str(skip)}, SKIPPED

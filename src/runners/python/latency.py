@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contract import Engine, OpenEngine
+from engines import Engine, OpenEngine
 from outputs import Outputs
 from tensors import full_batches, read_header, rows_of
 

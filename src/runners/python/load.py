@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contract import Engine, OpenEngine
+from engines import Engine, OpenEngine
 from latency import all_rows, peak_memory_bytes
 from tensors import BadInput, full_batches, read_header
 
+# Twice this is still a number of nanoseconds in 64 bits.
 _LATEST_NS = 2**60
 # A sleep may end late by this much; the rest of the time is waited through.
 _SLEEP_MARGIN_NS = 200_000

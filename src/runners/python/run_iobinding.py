@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 from contract import run_program
 from session import Session, bits_of
+from train import run_train
 from trainers import BoundTrainer
 
 
@@ -61,5 +63,10 @@ def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
 
 if __name__ == "__main__":
     sys.exit(
-        run_program("python-iobinding", open_engine, modes=("latency", "load", "cases"), open_trainer=BoundTrainer)
+        run_program(
+            "python-iobinding",
+            open_engine,
+            modes=("latency", "load", "cases"),
+            train=partial(run_train, open_trainer=BoundTrainer),
+        )
     )

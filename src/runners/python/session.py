@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
-from contract import ON_GPU, Skip, Unsupported
+from engines import ON_GPU, Skip, Unsupported
 from tensors import BadInput
 
 _BAD_MODEL = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "NoSuchFile")

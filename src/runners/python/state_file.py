@@ -13,6 +13,7 @@ import numpy as np
 from step_folder import StateTensor, Step
 from tensors import DTYPES, BadInput
 
+# https://github.com/huggingface/safetensors: the longest header that it allows, and its words.
 _LONGEST_HEADER = 100_000_000
 _NAMES = {
     **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},

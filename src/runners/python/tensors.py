@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+# bfloat16 travels as its bits: numpy has no such type.
 DTYPES = {
     **{f"{kind}{bits}": f"<{kind[0]}{bits // 8}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     "float16": "<f2",

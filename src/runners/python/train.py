@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
-from contract import CannotWrite, Diverged, OpenTrainer, Trainer
+from engines import CannotWrite, Diverged, OpenTrainer, Trainer
 from latency import peak_memory_bytes
 from state_file import NotFinite, read_state, remove_left, require_finite, write_state
 from step_folder import Schedule, Step, read_data, read_order, read_step

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
-from contract import Unsupported
+from engines import Unsupported
 from session import Session
 from step_folder import Graph, Step
 from tensors import DTYPES, BadInput

@@ -18,7 +18,8 @@ import numpy as np
 _SOURCE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
-from contract import BadInput, run_program  # noqa: E402
+from contract import run_program  # noqa: E402
+from tensors import BadInput  # noqa: E402
 from workload import batch_shape, read_model  # noqa: E402
 
 _THREADS = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ import numpy as np
 _SOURCE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
-from contract import BadInput, OpenTrainer, Skip, run_program  # noqa: E402
+from contract import run_program  # noqa: E402
+from engines import OpenTrainer, Skip  # noqa: E402
+from tensors import BadInput  # noqa: E402
+from train import run_train  # noqa: E402
 from workload import batch_shape, input_dtype, read_model  # noqa: E402
 
 _THREADS = ("intra_op_num_threads", "inter_op_num_threads")
@@ -123,4 +127,4 @@ class Eager:
 
 def run_torch(name: str, engine: type[Eager], trainer: OpenTrainer | None = None) -> int:
     """Run the program of a baseline; return its exit code."""
-    return run_program(name, engine, open_trainer=trainer)
+    return run_program(name, engine, train=partial(run_train, open_trainer=trainer) if trainer else None)

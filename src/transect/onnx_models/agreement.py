@@ -9,6 +9,7 @@ import numpy as np
 
 from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors, tensor_types
 
+# onnx.backend.test.runner: two steps of a bfloat16, whose mantissa has seven bits.
 BFLOAT16_RTOL = 2.0**-6
 
 

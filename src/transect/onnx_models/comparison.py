@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.onnx_models.tensors import NoTensor
+from transect.onnx_models.tensors import NoTensor, type_name
 
+# Outputs below this share of the largest one are set against that share: a logit that happens
 # to lie near zero has no meaningful relative error.
 RELATIVE_FLOOR = 1e-3
 
@@ -75,24 +76,29 @@ def differences(
         if name not in found:
             raise BadInput(f"output '{name}' is missing: there are {', '.join(found)}")
         given = found[name]
-        if isinstance(expected, NoTensor) or isinstance(given, NoTensor):
-            both = isinstance(expected, NoTensor) and isinstance(given, NoTensor)
-            if not both or not expected.is_like(given):
-                raise BadInput(f"output '{name}' is {_kind(given)}, expected {_kind(expected)}")
-            continue
-        types = {_type(expected), (stand_ins or {}).get(_type(expected))}
-        if given.shape != expected.shape or _type(given) not in types:
-            raise BadInput(f"output '{name}' is {_kind(given)}, expected {_kind(expected)}")
-        apart[name] = _apart(given, expected)
+        if mismatch := other_kind(name, given, expected, stand_ins or {}):
+            raise BadInput(mismatch)
+        if isinstance(expected, np.ndarray) and isinstance(given, np.ndarray):
+            apart[name] = _apart(given, expected)
     return apart
 
 
-def _type(array: np.ndarray) -> str:
-    """Return the name of an array's type; texts are of one type, however they are kept."""
-    return "string" if array.dtype.kind in "OUS" else array.dtype.name
+def other_kind(
+    name: str, given: np.ndarray | NoTensor, expected: np.ndarray | NoTensor, stand_ins: Mapping[str, str] | None = None
+) -> str | None:
+    """Say that an output has another type or shape than is expected, or return None.
+
+    Texts are of one type, however they are kept. Of what is no tensor only the kind counts.
+    """
+    if isinstance(expected, np.ndarray) and isinstance(given, np.ndarray):
+        kind = type_name(expected)
+        alike = given.shape == expected.shape and type_name(given) in {kind, (stand_ins or {}).get(kind)}
+    else:
+        alike = isinstance(expected, NoTensor) and isinstance(given, NoTensor) and expected.is_like(given)
+    return None if alike else f"output '{name}' is {_words(given)}, expected {_words(expected)}"
 
 
-def _kind(value: np.ndarray | NoTensor) -> str:
+def _words(value: np.ndarray | NoTensor) -> str:
     return value.kind if isinstance(value, NoTensor) else f"{value.dtype} {list(value.shape)}"
 
 

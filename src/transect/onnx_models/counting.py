@@ -7,6 +7,7 @@ from typing import Any
 
 from transect.training.operations import Windows
 
+# Operations for each element of the largest input, as `training.operations` counts those that it knows.
 _ELEMENTWISE = dict.fromkeys(
     (
         "Add",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Of the coarsest number that a value passes through: float16 has 11 bits, an integer 8.
 _ROUNDOFF = {"fp16": 2.0**-11, "int8-static": 2.0**-8}
 
 # Few executions are measured, of one library on one machine: room for the others.

@@ -69,16 +69,9 @@ def _outermost(kind: str) -> str | None:
     return min(named, key=named.__getitem__) if named else None
 
 
-def describe(name: str, shape: tuple[int, ...], file: str | Path, dtype: str = "float32") -> dict[str, Any]:
+def describe(name: str, shape: tuple[int, ...], file: str | Path, dtype: str) -> dict[str, Any]:
     """Return a header's entry of a tensor; `file` is absolute or relative to the header."""
     return {"name": name, "dtype": dtype, "shape": list(shape), "file": str(file)}
-
-
-def write_tensor(folder: Path, name: str, array: np.ndarray, file: str) -> dict[str, Any]:
-    """Write `array` as float32, little-endian, row-major; return its header entry."""
-    raw = np.asarray(array, dtype="<f4", order="C")
-    write_atomic(folder / file, raw.tobytes())
-    return describe(name, raw.shape, file)
 
 
 def write_header(folder: Path, tensors: list[dict[str, Any]], **more: Any) -> Path:
@@ -128,21 +121,6 @@ def tensor_types(folder: Path) -> dict[str, str]:
     }
 
 
-def read_tensor(folder: Path, name: str) -> np.ndarray:
-    """Read one tensor, float32 (n, ...), that the folder's header describes.
-
-    Raises BadInput naming the file when the header or the tensor is missing, is not float32, or
-    has another size than its shape says.
-    """
-    header = folder / HEADER
-    entries = _entries(folder)
-    if name not in entries:
-        raise BadInput(f"{header}: does not describe a tensor '{name}'")
-    if (dtype := entries[name].get("dtype")) != "float32":
-        raise BadInput(f"{header}: tensor '{name}' is {dtype}, expected float32")
-    return _read(folder, name, entries[name])
-
-
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
     header = folder / HEADER
     try:
@@ -153,10 +131,14 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         raise BadInput(f"{header}: does not describe tensors ({type(error).__name__}: {error})") from None
 
 
+def type_name(array: np.ndarray) -> str:
+    """Return the name of an array's type; texts are of one type, however they are kept."""
+    return "string" if array.dtype.kind in "OUS" else array.dtype.name
+
+
 def dtype_of(name: str, array: np.ndarray) -> str:
     """Return an array's type in the contract's words. Raises BadInput for one that it lacks."""
-    dtype = "string" if array.dtype.kind in "OUS" else array.dtype.name
-    if dtype not in DTYPES:
+    if (dtype := type_name(array)) not in DTYPES:
         raise BadInput(f"tensor '{name}' is {dtype}, expected one of {', '.join(DTYPES)}")
     return dtype
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.portable_step.fusion import VIEWS
-from transect.portable_step.graph_view import GraphView, attribute
+from transect.portable_step.graph_edits import VIEWS, attribute, axes_of, made_by, numbers_of, put_before, rewrite
 
 if TYPE_CHECKING:
-    from onnx import NodeProto
+    import onnx_ir as ir
 
 SPREADING = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 BINARY = ("Add", "Sub", "Mul", "Div")
@@ -21,93 +20,70 @@ LOCAL = (*VIEWS, *BINARY, "Transpose", "Expand", "BatchNormalization", "Relu", "
 MANY = 512
 
 
-def mask_by_product(view: GraphView) -> None:
+def mask_by_product(graph: ir.Graph) -> None:
     """Multiply by what ReLU let through, where Where chooses: it takes 0.6 times as long.
 
     Only where no infinity can stand at a single place, for zero times that is no number.
     """
-    from onnx import TensorProto, helper
-
-    for node in list(view.graph.node):
-        if node.op_type != "Where":
-            continue
-        less = view.made_by(node.input[0], "LessOrEqual")
-        zeros = [view.value(name) for name in (node.input[1], less.input[1])] if less else [None]
+    for node in graph:
+        less = made_by(node.inputs[0], "LessOrEqual") if node.op_type == "Where" else None
+        zeros = [numbers_of(one) for one in (node.inputs[1], less.inputs[1])] if less else [None]
         if not less or any(one is None or one.size > 1 or one.any() for one in zeros):
             continue
-        shape, kept = view.shape(node.output[0]), less.input[0]
+        shape, kept = axes_of(node.outputs[0]), less.inputs[0]
         if (
-            view.made_by(kept, "Relu") is None
+            made_by(kept, "Relu") is None
             or shape is None
             or math.prod(one for one in shape[1:] if isinstance(one, int)) < MANY
-            or view.types[kept].elem_type != TensorProto.FLOAT
-            or not _is_tame(view, node.input[2])
+            or kept.dtype is None
+            or kept.dtype.name != "FLOAT"
+            or not _is_tame(node.inputs[2])
         ):
             continue
-        name = node.output[0]
-        casts = [
-            helper.make_node("Cast", [kept], [f"{name}.kept"], to=TensorProto.BOOL),
-            helper.make_node("Cast", [f"{name}.kept"], [f"{name}.mask"], to=TensorProto.FLOAT),
-        ]
-        position = view.position(node)
-        node.op_type = "Mul"
-        node.input[:] = [node.input[2], f"{name}.mask"]
-        view.insert(position, casts)
+        kinds = type(kept.dtype)
+        passed = put_before(node, "Cast", kept, to=int(kinds.BOOL))
+        rewrite(node, "Mul", node.inputs[2], put_before(node, "Cast", passed, to=int(kinds.FLOAT)))
 
 
-def _is_tame(view: GraphView, name: str, depth: int = 200) -> bool:
+def _is_tame(value: ir.Value, depth: int = 200) -> bool:
     """Tell whether infinities in a tensor come with many, as an overflow does.
 
     A product of matrices spreads them. The reciprocal of an element is what makes single ones.
     """
-    node = view.maker.get(name)
+    node = value.producer()
     if node is None or node.op_type in SPREADING:
         return True
     if depth == 0 or node.op_type not in LOCAL:
         return False
-    first = len(node.input) - 1 if node.op_type in ("Where", "ScatterElements") else 0
-    last = len(node.input) if node.op_type in BINARY else first + 1
-    size = view.shape(node.output[0])
+    first = len(node.inputs) - 1 if node.op_type in ("Where", "ScatterElements") else 0
+    last = len(node.inputs) if node.op_type in BINARY else first + 1
+    size = axes_of(node.outputs[0])
     # What is broadcast is the same for many places.
-    parts = [one for one in node.input[first:last] if node.op_type not in BINARY or view.shape(one) == size]
-    if node.op_type == "Div" and view.shape(node.input[1]) == size:
+    parts = [one for one in node.inputs[first:last] if node.op_type not in BINARY or axes_of(one) == size]
+    if node.op_type == "Div" and axes_of(node.inputs[1]) == size:
         return False
-    return all(_is_tame(view, one, depth - 1) for one in parts)
+    return all(_is_tame(one, depth - 1) for one in parts)
 
 
-def share_gelu(view: GraphView) -> None:
+def share_gelu(graph: ir.Graph) -> None:
     """Write a GELU as its input times the distribution function that its gradient computes."""
-    for gelu in list(view.graph.node):
-        if gelu.op_type != "Gelu" or attribute(gelu, "approximate", b"none") != b"none":
-            continue
-        chain = _distribution(view, gelu.input[0])
-        if chain:
-            for node in chain:
-                view.graph.node.remove(node)
-            position = view.position(gelu)
-            view.insert(position, chain)
-            gelu.op_type = "Mul"
-            gelu.input.append(chain[-1].output[0])
-            del gelu.attribute[:]
+    for gelu in graph:
+        if gelu.op_type == "Gelu" and attribute(gelu, "approximate", "none") == "none":
+            share = _distribution(gelu.inputs[0])
+            if share is not None:
+                rewrite(gelu, "Mul", gelu.inputs[0], share)
+    # The gradient's nodes stand behind the GELU.
+    graph.sort()
 
 
-def _distribution(view: GraphView, name: str) -> list[NodeProto]:
-    """Return the nodes of (1 + erf(x / sqrt(2))) / 2, where the graph has them."""
-    chain: list[NodeProto] = []
-    value = name
+def _distribution(value: ir.Value | None) -> ir.Value | None:
+    """Return (1 + erf(x / sqrt(2))) / 2, where the graph has it."""
     for operator, number in (("Mul", math.sqrt(0.5)), ("Erf", None), ("Add", 1.0), ("Mul", 0.5)):
-        for node in view.graph.node:
-            if node.op_type != operator or node.input[0] != value:
-                continue
-            factor = None if number is None else view.value(node.input[1])
-            if number is None or (factor is not None and _is_number(factor, number)):
-                chain.append(node)
-                value = node.output[0]
-                break
-        else:
-            return []
-    return chain
+        readers = [node for node, place in value.uses() if node.op_type == operator and place == 0] if value else []
+        value = next((one.outputs[0] for one in readers if number is None or _is_number(one.inputs[1], number)), None)
+    return value
 
 
-def _is_number(constant: np.ndarray, number: float) -> bool:
-    return constant.size == 1 and bool(np.allclose(constant, number, rtol=1e-6))
+def _is_number(value: ir.Value, number: float) -> bool:
+    found = numbers_of(value)
+    return found is not None and found.size == 1 and bool(np.allclose(found, number, rtol=1e-6))

@@ -15,6 +15,7 @@ from transect.portable_step.update import adamw, clip_by_norm, clip_by_value, me
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+# The counter of micro-batches since the last update. No prefix: no parameter can have this name.
 ACCUMULATED = "accumulated"
 # From so many on it takes fewer nodes to update vectors together than one by one.
 FEWEST_VECTORS = 3

@@ -140,8 +140,7 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     models = {"step": step_model(plan)} | models
     if options.accumulation:
         models["accumulate"] = accumulate_model(plan)
-    for one in models.values():
-        order_inputs(one.graph, order)
+    models = {name: order_inputs(one, order) for name, one in models.items()}
     manifest = Manifest(
         step_graph="",
         state_file=STATE,

@@ -13,6 +13,7 @@ from transect.portable_step.diagnosis import OperatorError, Places, source_line
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+# Lengths for which a condition must hold. Two is the least: at one, tensors broadcast.
 LENGTHS = (*range(2, 40), 63, 64, 65, 127, 128, 129, 256, 500, 1000, 1024, 4096, 65536)
 
 

@@ -92,7 +92,7 @@ def refuse_changed(before: Mapping[str, PythonState], after: Mapping[str, Python
             there = [one[key] for one in (then, now) if key in one]
             if any(isinstance(one, torch.Tensor) for one in there):
                 continue
-            if len(there) == 1 or _differs(*there, read=set()):
+            if len(there) == 1 or _differs(there[0], there[1], set()):
                 raise _changed(owner, key)
 
 

@@ -14,6 +14,7 @@ from transect.domain.errors import BadInput
 if TYPE_CHECKING:
     import torch
 
+# Names of the hyper-parameters of each rule; those of DROPPED take no arithmetic when they are 0.
 RULES = {"sgd": ("lr", "momentum", "weight_decay"), "adamw": ("lr", "beta1", "beta2", "eps", "weight_decay")}
 DROPPED = ("momentum", "weight_decay")
 # Our names of the tensors of an optimiser's state, and torch's.

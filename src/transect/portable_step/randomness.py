@@ -19,6 +19,7 @@ from transect.domain.errors import BadInput
 if TYPE_CHECKING:
     import torch
 
+# Hashes lie in [0, PRIME), keys and indices in [0, BOUND).
 PRIME, BOUND = 2**31 - 1, 2**30
 # Two primes: seeds that agree modulo both, 2^60 apart, are one seed.
 SEED_MODULI = (2**30 - 35, 2**30 - 41)

@@ -14,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
+# Arithmetic of Python on lengths of axes, and the same on tensors.
 ARITHMETIC = {
     operator.truediv: "div",
     operator.mul: "mul",

@@ -18,6 +18,7 @@ from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
     import torch
     from onnx import ModelProto
 
@@ -83,12 +84,11 @@ def _trace(
     program = torch.export.export(graph, blanks, dynamic_shapes=dynamic, strict=False)
     exported = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
     assert exported is not None
-    model = exported.model_proto
-    _name_lengths(model, program, arguments, axes)
-    return clean(model, list(arguments), outputs)
+    _name_lengths(exported.model.graph, program, arguments, axes)
+    return clean(exported.model, list(arguments), outputs)
 
 
-def _name_lengths(model: ModelProto, program: torch.export.ExportedProgram, arguments: Tensors, axes: Axes) -> None:
+def _name_lengths(graph: ir.Graph, program: torch.export.ExportedProgram, arguments: Tensors, axes: Axes) -> None:
     """Give axes of results the names of the arguments' axes; the exporter leaves torch's symbols."""
     places = [node for node in program.graph.nodes if node.op == "placeholder"]
     # Constants that the trace lifted come before the arguments.
@@ -96,10 +96,11 @@ def _name_lengths(model: ModelProto, program: torch.export.ExportedProgram, argu
     names = {
         str(place.meta["val"].shape[axis]): name for key, place in given for axis, name in axes.get(key, {}).items()
     }
-    for value in [*model.graph.output, *model.graph.value_info]:
-        for axis in value.type.tensor_type.shape.dim:
-            if axis.dim_param in names:
-                axis.dim_param = names[axis.dim_param]
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if value.shape is not None:
+                lengths = [one if isinstance(one, int) else one.value for one in value.shape]
+                value.shape = type(value.shape)([names.get(str(one), one) for one in lengths])
 
 
 def _refuse_random(graph: torch.fx.GraphModule) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from transect.onnx_models.graph_writer import GraphWriter
 from transect.portable_step.optimisers import Group
 
+# Added to the norm that a gradient is divided by, as torch.nn.utils.clip_grad_norm_ does.
 NORM_EPSILON = 1e-6
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.domain.errors import BadInput
+from transect.portable_step.distances import distance, distances, is_finite, say_farthest
 from transect.portable_step.eager import Arrays, Eager, rounding, unit_of
 from transect.portable_step.manifest import Checked, Data, Manifest
 from transect.portable_step.memory import refuse_changed
@@ -21,6 +22,7 @@ from transect.portable_step.memory import refuse_changed
 if TYPE_CHECKING:
     import torch
 
+# Beyond what rounding each result once moves. Wrong operators are off by far more than rounding,
 # and sums of a million terms by less.
 SLACK = 256.0
 # A rate at which an update is no smaller than the weights, so that they show the gradient, a small one
@@ -104,11 +106,11 @@ class _Check:
             for one in self.manifest.state
         } | {"step": np.array(self.values["step"] + 1)}
         want = self.eager.step(after, batch, hyper, SEED)
-        if _finite(want):
+        if is_finite(want):
             self._step(after, batch, hyper, want, f"{where}, second step", (3,))
         want = self.eager.predict(after, batch)
         with rounding(4):
-            moved = _distances(self.eager.predict(after, batch), want)
+            moved = distances(self.eager.predict(after, batch), want)
         names = [one.name for one in self.manifest.outputs]
         renamed = {f"output {i}": name for i, name in enumerate(names)}
         for graph in ("eval", "infer"):
@@ -136,7 +138,7 @@ class _Check:
             except Exception as error:
                 fault = error
                 continue
-            finite, fault = _finite(want), None
+            finite, fault = is_finite(want), None
             if finite:
                 return batch, want
         if fault is not None:
@@ -166,9 +168,9 @@ class _Check:
         for key in (key for key in want if key not in updated):
             value, size = want[key], float(np.abs(want[key]).max(initial=0.0))
             least = rounding_error if key.startswith("gradient.") else 0.0
-            if _distance(again[key], value) > max(1e-4 * size, least):
+            if distance(again[key], value) > max(1e-4 * size, least):
                 raise BadInput(
-                    f"module: the same state and batch ({where}) give PyTorch {_say(again[key], value)} "
+                    f"module: the same state and batch ({where}) give PyTorch {say_farthest(again[key], value)} "
                     f"in {key.removeprefix('next.')} the second time: the module or the loss keeps something "
                     "of its own, or draws random numbers from a generator of its own, and a graph would "
                     "have one number for ever. Expected buffers (register_buffer), and dropout alone"
@@ -187,7 +189,7 @@ class _Check:
         for seed in seeds:
             with rounding(seed):
                 noisy = self.eager.step(state, batch, hyper, SEED)
-            moved = {k: max(far, moved[k]) for k, far in _distances(noisy, want).items()}
+            moved = {k: max(far, moved[k]) for k, far in distances(noisy, want).items()}
         found = self._run("step", state, batch, hyper)
         keys = [key for key in want if not key.startswith("gradient.") and key in found]
         self._compare("step", {k: found[k] for k in keys}, want, moved, where)
@@ -236,13 +238,13 @@ class _Check:
             # One that is 0 but for rounding is another matter.
             if tolerated > VAGUE * size and size > SLACK * rounded:
                 self.vague[key] = None
-            if _distance(value, exact) > tolerated:
+            if distance(value, exact) > tolerated:
                 wrong.append(key)
         if wrong:
             key = wrong[0]
             raise BadInput(
                 f"{graph}.onnx: it computes something else than PyTorch for {where}: "
-                f"{key.removeprefix('next.')} is {_say(found[key], want[key])}; {len(wrong)} of {len(found)} "
+                f"{key.removeprefix('next.')} is {say_farthest(found[key], want[key])}; {len(wrong)} of {len(found)} "
                 f"results differ ({self.runtime}). An operator of the module or the loss is exported wrongly. {WAY_OUT}"
             )
 
@@ -283,38 +285,3 @@ def _batch(data: Sequence[Data], example: Sequence[torch.Tensor], more: int, liv
         elif lively == "all" and same and made.dtype != torch.bool:
             made = torch.randint(0, 2, made.shape, generator=generator).to(made.dtype)
         yield made.contiguous()
-
-
-def _finite(arrays: Arrays) -> bool:
-    return all(np.isfinite(one).all() for one in arrays.values())
-
-
-def _distance(found: np.ndarray, want: np.ndarray) -> float:
-    """Return the largest difference; infinite for another shape, or where only one is finite."""
-    if found.shape != want.shape:
-        return float("inf")
-    if found.dtype == want.dtype and found.dtype.kind == "f":
-        # Without copies in float64: of numbers that are near to each other the difference is exact.
-        with np.errstate(invalid="ignore", over="ignore"):
-            far = float(np.abs(found - want).max(initial=0.0))
-        if np.isfinite(far):
-            return far
-    one, other = found.astype(np.float64), want.astype(np.float64)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    far = float(np.abs(np.where(same, 0.0, one - np.where(same, one, other))).max(initial=0.0))
-    return far if far == far else float("inf")
-
-
-def _distances(found: Arrays, want: Arrays) -> dict[str, float]:
-    return {key: _distance(found[key], one) for key, one in want.items()}
-
-
-def _say(found: np.ndarray, want: np.ndarray) -> str:
-    """Say the number that is farthest off."""
-    if found.shape != want.shape:
-        return f"of the shape {list(found.shape)}, expected {list(want.shape)}"
-    if not found.ndim:
-        return f"{found.item():.6g}, expected {want.item():.6g}"
-    far = np.abs(found.astype(np.float64) - want.astype(np.float64))
-    place = np.unravel_index(int(np.nanargmax(np.where(np.isnan(far), np.inf, far))), far.shape)
-    return f"{found[place]:.6g} at {[int(i) for i in place]}, expected {want[place]:.6g}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNNERS, unsupported_run
-from transect.runtimes._programs import CONTRACT, packages
+from transect.runtimes import RUNNERS
+from transect.runtimes._programs import CONTRACT, PythonProgram
 from transect.runtimes.options import EQUAL
 from transect.training import layers
 from transect.training.frameworks import only_layers
@@ -15,18 +15,15 @@ from transect.training.models import Model
 from transect.training.workloads import WORKLOADS, model_of
 
 
-class Baseline(ABC):
+class Baseline(PythonProgram):
     """A program in Python that builds a workload's model and loads its weights.
 
-    A subclass sets `environment`, `package` (the framework's) and `program`, says what models it
-    `builds`, and names in `code_files` what the program is made of.
+    A subclass sets `environment`, `program` and `imports`, says what models it `builds`, and names in
+    `code_files` what the program is made of.
     """
 
-    environment: str
-    package: str
-    program: Path
-    providers: tuple[str, ...] = ("cpu", "cuda")
     uses_exporter = False
+    precisions = ("fp32",)
 
     def supports(self, cell: InferCell) -> str | None:
         """Float32 models of the registered workloads, one call after another."""
@@ -38,23 +35,11 @@ class Baseline(ABC):
             return "a baseline has no session options"
         if cell.get("load") is not None:
             return "a baseline is called once after another, without an offered load"
-        return unsupported_run(cell, providers=self.providers, precisions=("fp32",))
+        return super().supports(cell)
 
     def builds(self, model: Model) -> str | None:
         """Return why it cannot build the model, or None; most build lists of layers."""
         return only_layers(model)
-
-    def command(self, python: str, arguments: list[str]) -> list[str]:
-        """Run the program with the environment's interpreter."""
-        return [python, str(self.program), *arguments]
-
-    def files(self, python: str) -> list[Path]:
-        """Return the packages that it imports."""
-        return packages(python, self.package, "numpy", "numpy.libs")
-
-    def tools(self) -> list[str]:
-        """Return nothing of the machine's own."""
-        return []
 
     def shared_files(self, *modules: str) -> list[Path]:
         """Return the contract, the layers, and modules of `training/frameworks/` by name."""

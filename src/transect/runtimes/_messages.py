@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+# What languages and interfaces put before the message itself.
 _BEFORE = re.compile(r"^.*?(?:\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |ERROR_CODE: \d+, ERROR_MESSAGE: )", re.DOTALL)
 _MODEL = re.compile(r"^\S+\.onnx: ")
 _LOADING = re.compile(r"^.*?Load model from \S+ failed: ?", re.DOTALL)

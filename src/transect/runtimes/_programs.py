@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from abc import ABC, abstractmethod
 from pathlib import Path
 
-from transect.domain.axes.infer import InferCell
+from transect.runtimes import RUNNERS, Runtime
 
-_PYTHON = Path(__file__).resolve().parents[2] / "runners" / "python"
+_PYTHON = RUNNERS / "python"
 # What all runners in Python are made of, and those of ONNX Runtime beside that.
 CONTRACT = [
-    _PYTHON / f"{name}.py" for name in ("contract", "arguments", "tensors", "outputs", "latency", "load", "cases")
+    _PYTHON / f"{name}.py"
+    for name in ("contract", "engines", "arguments", "tensors", "outputs", "latency", "load", "cases")
 ]
 TRAINING = [_PYTHON / f"{name}.py" for name in ("train", "trainers", "step_folder", "state_file")]
 
@@ -49,19 +49,32 @@ def missing_library(*names: str, how: str) -> str | None:
     return None
 
 
-class CompiledRuntime(ABC):
-    """A program at `bin/PROGRAM` of its environment that loads ONNX Runtime's shared library.
+class PythonProgram(Runtime):
+    """A program in Python, run by the environment's interpreter.
 
-    A subclass sets `environment` and `program`, and says in `supports` what it cannot do.
+    A subclass sets `environment`, `program` and the `imports` of the program: folders of packages.
     """
 
-    environment: str
-    program: str
-    uses_exporter = True
+    program: Path
+    imports: tuple[str, ...]
 
-    @abstractmethod
-    def supports(self, cell: InferCell) -> str | None:
-        """Return None, or the reason why the cell cannot run."""
+    def command(self, python: str, arguments: list[str]) -> list[str]:
+        """Run the program with the environment's interpreter."""
+        return [python, str(self.program), *arguments]
+
+    def files(self, python: str) -> list[Path]:
+        """Return the packages that it imports."""
+        return packages(python, *self.imports)
+
+
+class CompiledRuntime(Runtime):
+    """A program at `bin/PROGRAM` of its environment that loads ONNX Runtime's shared library.
+
+    A subclass sets `environment` and `program`. No compiler is needed where `build.sh` can install one;
+    `supports` names what else is missing.
+    """
+
+    program: str
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program; tell it where the library is."""
@@ -70,11 +83,3 @@ class CompiledRuntime(ABC):
     def files(self, python: str) -> list[Path]:
         """Return the program and the library."""
         return [Path(python).parent / self.program, library_file(python)]
-
-    def tools(self) -> list[str]:
-        """Return nothing: compilers count in the environment's hash."""
-        return []
-
-    def code_files(self) -> list[Path]:
-        """Return nothing: the environment's hash holds the sources."""
-        return []

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime, missing_tool
 from transect.runtimes.javascript import node_files
 
@@ -24,6 +24,7 @@ class BrowserRuntime(CompiledRuntime):
     environment = "runner-browser"
     program = "transect-runner-browser"
     trains = True
+    providers = ("cpu", "webgpu")
 
     def supports(self, cell: InferCell) -> str | None:
         """Need Chromium; whether it has WebGPU only it can tell."""
@@ -32,7 +33,7 @@ class BrowserRuntime(CompiledRuntime):
             return f"{_CHOICE} is {chosen}, expected a program"
         how = f"install Chromium, or let {_CHOICE} name it"
         missing = None if chosen else missing_tool(*_CHROMIUM, how=how)
-        return unsupported_run(cell, providers=("cpu", "webgpu")) or missing
+        return super().supports(cell) or missing
 
     def tools(self) -> list[str]:
         """Chromium runs the page, and its version is part of what is measured."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# The ONNX Runtime whose onnxruntime_session_options_config_keys.h these are from, all of them.
 CONFIG_KEYS_VERSION = "1.29.0"
 
 CONFIG_KEYS = (

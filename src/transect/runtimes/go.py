@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime
 
 
@@ -14,7 +13,3 @@ class GoRuntime(CompiledRuntime):
     environment = "runner-go"
     program = "transect-runner-go"
     trains = True
-
-    def supports(self, cell: InferCell) -> str | None:
-        """On CPU or CUDA. No toolchain is needed: `build.sh` can install one."""
-        return unsupported_run(cell)

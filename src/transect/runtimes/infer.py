@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput, Unsupported
@@ -104,7 +106,7 @@ def _judge(
     details = _conditions(record, out, log) | _costs(cell, facts)
     details |= {"tolerance": facts["tolerance"], "outputs_compared": verdict.compared}
     details |= {"outputs_expected": len(expected)} | ({"mean_tolerance": mean} if mean else {})
-    rows = [len(value) for value in expected.values() if getattr(value, "ndim", 0)]
+    rows = [len(value) for value in expected.values() if isinstance(value, np.ndarray) and value.ndim]
     details["rows_compared"] = max(rows, default=0)
     metrics, samples = verdict.metrics(), {}
     if not verdict.wrong:

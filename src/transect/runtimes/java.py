@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime, library_file, missing_tool
 
 _LEAST = 17
@@ -38,7 +38,7 @@ class JavaRuntime(CompiledRuntime):
         """Every precision, on CPU or CUDA, with a JDK and Maven."""
         missing = missing_tool("java", how=_JDK) or missing_tool("javac", how=_JDK)
         missing = missing or missing_tool("mvn", how="install Apache Maven, which takes the jars")
-        return unsupported_run(cell) or missing or _old_java()
+        return super().supports(cell) or missing or _old_java()
 
     def files(self, python: str) -> list[Path]:
         """Return the program's jars, the binding, and the library."""

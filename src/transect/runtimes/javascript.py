@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime, library_file
 
 
@@ -22,10 +21,6 @@ class JavaScriptRuntime(CompiledRuntime):
     environment = "runner-javascript"
     program = "transect-runner-javascript"
     trains = True
-
-    def supports(self, cell: InferCell) -> str | None:
-        """Run on CPU or CUDA; Node.js comes with the environment where the machine has none."""
-        return unsupported_run(cell)
 
     def files(self, python: str) -> list[Path]:
         """Return the binding without the library that it brings, and the one that it takes."""

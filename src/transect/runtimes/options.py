@@ -10,6 +10,7 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.runtimes.config_keys import CONFIG_KEYS, CONFIG_KEYS_VERSION
 
+# Names of the two sets that every study has.
 EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
 
 _THREADS = "intra_op_num_threads"

@@ -6,27 +6,29 @@ from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
-from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
-from transect.runtimes._programs import CONTRACT, TRAINING, packages
+from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes._programs import CONTRACT, TRAINING, PythonProgram
 from transect.training.workloads import WORKLOADS, model_of
 
 _FOLDER = RUNNERS / "ort-training"
 
 
 @RUNTIMES.register("ort-training")
-class OrtTrainingRuntime:
+class OrtTrainingRuntime(PythonProgram):
     """Artefacts from the model that PyTorch's dynamo exporter writes."""
 
     environment = "ort-training"
-    uses_exporter = True
-    trains = True
     program = _FOLDER / "run.py"
+    imports = ("onnxruntime", "onnx", "flatbuffers", "numpy", "numpy.libs")
+    trains = True
+    providers = ("cpu",)
+    precisions = ("fp32",)
 
     def supports(self, cell: InferCell) -> str | None:
         """Nothing but training, on the CPU."""
         if cell.stage == "infer":
             return "this runtime trains and has no session for inference alone"
-        return unsupported_run(cell, providers=("cpu",), precisions=("fp32",))
+        return super().supports(cell)
 
     def trains_on(self, cell: RetrainCell) -> str | None:
         """SGD without momentum and AdamW; whether there is a momentum, the program finds."""
@@ -41,18 +43,6 @@ class OrtTrainingRuntime:
         if model_of(WORKLOADS.get(cell.workload)).parts_matter:
             return "ONNX Runtime training averages batch norm's biased variance, PyTorch the unbiased one"
         return None
-
-    def command(self, python: str, arguments: list[str]) -> list[str]:
-        """Run the program with the environment's interpreter."""
-        return [python, str(self.program), *arguments]
-
-    def files(self, python: str) -> list[Path]:
-        """Return the packages that it imports."""
-        return packages(python, "onnxruntime", "onnx", "flatbuffers", "numpy", "numpy.libs")
-
-    def tools(self) -> list[str]:
-        """Return nothing of the machine's own."""
-        return []
 
     def code_files(self) -> list[Path]:
         """Return the programs and the contract."""

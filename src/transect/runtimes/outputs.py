@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.onnx_models.comparison import RELATIVE_FLOOR
+from transect.onnx_models.comparison import RELATIVE_FLOOR, other_kind
 from transect.onnx_models.tensors import NoTensor
 
 
@@ -68,28 +68,13 @@ def judge(
         got = found.get(name)
         if got is None:
             verdict.wrong.append(f"output '{name}' is missing")
-        elif isinstance(wanted, NoTensor) or isinstance(got, NoTensor):
-            if not _alike(got, wanted):
-                verdict.wrong.append(f"output '{name}' is {_words(got)}, expected {_words(wanted)}")
-        elif got.shape != wanted.shape or _kind(got) != _kind(wanted):
-            verdict.wrong.append(f"output '{name}' is {_words(got)}, expected {_words(wanted)}")
-        else:
+        elif mismatch := other_kind(name, got, wanted):
+            verdict.wrong.append(mismatch)
+        elif isinstance(got, np.ndarray) and isinstance(wanted, np.ndarray):
             verdict.compared += 1
             limit = tolerance if isinstance(tolerance, (int, float)) else tolerance.get(name, 0.0)
             _compare(verdict, name, got, wanted, float(limit), (mean_tolerance or {}).get(name))
     return verdict
-
-
-def _alike(one: np.ndarray | NoTensor, other: np.ndarray | NoTensor) -> bool:
-    return isinstance(one, NoTensor) and isinstance(other, NoTensor) and one.is_like(other)
-
-
-def _words(value: np.ndarray | NoTensor) -> str:
-    return value.kind if isinstance(value, NoTensor) else f"{value.dtype} {list(value.shape)}"
-
-
-def _kind(array: np.ndarray) -> str:
-    return "text" if array.dtype.kind in "OUS" else array.dtype.name
 
 
 def _compare(

@@ -16,6 +16,7 @@ from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 
+# What the runner writes about itself.
 RECORD = "runner.json"
 PROFILE = "profile"
 

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes.python import PythonRuntime
 
 
 @RUNTIMES.register("python-openvino")
 class PythonOpenVinoRuntime(PythonRuntime):
-    """The onnxruntime-openvino package, with an older ONNX Runtime in it: 1.24.1."""
+    """The onnxruntime-openvino package, with an older ONNX Runtime in it: 1.24.1; its device is the CPU."""
 
     environment = "onnxruntime-openvino"
+    program = RUNNERS / "python" / "run_openvino.py"
     trains = False
-
-    def supports(self, cell: InferCell) -> str | None:
-        """Every precision on the provider `openvino`, whose device is the CPU."""
-        return unsupported_run(cell, providers=("openvino",))
-
-    def command(self, python: str, arguments: list[str]) -> list[str]:
-        """Run the program with the environment's interpreter."""
-        return [python, str(RUNNERS / "python" / "run_openvino.py"), *arguments]
+    providers = ("openvino",)
 
     def code_files(self) -> list[Path]:
-        """Return the programs and the contract."""
-        return [RUNNERS / "python" / "run_openvino.py", *super().code_files()]
+        """Return the programs, one of which calls the other, and the contract."""
+        return [RUNNERS / "python" / "run.py", *super().code_files()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.domain.axes.infer import InferCell
-from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime, missing_tool
 
 
@@ -17,6 +17,6 @@ class RustRuntime(CompiledRuntime):
 
     def supports(self, cell: InferCell) -> str | None:
         """On CPU or CUDA, where cargo can build it."""
-        return unsupported_run(cell) or missing_tool(
+        return super().supports(cell) or missing_tool(
             "cargo", how="install Rust (rustup, or the distribution's cargo) >= 1.92"
         )

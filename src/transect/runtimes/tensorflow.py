@@ -6,7 +6,6 @@ from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
-from transect.runtimes._programs import packages
 
 
 @RUNTIMES.register("tensorflow")
@@ -14,14 +13,10 @@ class TensorflowRuntime(Baseline):
     """The workload's Keras model as a `tf.function`, with the weights that were trained."""
 
     environment = "tensorflow"
-    package = "tensorflow"
+    imports = ("tensorflow", "numpy", "numpy.libs", "keras")
     program = RUNNERS / "tensorflow" / "run.py"
     # The environment's TensorFlow is the one for CPUs.
     providers = ("cpu",)
-
-    def files(self, python: str) -> list[Path]:
-        """Return the packages that it imports."""
-        return super().files(python) + packages(python, "keras")
 
     def code_files(self) -> list[Path]:
         """Return the program's file, and what builds the model."""

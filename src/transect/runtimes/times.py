@@ -64,7 +64,8 @@ def _waited_ns(record: Mapping[str, Any], out: Path) -> np.ndarray:
     """Return the time from each served request's arrival to its result."""
     ends = np.array(record["end_ns"], np.int64)
     arrivals = np.fromfile(out / "arrivals.bin", "<i8")
-    return ends - arrivals[: len(ends)]
+    waited: np.ndarray = ends - arrivals[: len(ends)]
+    return waited
 
 
 def load_values(record: Mapping[str, Any], out: Path) -> dict[str, float]:

@@ -19,7 +19,7 @@ class TorchEagerRuntime(Baseline):
     """The model as trained, without an export."""
 
     environment = "torch"
-    package = "torch"
+    imports = ("torch", "numpy", "numpy.libs")
     program = RUNNERS / "torch-eager" / "run.py"
     trains = True
 

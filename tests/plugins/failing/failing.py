@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.runtimes import RUNTIMES
+from transect.runtimes import RUNTIMES, Runtime
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
 
@@ -113,7 +113,7 @@ class SupportsRaises(NumpyFramework):
         raise ZeroDivisionError("asked whether it can")
 
 
-class _SaysOnly:
+class _SaysOnly(Runtime):
     """A runner that runs nothing, and whose record is `said`."""
 
     environment = "base"
@@ -128,12 +128,6 @@ class _SaysOnly:
         return [python, "-c", f"open({record!r}, 'w').write({self.said!r})"]
 
     def files(self, python: str) -> list[Path]:
-        return []
-
-    def tools(self) -> list[str]:
-        return []
-
-    def code_files(self) -> list[Path]:
         return []
 
 

@@ -13,7 +13,7 @@ from transect.domain.errors import BadInput
 from transect.onnx_models.comparison import compare
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.results import fault, result
-from transect.onnx_models.tensors import read_tensor, write_header, write_tensor
+from transect.onnx_models.tensors import read_tensors, write_tensors
 
 
 def test_equal_outputs_differ_by_nothing() -> None:
@@ -51,8 +51,8 @@ def test_other_shapes_are_refused() -> None:
 
 def test_tensor_comes_back_as_written(tmp_path: Path) -> None:
     array = np.arange(12, dtype=np.float64).reshape(3, 4)
-    write_header(tmp_path, [write_tensor(tmp_path, "input", array, "inputs.bin")], batch=2)
-    assert np.array_equal(read_tensor(tmp_path, "input"), array)
+    write_tensors(tmp_path, {"input": array}, batch=2)
+    assert np.array_equal(read_tensors(tmp_path)["input"], array)
     assert json.loads((tmp_path / "header.json").read_text())["batch"] == 2
 
 
@@ -61,16 +61,16 @@ def test_tensor_comes_back_as_written(tmp_path: Path) -> None:
     [
         (lambda folder: (folder / "header.json").unlink(), "no such file"),
         (lambda folder: (folder / "header.json").write_text("{"), "does not describe"),
-        (lambda folder: (folder / "inputs.bin").unlink(), "header.json names it"),
-        (lambda folder: (folder / "inputs.bin").write_bytes(b"1234"), "holds 4 bytes"),
+        (lambda folder: (folder / "tensor-0.bin").unlink(), "header.json names it"),
+        (lambda folder: (folder / "tensor-0.bin").write_bytes(b"1234"), "holds 4 bytes"),
     ],
 )
 def test_damaged_tensor_folder_is_named(tmp_path: Path, change: object, message: str) -> None:
-    write_header(tmp_path, [write_tensor(tmp_path, "input", np.ones((2, 2)), "inputs.bin")])
+    write_tensors(tmp_path, {"input": np.ones((2, 2))})
     assert callable(change)
     change(tmp_path)
     with pytest.raises(BadInput, match=message):
-        read_tensor(tmp_path, "input")
+        read_tensors(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_module
 from transect.domain.metrics import metric
-from transect.onnx_models.tensors import read_tensor, read_tensors
+from transect.onnx_models.tensors import read_tensors
 from transect.training.costs import parameter_count, run_costs
 from transect.training.layers import weight_shapes
 from transect.training.operations import prediction_operations
@@ -34,8 +34,8 @@ def test_export_equals_the_framework(torch_python: str, tmp_path: Path, workload
     folder = tmp_path / exporter
     assert sorted(f.name for f in folder.glob("model*")) == ["model.onnx"]
     assert values["model_bytes"] == (folder / "model.onnx").stat().st_size
-    assert len(read_tensor(folder / "inputs", "input")) == ROWS
-    assert len(read_tensor(folder / "expected", "output")) == ROWS
+    assert len(read_tensors(folder / "inputs")["input"]) == ROWS
+    assert len(read_tensors(folder / "expected")["output"]) == ROWS
     assert result["libraries"]["torch"]
     # Counted from the graph, and from the layers by the same rules.
     model = WORKLOADS.get(workload)

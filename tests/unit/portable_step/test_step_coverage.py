@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from step_coverage import CASES, UNCOVERED
 from step_worker_client import NETWORKS, StepWorker, check_case, step_worker
 from thirds import third
-from transect.portable_step.coverage import CASES, UNCOVERED
 
 
 @pytest.fixture(scope="module")

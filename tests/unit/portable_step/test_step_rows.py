@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from step_coverage import CASES
 from step_worker_client import StepWorker, step_worker
-from transect.portable_step.coverage import CASES
 
 # What words of a row mean: an expression that is found in one line of the case's contents, or two
 # of different lines. Names of modules and functions stand for themselves.

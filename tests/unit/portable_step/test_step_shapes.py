@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from step_coverage import CASES
 from step_worker_client import StepWorker, step_worker
-from transect.portable_step.coverage import CASES
 
 BOUND = 1e-12
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import native_program
 import pytest
-import runner_program
 from hostile_texts import make_bundle
-from train_runs import make_steps
+from runner_program import Program, make_models
+from train_runs import make_steps, runner_python
 
 from onnx_cells import export
 
@@ -26,22 +25,22 @@ def bundle(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def native_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models for C, C++, Rust and Go: native_models.py."""
-    return native_program.make_models(torch_python, tmp_path_factory.mktemp("native-models"))
+def runner_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models for the runners in other languages than Python: runner_models.py."""
+    return make_models(torch_python, tmp_path_factory.mktemp("runner-models"))
 
 
-@pytest.fixture(scope="session")
-def javascript_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models for Node.js and the browser: javascript_models.py."""
-    return runner_program.make_models(torch_python, tmp_path_factory.mktemp("javascript-models"))
+@pytest.fixture(scope="module")
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The name of a runner that trains, to be given by `indirect`, and its interpreter."""
+    name: str = request.param
+    return name, runner_python(name, tmp_path_factory.mktemp("environment"))
 
 
-@pytest.fixture(scope="session")
-def java_models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models for Java: java_models.py."""
-    folder = tmp_path_factory.mktemp("java-models")
-    return runner_program.make_models(torch_python, folder, "java")
+@pytest.fixture(scope="module")
+def program(request: pytest.FixtureRequest, runner_models: Path) -> Program:
+    """The runner of a language, to be named by `indirect`."""
+    return Program.of(request.param, runner_models)
 
 
 @pytest.fixture(scope="session")

@@ -23,13 +23,13 @@ from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
 
 X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
-# As javascript_models.py makes it.
+# As runner_models.py makes it.
 EXPECTED = np.maximum(X @ (np.arange(12, dtype=np.float32).reshape(4, 3) / 7), 0)
 
 
 @pytest.fixture(scope="module")
-def program(javascript_models: Path) -> Program:
-    return Program.of("browser", javascript_models)
+def program(runner_models: Path) -> Program:
+    return Program.of("browser", runner_models)
 
 
 def test_no_chromium_is_a_skip_that_says_what_to_install(

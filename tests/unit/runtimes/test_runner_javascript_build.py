@@ -23,8 +23,8 @@ HALVES = np.array([[1.5, -0.25], [65504, 6e-8]], np.float16)
 
 
 @pytest.fixture(scope="module", params=["javascript", "browser"])
-def program(request: pytest.FixtureRequest, javascript_models: Path) -> Program:
-    return Program.of(request.param, javascript_models)
+def program(request: pytest.FixtureRequest, runner_models: Path) -> Program:
+    return Program.of(request.param, runner_models)
 
 
 @pytest.mark.env
@@ -58,12 +58,12 @@ def test_library_is_the_one_that_runs(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"no library"])
-def test_library_that_is_none_is_named(javascript_models: Path, tmp_path: Path, content: bytes | None) -> None:
+def test_library_that_is_none_is_named(runner_models: Path, tmp_path: Path, content: bytes | None) -> None:
     library = tmp_path / "libother.so"
     if content is not None:
         library.write_bytes(content)
     write_tensors(tmp_path / "inputs", {"x": X})
-    program = Program.of("javascript", javascript_models)
+    program = Program.of("javascript", runner_models)
     command = program.command(tmp_path, *program.paths(tmp_path, "linear"))
     command[command.index("--library") + 1] = str(library)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -72,8 +72,8 @@ def test_library_that_is_none_is_named(javascript_models: Path, tmp_path: Path, 
     assert str(library) in record["message"]
 
 
-def test_without_a_library_the_package_s_own_is_taken(javascript_models: Path, tmp_path: Path) -> None:
-    program = Program.of("javascript", javascript_models)
+def test_without_a_library_the_package_s_own_is_taken(runner_models: Path, tmp_path: Path) -> None:
+    program = Program.of("javascript", runner_models)
     write_tensors(tmp_path / "inputs", {"x": X})
     command = program.command(tmp_path, *program.paths(tmp_path, "linear"), *("--min-runs", "5"))
     place = command.index("--library")
@@ -83,7 +83,7 @@ def test_without_a_library_the_package_s_own_is_taken(javascript_models: Path, t
     assert "onnxruntime-node" in record["library_file"]
 
 
-def test_node_comes_from_a_wheel_where_the_machine_has_none(javascript_models: Path, tmp_path: Path) -> None:
+def test_node_comes_from_a_wheel_where_the_machine_has_none(runner_models: Path, tmp_path: Path) -> None:
     # All programs of this machine but these.
     programs, folder = tmp_path / "bin", tmp_path / "environment"
     programs.mkdir()
@@ -97,10 +97,10 @@ def test_node_comes_from_a_wheel_where_the_machine_has_none(javascript_models: P
     script = environment_source("runner-javascript") / "build.sh"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     subprocess.run(["bash", str(script), str(folder)], env=os.environ | variables, check=True)
-    program = Program("javascript", str(folder / "bin" / "python"), javascript_models)
+    program = Program("javascript", str(folder / "bin" / "python"), runner_models)
     write_tensors(tmp_path / "inputs", {"x": HALVES})
     more = ("--min-runs", "5", "--max-seconds", "0")
-    run = program.start(tmp_path, *program.paths(tmp_path, "halves"), *more, **variables)
+    run = program.start(tmp_path, *program.paths(tmp_path, "identity-float16"), *more, **variables)
     assert run.code == 0, run.stderr
     assert np.array_equal(run.outputs()["y"], HALVES)
     assert run.record["language_version"] == "Node.js v24.19.0"

@@ -1,36 +1,104 @@
-"""What the runners in Java and JavaScript refuse, what they take, and how they end then."""
+"""What the runners in other languages than Python refuse, and how they end then."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_program import Program
+from runner_program import BROWSER_AT_TIMES, EVERY, MOST, NATIVE, SCRIPTS, Program, X
 
+from thirds import thirds
 from transect.onnx_models.tensors import write_tensors
+from transect.runtimes import RUNTIMES
 
-X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 DRIVER = """
 int cuInit(unsigned f) { return f; }
 int cuDeviceGetCount(int *n) { *n = 1; return 0; }
 int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !size; }
+int cuMemcpyHtoD_v2(void *to, void *from, long size) { return !to + !from + !size; }
 """
+# Each: model, inputs, header, and words that the message must have, in C, C++, Rust and Go and in JavaScript.
+UNFIT: dict[str, tuple[str, dict[str, np.ndarray], dict[str, int], list[str] | None, list[str] | None]] = {
+    "one less": ("default", {"x": X}, {}, ["k"], ["k", "[x]"]),
+    "one more": ("linear", {"x": X, "z": X}, {}, ["z"], ["[x]", "[x,z]"]),
+    "one that has a value": ("default", {"x": X, "k": np.arange(7), "b": X[0]}, {}, None, ["[x,k,b]"]),
+    # Of seven rows the last pair is one.
+    "partial pair": ("pairs", {"x": X}, {"batch": 2}, ["x"], ["[1,4]", "[2,4]"]),
+    "rows": ("pairs", {"x": X}, {}, ["x"], ["[7,4]", "[2,4]"]),
+    "no sequence": ("takes-sequence", {"x": X}, {"batch": 7}, ["x"], None),
+    "type of output": ("float8", {"x": X}, {}, ["output"], None),
+    "operator": ("unknown", {"x": X}, {}, ["NoSuchOperator"], ["NoSuchOperator"]),
+    "zero byte": ("identity-string", {"x": np.array([["a\0b", ""]], object)}, {}, None, ["zero byte"]),
+    "batch of 63 bits": ("linear", {"x": X}, {"batch": 2**63}, ["header.json"], None),
+    "batch of 64 bits": ("linear", {"x": X}, {"batch": 2**64 - 1}, ["header.json"], None),
+    "batch beyond": ("linear", {"x": X}, {"batch": 2**64}, ["header.json"], None),
+}
 
 
-@pytest.fixture(scope="module", params=["java", "javascript", pytest.param("browser", marks=pytest.mark.exhaustive)])
-def program(request: pytest.FixtureRequest, java_models: Path, javascript_models: Path) -> Program:
-    models = java_models if request.param == "java" else javascript_models
-    return Program.of(request.param, models)
+@pytest.mark.parametrize(
+    ("program", "unfit"),
+    [
+        *thirds(NATIVE, [name for name, one in UNFIT.items() if one[3]], whole=NATIVE),
+        *thirds(SCRIPTS, [name for name, one in UNFIT.items() if one[4]], whole=["javascript"]),
+    ],
+    indirect=["program"],
+)
+def test_inputs_that_do_not_fit_are_named(program: Program, tmp_path: Path, unfit: str) -> None:
+    model, tensors, header, native, script = UNFIT[unfit]
+    run = program.latency(tmp_path, model, tensors, **header)
+    assert (run.code, run.record["cause"]) == (2, "bad-input"), run.stderr
+    words = (native if program.runtime in NATIVE else script) or []
+    assert [word for word in words if word not in run.record["message"]] == []
+    assert f"{program.runtime}: " in run.stderr.splitlines()[-1]
 
 
-def test_cases_end_where_the_provider_is_missing(java_models: Path, tmp_path: Path) -> None:
-    program = Program.of("java", java_models)
+@pytest.mark.parametrize("batch", [2, 7])
+@pytest.mark.parametrize("program", MOST, indirect=True)
+def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_path: Path, batch: int) -> None:
+    run = program.latency(tmp_path, "transposed", {"x": X}, batch=batch)
+    assert (run.code, run.record["cause"]) == (2, "bad-input")
+    assert re.search(rf"'y' has shape \[4(, |,| ){batch}\]", run.record["message"])
+
+
+@pytest.mark.parametrize("program", MOST, indirect=True)
+def test_outputs_without_a_batch_have_any_shape(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "transposed", {"x": X})
+    assert run.code == 0, run.stderr
+    assert np.array_equal(run.outputs()["y"], X.T)
+
+
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
+def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "fails", {"x": X[:3]})
+    assert (run.code, run.record["cause"]) == (1, "crash")
+    assert "Reshape" in run.record["message"]
+
+
+@pytest.mark.parametrize("program", EVERY, indirect=True)
+def test_provider_that_is_not_there_is_skipped(program: Program, tmp_path: Path) -> None:
+    provider = "webgpu" if program.runtime == "browser" else "cuda"
+    write_tensors(tmp_path / "inputs", {"x": X})
+    paths = program.paths(tmp_path, "linear")
+    # Hides every CUDA device; a machine with a GPU for WebGPU runs instead.
+    run = program.start(tmp_path, *paths, "--provider", provider, CUDA_VISIBLE_DEVICES="-1")
+    if run.code == 0 and provider == "webgpu":
+        pytest.skip("this machine has WebGPU")
+    assert (run.code, run.record["status"]) == (3, "skipped")
+    assert run.record["reason"] in run.stderr
+    assert ("CUDA" if provider == "cuda" else "WebGPU") in run.record["reason"]
+    assert "run_ns" not in run.record
+
+
+@pytest.fixture
+def device_without_libraries(tmp_path: Path) -> str:
+    """A folder with a driver that shows a device, on a machine without CUDA's libraries."""
     if shutil.which("cc") is None:
         pytest.skip("cc is not on PATH: it compiles a driver that shows a device")
     with contextlib.suppress(OSError):
@@ -39,77 +107,76 @@ def test_cases_end_where_the_provider_is_missing(java_models: Path, tmp_path: Pa
     (tmp_path / "driver.c").write_text(DRIVER)
     command = ["cc", "-shared", "-fPIC", "driver.c", "-o", "libcuda.so.1"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    write_tensors(tmp_path / "inputs", {"x": X})
-    names = ("name", "model", "inputs", "outputs")
-    paths = ("linear", program.models / "linear.onnx", tmp_path / "inputs", tmp_path / "outputs")
-    case = dict(zip(names, map(str, paths), strict=True))
-    (tmp_path / "cases.json").write_text(json.dumps([case, case]))
-    arguments = ("--mode", "cases", "--cases", tmp_path / "cases.json", "--provider", "cuda")
-    run = program.start(tmp_path, *arguments, LD_LIBRARY_PATH=str(tmp_path))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("program", NATIVE, indirect=True)
+def test_device_without_cudas_libraries_is_skipped_and_not_run_on_the_cpu(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device_without_libraries: str
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", device_without_libraries)
+    options = {"provider_options": {"device_id": "0", "use_tf32": "0"}}
+    run = program.latency(tmp_path, "linear", {"x": X}, "--provider", "cuda", options=options)
+    assert (run.code, run.record["status"]) == (3, "skipped"), run.stderr
+    assert "libcublasLt" in run.record["reason"]
+    assert "provider_used" not in run.record
+
+
+@pytest.mark.parametrize("program", ["java"], indirect=True)
+def test_cases_end_where_the_provider_is_missing(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device_without_libraries: str
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", device_without_libraries)
+    run = program.cases(tmp_path, dict.fromkeys(("one", "other"), ("linear", {"x": X})), "--provider", "cuda")
     assert run.code == 3, run.stderr
     assert "java: skipped: " in run.stderr
     assert "libcublasLt" in run.stderr
     assert [line["status"] for line in run.lines()] == ["started"]
 
 
-def test_peak_memory_is_not_the_launcher_s(javascript_models: Path, tmp_path: Path) -> None:
-    program = Program.of("javascript", javascript_models)
-    # Of this process, which starts the program.
-    held = b"x" * 2**29
+@pytest.mark.parametrize(
+    ("program", "library", "code", "cause"),
+    [
+        *((name, "libonnxruntime.so", 1, "missing-dependency") for name in (*NATIVE, "java")),
+        *((name, "gone.so", 2, "bad-input") for name in NATIVE),
+    ],
+    indirect=["program"],
+)
+def test_library_that_is_none_is_named(program: Program, tmp_path: Path, library: str, code: int, cause: str) -> None:
+    write_tensors(tmp_path / "inputs", {"x": X})
+    (tmp_path / "libonnxruntime.so").write_bytes(b"no library")
+    given = [*program.paths(tmp_path, "linear"), "--record", tmp_path / "record.json"]
+    command = [RUNTIMES.get(program.runtime).command(program.python, [])[0], "--library", str(tmp_path / library)]
+    done = subprocess.run([*command, *map(str, given)], capture_output=True, text=True, check=False)
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert (done.returncode, record["cause"]) == (code, cause), done.stderr
+    assert library in record["message"]
+
+
+@pytest.mark.parametrize("program", [*NATIVE, *BROWSER_AT_TIMES], indirect=True)
+def test_outputs_that_cannot_be_written_are_named(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "outputs").write_text("a file")
     run = program.latency(tmp_path, "linear", {"x": X})
-    assert run.code == 0, run.stderr
-    assert 2**20 < run.record["peak_memory_bytes"] < len(held)
+    expected = (1, "crash") if program.runtime in NATIVE else (2, "bad-input")
+    assert (run.code, run.record["cause"]) == expected
+    assert str(tmp_path / "outputs") in run.record["message"]
+    assert f"{program.runtime}: " in run.stderr.splitlines()[-1]
 
 
-def _load(program: Program, folder: Path, arrivals: list[int], *more: str) -> tuple[int, dict]:
-    np.array(arrivals, "<i8").tofile(folder / "arrivals.bin")
-    write_tensors(folder / "inputs", {"x": X}, batch=2)
-    given = ("--mode", "load", "--arrivals", folder / "arrivals.bin", "--warmup", "1")
-    run = program.start(folder, *program.paths(folder, "linear"), *given, *more)
-    return run.code, run.record
-
-
-def test_load_without_a_limit_serves_all(program: Program, tmp_path: Path) -> None:
-    code, record = _load(program, tmp_path, [0, 1000], "--max-seconds", "1e300")
-    assert (code, record["stop_reason"]) == (0, "all-served")
-    assert len(record["start_ns"]) == 2
-
-
-def test_arrivals_that_no_limit_can_follow_are_named(program: Program, tmp_path: Path) -> None:
-    code, record = _load(program, tmp_path, [0, 2**60 + 1])
-    assert (code, record["cause"]) == (2, "bad-input")
-    assert str(2**60 + 1) in record["message"]
-
-
-@pytest.mark.parametrize("batch", [2, 7])
-def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_path: Path, batch: int) -> None:
-    run = program.latency(tmp_path, "transposed", {"x": X}, batch=batch)
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
+def test_no_folder_for_the_profile_is_named(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "linear", {"x": X}, "--profile", tmp_path / "gone" / "p")
     assert (run.code, run.record["cause"]) == (2, "bad-input")
-    shape = f"[4, {batch}]" if program.runtime == "java" else f"[4,{batch}]"
-    assert f"'y' has shape {shape}" in run.record["message"]
+    assert str(tmp_path / "gone") in run.record["message"]
 
 
-def test_outputs_without_a_batch_have_any_shape(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "transposed", {"x": X})
-    assert run.code == 0, run.stderr
-    assert np.array_equal(run.outputs()["y"], X.T)
-
-
-def test_bools_are_0_or_1(program: Program, tmp_path: Path) -> None:
-    java = program.runtime == "java"
-    model, name = ("identity-bool", "x") if java else ("types", "flag")
-    write_tensors(tmp_path / "inputs", {name: np.array([[True, False]])})
-    (tmp_path / "inputs" / "tensor-0.bin").write_bytes(b"\x01\xff")
-    run = program.start(tmp_path, *program.paths(tmp_path, model))
-    assert (run.code, run.record["cause"]) == (2, "bad-input")
-    assert "got 255" in run.record["message"]
-
-
+@pytest.mark.parametrize("program", MOST, indirect=True)
 def test_a_record_that_cannot_be_written_leaves_nothing(program: Program, tmp_path: Path) -> None:
+    # A file cannot take a folder's name.
     (tmp_path / "record.json").mkdir()
     run = program.latency(tmp_path, "linear", {"x": X})
     assert run.code == 1
-    (line,) = run.stderr.splitlines()
-    told = "cannot be written: " if program.runtime == "java" else str(tmp_path)
-    assert line.startswith(f"{program.runtime}: --record {told}")
+    lines = run.stderr.splitlines()
+    assert len(lines) == 1 or program.runtime in ("c", "cpp")
+    assert any(line.startswith(f"{program.runtime}: ") and "record" in line for line in lines)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inputs", "outputs", "record.json"]

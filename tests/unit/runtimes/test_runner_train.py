@@ -21,18 +21,13 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 Make = Callable[..., Run]
 
+every_trainer = pytest.mark.parametrize("trainer", TRAINERS, indirect=True)
 # The browser computes with its own kernels, and reads, keeps and checks with what Node.js has.
 browser_at_times = pytest.mark.parametrize(
     "trainer",
     [*(name for name in TRAINERS if name != "browser"), pytest.param("browser", marks=pytest.mark.exhaustive)],
     indirect=True,
 )
-
-
-@pytest.fixture(scope="module", params=TRAINERS)
-def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    name: str = request.param
-    return name, runner_python(name, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture
@@ -52,6 +47,7 @@ def _expected(run: Run) -> dict[str, Any]:
     return found
 
 
+@every_trainer
 def test_losses_are_those_of_pytorch(run: Run) -> None:
     record = run.good()
     np.testing.assert_allclose(record["losses"], _expected(run)["plain"], **TOLERANCE)
@@ -59,6 +55,7 @@ def test_losses_are_those_of_pytorch(run: Run) -> None:
     assert all(0 <= value <= 1 for value in record["metrics"]["accuracy"])
 
 
+@every_trainer
 def test_record_says_how_it_was(run: Run) -> None:
     record = run.good(checkpoint_every=10, own=True)
     manifest = json.loads((run.folder / "step" / "manifest.json").read_text())
@@ -91,6 +88,7 @@ def test_schedule_has_numbers_and_lists(run: Run) -> None:
     np.testing.assert_allclose(record["losses"], _expected(run)["schedule"], **TOLERANCE)
 
 
+@every_trainer
 def test_micro_batches_are_a_step(run: Run) -> None:
     record = run.good(accumulate=3)
     np.testing.assert_allclose(record["losses"], _expected(run)["accumulate"], **TOLERANCE)
@@ -118,6 +116,7 @@ def test_checkpoint_has_the_one_form(run: Run) -> None:
     assert raw[8 : len(raw) - len(data)] == text + b" " * (-len(text) % 8)
 
 
+@every_trainer
 def test_begun_training_goes_on_as_if_unbroken(make: Make) -> None:
     whole, broken = make(), make()
     unbroken = whole.good(accumulate=2, own=True)
@@ -174,6 +173,7 @@ def test_relay_through_all_runners_is_one_training(
         np.testing.assert_allclose(found[key], array, **TOLERANCE)
 
 
+@every_trainer
 def test_checkpoint_is_the_same_in_every_language(run: Run, train_steps: Path, tmp_path: Path) -> None:
     if not TRAINERS[run.runtime]:
         pytest.skip(f"{run.runtime} computes with kernels that were built apart from the others'")
@@ -212,6 +212,7 @@ def _wait_for_another(checkpoint: Path, process: subprocess.Popen[bytes]) -> Non
         pytest.fail(f"ended with {code} before its next checkpoint")
 
 
+@every_trainer
 def test_killed_training_goes_on_as_if_unbroken(make: Make) -> None:
     # So many steps that none of the runs ends by itself.
     many = 200_000
@@ -284,6 +285,7 @@ def _without_limit(run: Run) -> Path:
     return path
 
 
+@every_trainer
 def test_full_disk_leaves_the_checkpoint_of_before(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     if run.runtime == "browser":
         monkeypatch.setenv("TRANSECT_CHROMIUM", str(_without_limit(run)))

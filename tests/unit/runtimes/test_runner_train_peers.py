@@ -14,8 +14,7 @@ from train_runs import Run, tensors
 
 from checkouts import environment_python
 from transect.domain.cell import Cell
-from transect.runtimes import RUNTIMES
-from transect.runtimes.training import cannot_train
+from transect.runtimes import RUNTIMES, cannot_train
 from warm import warm
 
 TORCH, ORT = ("torch-eager", "torch-compile"), ("ort-training", "ort-training-torchscript")

@@ -11,15 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from train_runs import BATCH, STEPS, TRAINERS, Run, parts, runner_python, state_file
+from train_runs import BATCH, STEPS, TRAINERS, Run, parts, state_file
 
 from thirds import thirds
-
-
-@pytest.fixture(scope="module")
-def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    name: str = request.param
-    return name, runner_python(name, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from onnx_cells import ROWS, infer, metrics
 from transect.domain.cell import Cell
-from transect.onnx_models.tensors import read_tensor
+from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
 
 
@@ -49,7 +49,7 @@ def test_modules_or_a_container_go_before_the_runner(torch_python: str, cell_fol
 
 def test_all_rows_are_written(torch_python: str, cell_folder: Path) -> None:
     infer(torch_python, cell_folder, "torchscript", batch=16)
-    outputs = read_tensor(cell_folder / "infer" / "outputs", "output")
+    outputs = read_tensors(cell_folder / "infer" / "outputs")["output"]
     assert outputs.shape == (ROWS, 10)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 
-__all__ = ["EXPORTERS", "INPUT", "OUTPUT", "Exporter", "Source", "unsupported_export"]
+__all__ = ["EXPORTERS", "INPUT", "OUTPUT", "Exporter", "Source"]
 
 # Names of the one input and the one output of every trained model.
 INPUT = "input"
@@ -39,31 +40,26 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Exporter(Protocol):
+class Exporter(ABC):
     """Writes ONNX. `framework` is whose models it takes, `environment` the folder in `envs/`."""
 
     framework: str
     environment: str
 
-    def supports(self, cell: Cell) -> str | None:
-        """Return None, or the reason why the cell cannot be exported. Imports no framework."""
-        ...
-
+    @abstractmethod
     def export(self, source: Source, path: Path) -> None:
         """Write one file with the weights inside. Raises whatever the exporter raises."""
-        ...
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return None, or the reason why the cell cannot be exported. Imports no framework."""
+        framework = cell.get("framework")
+        if framework not in (None, self.framework):
+            return f"this exporter takes models of {self.framework}, not of {framework}"
+        if cell.stage == "export" and self.framework != "torch":
+            return f"trained models are exported from torch, not from {self.framework}"
+        if cell.precision != "fp32":
+            return f"models are exported in fp32, not in {cell.precision}"
+        return None
 
 
 EXPORTERS: Registry[Exporter] = Registry("exporter", "transect.onnx_models.exporters")
-
-
-def unsupported_export(exporter: Exporter, cell: Cell) -> str | None:
-    """Return why a cell of another framework or precision cannot be exported, or None."""
-    framework = cell.get("framework")
-    if framework not in (None, exporter.framework):
-        return f"this exporter takes models of {exporter.framework}, not of {framework}"
-    if cell.stage == "export" and exporter.framework != "torch":
-        return f"trained models are exported from torch, not from {exporter.framework}"
-    if cell.precision != "fp32":
-        return f"models are exported in fp32, not in {cell.precision}"
-    return None

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
-from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 
 
 @EXPORTERS.register("dynamo")
-class DynamoExporter:
+class DynamoExporter(Exporter):
     """`torch.onnx.export(dynamo=True)`."""
 
     framework = "torch"
     environment = "torch"
-
-    def supports(self, cell: Cell) -> str | None:
-        """Float32 models of PyTorch."""
-        return unsupported_export(self, cell)
 
     def export(self, source: Source, path: Path) -> None:
         """Export with a symbolic first axis `batch`, the weights inside the file (up to 2 GB)."""

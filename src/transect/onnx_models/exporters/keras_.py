@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
-from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 
 
 @EXPORTERS.register("keras")
-class KerasExporter:
+class KerasExporter(Exporter):
     """`model.export(format="onnx")` with Keras 3 on TensorFlow."""
 
     framework = "keras-tensorflow"
     environment = "export-tensorflow"
-
-    def supports(self, cell: Cell) -> str | None:
-        """Float32 models of Keras on this back end."""
-        return unsupported_export(self, cell)
 
     def export(self, source: Source, path: Path) -> None:
         """Write a model that was called before; Keras names the ends itself."""

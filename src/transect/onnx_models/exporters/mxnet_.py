@@ -6,22 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transect.domain.cell import Cell
-from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 
 _OPSET = 13
 
 
 @EXPORTERS.register("mxnet")
-class MxnetExporter:
+class MxnetExporter(Exporter):
     """`mx.onnx.export_model` of MXNet 1.9.1, its last."""
 
     framework = "mxnet"
     environment = "export-mxnet"
-
-    def supports(self, cell: Cell) -> str | None:
-        """Float32 nets of Gluon."""
-        return unsupported_export(self, cell)
 
     def export(self, source: Source, path: Path) -> None:
         """Translate the net's symbol, made with our names of the ends."""

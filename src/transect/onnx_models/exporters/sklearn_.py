@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
-from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 
 
 @EXPORTERS.register("sklearn")
-class SklearnExporter:
+class SklearnExporter(Exporter):
     """`skl2onnx.to_onnx`."""
 
     framework = "sklearn"
     environment = "export-sklearn"
-
-    def supports(self, cell: Cell) -> str | None:
-        """Pipelines of scikit-learn."""
-        return unsupported_export(self, cell)
 
     def export(self, source: Source, path: Path) -> None:
         """Convert a pipeline with a column of inputs for each example; texts stay texts."""

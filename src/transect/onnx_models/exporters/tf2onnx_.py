@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
-from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 
 
 @EXPORTERS.register("tf2onnx")
-class Tf2OnnxExporter:
+class Tf2OnnxExporter(Exporter):
     """`tf2onnx.convert.from_function`."""
 
     framework = "tensorflow"
     environment = "export-tensorflow"
-
-    def supports(self, cell: Cell) -> str | None:
-        """Float32 functions of TensorFlow."""
-        return unsupported_export(self, cell)
 
     def export(self, source: Source, path: Path) -> None:
         """Freeze a function of the inputs, by position, that gives a tuple of outputs."""

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
-from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 
 
 @EXPORTERS.register("torchscript")
-class TorchScriptExporter:
+class TorchScriptExporter(Exporter):
     """`torch.onnx.export(dynamo=False)`."""
 
     framework = "torch"
     environment = "torch"
-
-    def supports(self, cell: Cell) -> str | None:
-        """Float32 models of PyTorch."""
-        return unsupported_export(self, cell)
 
     def export(self, source: Source, path: Path) -> None:
         """Trace with the examples, unless the model is a script; the first axis is `batch`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ __all__ = ["LOADERS", "Compute", "Loader"]
 Compute = Callable[[Mapping[str, np.ndarray]], Sequence[Any]]
 
 
-class Loader(Protocol):
+class Loader(ABC):
     """`environment`: the folder in `envs/`. `rows`: how many rows it is given, None: all.
 
     `stand_ins`: for types that its library does not have, or not by default, those that it gives in
@@ -24,12 +25,12 @@ class Loader(Protocol):
     """
 
     environment: str
-    rows: int | None
-    stand_ins: Mapping[str, str]
+    rows: int | None = None
+    stand_ins: ClassVar[Mapping[str, str]] = {}
 
+    @abstractmethod
     def load(self, path: Path) -> Compute:
         """Make the framework's own model of a file. Raises whatever the framework raises."""
-        ...
 
 
 LOADERS: Registry[Loader] = Registry("loader", "transect.onnx_models.loaders")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("jaxonnxruntime")
-class JaxOnnxRuntime:
+class JaxOnnxRuntime(Loader):
     """`jaxonnxruntime`: a function of JAX, jitted."""
 
     environment = "import-others"
-    rows: int | None = None
     # JAX is made with 64-bit types switched off.
-    stand_ins: Mapping[str, str] = {"int64": "int32", "float64": "float32"}
+    stand_ins: ClassVar[Mapping[str, str]] = {"int64": "int32", "float64": "float32"}
 
     def load(self, path: Path) -> Compute:
         """Translate the graph into a function of JAX."""

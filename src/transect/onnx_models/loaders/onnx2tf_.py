@@ -8,16 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("onnx2tf")
-class Onnx2Tf:
+class Onnx2Tf(Loader):
     """`onnx2tf.convert`: a Keras 2 model, channels last inside."""
 
     environment = "import-tensorflow"
-    rows: int | None = None
-    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Translate the graph, with inputs in the file's own order of axes."""

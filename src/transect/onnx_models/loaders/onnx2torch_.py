@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("onnx2torch")
-class Onnx2Torch:
+class Onnx2Torch(Loader):
     """`onnx2torch.convert`: a torch module that can be trained again."""
 
     environment = "import-torch"
-    rows: int | None = None
-    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Translate the graph into a module of torch."""

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("opencv")
-class OpenCv:
+class OpenCv(Loader):
     """`cv2.dnn.readNetFromONNX`: OpenCV's networks."""
 
     environment = "import-others"
-    rows: int | None = None
-    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Read the file into a network of OpenCV."""

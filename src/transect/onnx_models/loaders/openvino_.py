@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("openvino")
-class OpenVino:
+class OpenVino(Loader):
     """`openvino.compile_model` on the CPU, held to float32."""
 
     environment = "import-others"
-    rows: int | None = None
-    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Compile the file; without the hint it computes in bfloat16 where the processor has it."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("onnx-reference")
-class OnnxReference:
+class OnnxReference(Loader):
     """`onnx.reference.ReferenceEvaluator`: numpy, operator by operator, as the standard says."""
 
     environment = "import-others"
-    rows: int | None = None
-    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Interpret the graph."""

@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.onnx_models.loaders import LOADERS, Compute
+from transect.onnx_models.loaders import LOADERS, Compute, Loader
 
 
 @LOADERS.register("tinygrad")
-class Tinygrad:
+class Tinygrad(Loader):
     """`tinygrad.nn.onnx.OnnxRunner`, its kernels run by its interpreter in Python."""
 
     environment = "import-others"
     rows: int | None = 2
-    stand_ins: Mapping[str, str] = {}
 
     def supports(self, cell: Cell) -> str | None:
         """Small models: its interpreter does about 100,000 operations in a second."""

@@ -6,9 +6,10 @@ Their weights and inputs are drawn from the study's seed, the same numbers for a
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.onnx_models.tensors import NoTensor
 
-__all__ = ["MODELS", "Arrays", "Built", "MadeModel", "Outputs", "drawing", "no_form"]
+__all__ = ["MODELS", "Arrays", "Built", "MadeModel", "Outputs", "drawing"]
 
 Arrays = dict[str, np.ndarray]
 Outputs = Mapping[str, np.ndarray | NoTensor]
@@ -41,29 +42,24 @@ class Built:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class MadeModel(Protocol):
+class MadeModel(ABC):
     """`frameworks`: those in which it has a form."""
 
     frameworks: tuple[str, ...]
 
-    def supports(self, cell: Cell) -> str | None:
-        """Return None, or the reason why the cell's framework cannot make it."""
-        ...
-
+    @abstractmethod
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Make it. The exporter is told, since some need a form of their own."""
-        ...
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return None, or the reason why the cell's framework cannot make it."""
+        framework = cell.get("framework")
+        if framework in (None, *self.frameworks):
+            return None
+        return f"this model has a form in {', '.join(self.frameworks)}, none in {framework}"
 
 
 MODELS: Registry[MadeModel] = Registry("model", "transect.onnx_models.models")
-
-
-def no_form(model: MadeModel, cell: Cell) -> str | None:
-    """Return why a cell's framework does not make this model, or None."""
-    framework = cell.get("framework")
-    if framework in (None, *model.frameworks):
-        return None
-    return f"this model has a form in {', '.join(model.frameworks)}, none in {framework}"
 
 
 def drawing(seed: int, name: str) -> np.random.Generator:

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.onnx_models.exporters import INPUT, OUTPUT
-from transect.onnx_models.models import Arrays, Built, drawing, no_form
+from transect.onnx_models.models import Arrays, Built, MadeModel, drawing
 from transect.training.layers import Layer, Shape, initial_weights
 
 _STATISTICS = ("weight", "bias", "running_mean", "running_var")
@@ -24,7 +23,7 @@ def drawn_weights(layers: tuple[Layer, ...], generator: np.random.Generator) -> 
     return weights
 
 
-class LayeredMade:
+class LayeredMade(MadeModel):
     """A subclass gives `name`, layers, the shape of a sample without the batch's axis, and rows."""
 
     name: ClassVar[str]
@@ -32,11 +31,7 @@ class LayeredMade:
     sample: ClassVar[Shape]
     rows: ClassVar[int] = 128
 
-    frameworks: tuple[str, ...] = ("torch", "tensorflow", "keras-tensorflow", "keras-torch", "mxnet")
-
-    def supports(self, cell: Cell) -> str | None:
-        """Whoever has all layers."""
-        return no_form(self, cell)
+    frameworks = ("torch", "tensorflow", "keras-tensorflow", "keras-torch", "mxnet")
 
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw weights and samples, NCHW; frameworks with channels last get them so."""

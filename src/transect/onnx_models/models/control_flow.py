@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.onnx_models.exporters import OUTPUT
-from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
+from transect.onnx_models.models import MODELS, Arrays, Built, MadeModel, drawing
 
 _ROWS, _WIDTH, _ROUNDS = 16, 8, 5
 _NAMES = ("x", "rounds")
 
 
 @MODELS.register("control-flow")
-class ControlFlow:
+class ControlFlow(MadeModel):
     """tanh(x W) a given number of times, then one of two linear layers, by the sign of the sum.
 
     `torch.jit.script` or `torch.while_loop` and `torch.cond`; `tf.while_loop` and `tf.cond`.
     """
 
-    frameworks: tuple[str, ...] = ("torch", "tensorflow")
-
-    def supports(self, cell: Cell) -> str | None:
-        """Those that have operations for it."""
-        return no_form(self, cell)
+    frameworks = ("torch", "tensorflow")
 
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw three matrices, and inputs that take both branches."""
@@ -44,7 +39,7 @@ def _torch(weights: Arrays, inputs: Arrays, calibration: Arrays, *, scripted: bo
 
     from transect.onnx_models.models._torch import built_in_torch
 
-    class Scripted(nn.Module):
+    class Scripted(nn.Module):  # type: ignore[misc]
         """Python's own words for control flow, for `torch.jit.script`."""
 
         def __init__(self) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.onnx_models.exporters import INPUT, OUTPUT
-from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
+from transect.onnx_models.models import MODELS, Arrays, Built, MadeModel, drawing
 
 _INPUTS, _UNITS, _CLASSES, _LENGTH, _ROWS = 8, 32, 5, 12, 128
 # Gates input, forget, cell, output one below the other: torch, Keras and MXNet agree on them.
@@ -23,14 +22,10 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 
 
 @MODELS.register("lstm")
-class Lstm:
+class Lstm(MadeModel):
     """32 units over 12 steps of 8 numbers, then 5 outputs: 5,541 parameters."""
 
-    frameworks: tuple[str, ...] = ("torch", "keras-tensorflow", "keras-torch", "mxnet")
-
-    def supports(self, cell: Cell) -> str | None:
-        """Those that have a layer for it."""
-        return no_form(self, cell)
+    frameworks = ("torch", "keras-tensorflow", "keras-torch", "mxnet")
 
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw as torch initialises: uniform in +-1/sqrt(units)."""
@@ -48,7 +43,7 @@ def _torch(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
 
     from transect.onnx_models.models._torch import built_in_torch, load_state
 
-    class Recurrent(nn.Module):
+    class Recurrent(nn.Module):  # type: ignore[misc]
         """The LSTM and its head."""
 
         def __init__(self) -> None:

@@ -6,22 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
-from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
+from transect.onnx_models.models import MODELS, Arrays, Built, MadeModel, drawing
 
 _ENTRIES, _WIDTH, _FEATURES, _CLASSES, _ROWS = 50, 16, 6, 4, 128
 _ENDS = ("scores", "best")
 
 
 @MODELS.register("several-inputs-outputs")
-class SeveralEnds:
+class SeveralEnds(MadeModel):
     """int64 and float32 in, float32 scores and the int64 number of the best out: 892 parameters."""
 
-    frameworks: tuple[str, ...] = ("torch", "keras-tensorflow", "keras-torch", "tensorflow")
-
-    def supports(self, cell: Cell) -> str | None:
-        """Those that look up rows of a table."""
-        return no_form(self, cell)
+    frameworks = ("torch", "keras-tensorflow", "keras-torch", "tensorflow")
 
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw a table, a matrix, and inputs."""
@@ -45,7 +40,7 @@ def _torch(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
 
     from transect.onnx_models.models._torch import built_in_torch
 
-    class Several(nn.Module):
+    class Several(nn.Module):  # type: ignore[misc]
         """The table beside the features, and a linear layer."""
 
         def __init__(self) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.onnx_models.exporters import INPUT, OUTPUT
-from transect.onnx_models.models import MODELS, Arrays, Built, drawing, no_form
+from transect.onnx_models.models import MODELS, Arrays, Built, MadeModel, drawing
 
 _LAYERS, _HEADS, _WIDTH, _INNER, _LENGTH, _ROWS = 2, 4, 32, 64, 16, 128
 _EPSILON = 1e-5
@@ -30,14 +29,10 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 
 
 @MODELS.register("transformer-encoder")
-class TransformerEncoder:
+class TransformerEncoder(MadeModel):
     """Two layers of width 32 with 4 heads on 16 vectors, normalised after each sum: 17,024 parameters."""
 
-    frameworks: tuple[str, ...] = ("torch", "keras-tensorflow", "keras-torch")
-
-    def supports(self, cell: Cell) -> str | None:
-        """Those that have layers for attention."""
-        return no_form(self, cell)
+    frameworks = ("torch", "keras-tensorflow", "keras-torch")
 
     def build(self, framework: str, exporter: str, seed: int) -> Built:
         """Draw as torch initialises: uniform in +-1/sqrt(inputs), norms near 1."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Rows of numbers: plain, for a tensor made while a step is traced has no values yet.
 Matrix = list[list[float]]
 
 

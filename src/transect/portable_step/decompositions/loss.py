@@ -63,7 +63,7 @@ def nll_loss_backward(
     import torch
 
     if not _is_plain(self, weight, reduction) or 0 <= ignore_index < self.shape[1]:
-        return torch._decomp.decompositions.nll_loss_backward(  # type: ignore[no-any-return]
+        return torch._decomp.decompositions.nll_loss_backward(
             grad_output, self, target, weight, reduction, ignore_index, total_weight
         )
     zero = torch.zeros((), dtype=self.dtype)

@@ -19,8 +19,8 @@ Sizes = list[int]
 @decomposes("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
 def max_pool(
     x: Tensor, kernel: Sizes, stride: Sizes | None = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Refuse windows that see nothing but padding; else left as it is.
+) -> Any:
+    """Refuse windows that see nothing but padding; else left as it is (NotImplemented).
 
     Such a window has the maximum -inf at a place outside of the plane, where PyTorch's own
     backward pass writes into memory that is not its own.

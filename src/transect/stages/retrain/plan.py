@@ -17,9 +17,8 @@ from transect.domain.until import Contest
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.runtimes import RUNTIMES, check_providers
+from transect.runtimes import EVALUATION, RUNTIMES, cannot_train, check_providers
 from transect.runtimes.options import EQUAL, session_options
-from transect.runtimes.training import EVALUATION, cannot_train, trains
 from transect.stages.retrain.plan_section import OLD, RetrainGrid, RetrainSection
 from transect.stages.step.plan import BASE_FRAMEWORK
 from transect.stages.train.plan import exported_by
@@ -133,7 +132,7 @@ class Retrain(Stage):
     def offers(self) -> Iterable[tuple[str, str, str]]:
         """Runtimes that train."""
         for name in RUNTIMES:
-            if trains(name):
+            if RUNTIMES.get(name).trains:
                 yield f"training with {name}", "available", ""
 
     def environment(self, cell: RetrainCell) -> str:
@@ -164,8 +163,8 @@ def _check_grid(section: RetrainSection, grid: RetrainGrid, where: str, context:
         names = turns.split(RELAY)
         for name in names:
             RUNTIMES.get(name, f"{where}.runtimes")
-            if not trains(name):
-                able = ", ".join(one for one in RUNTIMES if trains(one))
+            if not RUNTIMES.get(name).trains:
+                able = ", ".join(one for one in RUNTIMES if RUNTIMES.get(one).trains)
                 raise BadInput(f"{where}.runtimes: '{name}' does not train; those that do: {able}")
         for steps in grid.steps:
             if steps % len(names):

@@ -8,8 +8,7 @@ import sys
 from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, checksums_below, need
-from transect.runtimes import RUNTIMES
-from transect.runtimes.training import EVALUATION
+from transect.runtimes import EVALUATION, RUNTIMES
 
 
 @RUNNERS.register("retrain")

@@ -14,10 +14,9 @@ from transect.domain.files import write_atomic
 from transect.onnx_models.tensors import read_tensors, write_tensors
 from transect.portable_step.manifest import Manifest
 from transect.portable_step.state import read_state
-from transect.runtimes import RUNTIMES
+from transect.runtimes import EVALUATION, RUNTIMES
 from transect.runtimes._records import read_runner_record
 from transect.runtimes.options import EQUAL, session_options, thread_variables
-from transect.runtimes.training import EVALUATION
 from transect.stages.retrain.worker_turn import CHECKPOINT
 
 _WORK = "evaluation"

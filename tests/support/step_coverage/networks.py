@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from transect.portable_step.coverage._case import CLASSES, case, normal
+from step_coverage.case import CLASSES, case, nn, normal, torch
 
 
 def _residual(inside: Any, shortcut: Any) -> Any:
-    from torch import nn
 
-    class Residual(nn.Module):  # type: ignore[misc]
+    class Residual(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inside, self.shortcut = inside, shortcut
@@ -23,16 +22,12 @@ def _residual(inside: Any, shortcut: Any) -> Any:
 
 def _convolution(into: int, out: int, kernel: int, stride: int = 1) -> list[Any]:
     """Return a convolution that keeps the size but for its stride, and its norm."""
-    from torch import nn
-
     convolution = nn.Conv2d(into, out, kernel, stride, padding=kernel // 2, bias=False)
     return [convolution, nn.BatchNorm2d(out)]
 
 
 def _basic(into: int, width: int, stride: int) -> Any:
     """Return ResNet's block of two convolutions (He and others, arXiv:1512.03385, figure 5 left)."""
-    from torch import nn
-
     same = into == width and stride == 1
     return _residual(
         nn.Sequential(*_convolution(into, width, 3, stride), nn.ReLU(), *_convolution(width, width, 3)),
@@ -42,8 +37,6 @@ def _basic(into: int, width: int, stride: int) -> Any:
 
 def _bottleneck(into: int, width: int, stride: int) -> Any:
     """Return ResNet-50's block of three convolutions (arXiv:1512.03385, figure 5 right)."""
-    from torch import nn
-
     same = into == 4 * width and stride == 1
     return _residual(
         nn.Sequential(
@@ -60,8 +53,6 @@ def _bottleneck(into: int, width: int, stride: int) -> Any:
 @case("Network", normal(1, 8, 8))
 def digits_cnn() -> Any:
     """Two convolutions with max pooling, then two linear layers."""
-    from torch import nn
-
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
         nn.ReLU(),
@@ -79,8 +70,6 @@ def digits_cnn() -> Any:
 @case("Network", normal(3, 8, 8))
 def resnet_small() -> Any:
     """Three basic residual blocks as in ResNet-20."""
-    from torch import nn
-
     return nn.Sequential(
         *_convolution(3, 4, 3),
         nn.ReLU(),
@@ -96,8 +85,6 @@ def resnet_small() -> Any:
 @case("Network", normal(3, 64, 64), batch=2, rate=None)
 def resnet50() -> Any:
     """ResNet-50, all 16 bottleneck blocks, on images of 64 by 64."""
-    from torch import nn
-
     blocks, into = [], 64
     for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
         for position in range(count):
@@ -117,9 +104,8 @@ def resnet50() -> Any:
 @case("Network", normal(3, 8, 8))
 def mobile_net() -> Any:
     """An inverted residual block: expansion, depthwise convolution, squeeze and excitation, hardswish."""
-    from torch import nn
 
-    class Excited(nn.Module):  # type: ignore[misc]
+    class Excited(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.gate = nn.Sequential(
@@ -150,10 +136,8 @@ def mobile_net() -> Any:
 @case("Network", normal(2, 8, 8), y=normal(1, 8, 8), loss=lambda output, target: _mean_square(output, target))
 def u_net() -> Any:
     """An encoder and decoder over pixels: transposed convolution, skip connections, group norm, MSE."""
-    import torch
-    from torch import nn
 
-    class Net(nn.Module):  # type: ignore[misc]
+    class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.down = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU())

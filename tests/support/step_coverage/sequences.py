@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from transect.portable_step.coverage._case import CLASSES, case, normal, tokens
+from step_coverage.case import CLASSES, case, nn, normal, tokens, torch
 
 
 def _classifier(width: int) -> Any:
-    from torch import nn
 
     return nn.Sequential(nn.Flatten(), nn.Linear(width, CLASSES))
 
@@ -16,9 +15,8 @@ def _classifier(width: int) -> Any:
 @case("Embedding", tokens(7, 5))
 def embedding() -> Any:
     """Embedding: padding_idx, tokens that occur more than once, scale_grad_by_freq."""
-    from torch import nn
 
-    class Two(nn.Module):  # type: ignore[misc]
+    class Two(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.Embedding(7, 4, padding_idx=2)
@@ -34,9 +32,8 @@ def embedding() -> Any:
 @case("Embedding", tokens(7, 5), y=tokens(7, 5))
 def embedding_tied() -> Any:
     """An embedding whose weights are the output layer's too, learned positions."""
-    from torch import nn
 
-    class Tied(nn.Module):  # type: ignore[misc]
+    class Tied(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.tokens, self.places = nn.Embedding(7, 4), nn.Parameter(0.1 * _ramp(5, 4))
@@ -52,16 +49,13 @@ def embedding_tied() -> Any:
 def _ramp(*shape: int) -> Any:
     import math
 
-    import torch
-
     return torch.arange(float(math.prod(shape))).sin().reshape(shape)
 
 
 def _attention(forward: Any, **layers: Any) -> Any:
     """Return a module of named layers and a head, whose body is `forward(self, x)`."""
-    from torch import nn
 
-    class Attention(nn.Module):  # type: ignore[misc]
+    class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             for name, layer in layers.items():
@@ -82,8 +76,6 @@ def _heads(x: Any, count: int) -> Any:
 @case("Attention", normal(4, 6))
 def attention() -> Any:
     """scaled_dot_product_attention: plain, causal, masks of bool and of float, own scale."""
-    import torch
-    from torch import nn
     from torch.nn.functional import scaled_dot_product_attention as attend
 
     def forward(self: Any, x: Any) -> Any:
@@ -102,7 +94,6 @@ def attention() -> Any:
 @case("Attention", normal(4, 6))
 def attention_grouped() -> Any:
     """scaled_dot_product_attention with fewer heads of keys and values than of queries."""
-    from torch import nn
     from torch.nn.functional import scaled_dot_product_attention as attend
 
     def forward(self: Any, x: Any) -> Any:
@@ -116,8 +107,6 @@ def attention_grouped() -> Any:
 @case("Attention", normal(4, 6))
 def multihead_attention() -> Any:
     """MultiheadAttention: self and cross, causal, key_padding_mask, weights returned."""
-    import torch
-    from torch import nn
 
     def forward(self: Any, x: Any) -> Any:
         causal = nn.Transformer.generate_square_subsequent_mask(4, dtype=x.dtype)
@@ -136,8 +125,6 @@ def multihead_attention() -> Any:
 @case("Transformer", normal(4, 8))
 def transformer_encoder() -> Any:
     """TransformerEncoder of two layers, norm after, ReLU."""
-    from torch import nn
-
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
     return _attention(
         lambda self, x: self.encoder(x), encoder=nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
@@ -147,8 +134,6 @@ def transformer_encoder() -> Any:
 @case("Transformer", normal(4, 8))
 def transformer_encoder_pre_norm() -> Any:
     """TransformerEncoderLayer: norm first, GELU, causal mask."""
-    from torch import nn
-
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
 
     def forward(self: Any, x: Any) -> Any:
@@ -161,7 +146,6 @@ def transformer_encoder_pre_norm() -> Any:
 @case("Transformer", normal(4, 8))
 def transformer_decoder() -> Any:
     """TransformerDecoderLayer: causal mask, cross attention to an encoder's memory."""
-    from torch import nn
 
     def forward(self: Any, x: Any) -> Any:
         mask = nn.Transformer.generate_square_subsequent_mask(4, dtype=x.dtype)
@@ -175,10 +159,8 @@ def transformer_decoder() -> Any:
 @case("Transformer", tokens(11, 6), y=tokens(11, 6))
 def language_model() -> Any:
     """A small GPT: tokens, positions, causal blocks with norm first, tied output, per-token loss."""
-    import torch
-    from torch import nn
 
-    class Model(nn.Module):  # type: ignore[misc]
+    class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.tokens, self.places = nn.Embedding(11, 8), nn.Embedding(6, 8)
@@ -198,7 +180,6 @@ def language_model() -> Any:
 
 def _recurrent(layer: Any) -> Any:
     """Return a classifier of a recurrent layer's outputs and last state."""
-    import torch
 
     def forward(self: Any, x: Any) -> Any:
         out, state = self.layer(x)
@@ -211,33 +192,26 @@ def _recurrent(layer: Any) -> Any:
 @case("Recurrent", normal(3, 4))
 def lstm() -> Any:
     """LSTM of two layers, both directions."""
-    from torch import nn
-
     return _recurrent(nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True))
 
 
 @case("Recurrent", normal(3, 4))
 def lstm_projected() -> Any:
     """LSTM with a projection, without bias."""
-    from torch import nn
-
     return _recurrent(nn.LSTM(4, 5, proj_size=3, bias=False, batch_first=True))
 
 
 @case("Recurrent", normal(3, 4))
 def gru() -> Any:
     """GRU of two layers, both directions."""
-    from torch import nn
-
     return _recurrent(nn.GRU(4, 3, num_layers=2, bidirectional=True, batch_first=True))
 
 
 @case("Recurrent", normal(3, 4))
 def rnn() -> Any:
     """RNN with tanh, then with ReLU."""
-    from torch import nn
 
-    class Both(nn.Module):  # type: ignore[misc]
+    class Both(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.RNN(4, 4, batch_first=True)
@@ -252,8 +226,6 @@ def rnn() -> Any:
 @case("Recurrent", normal(3, 4))
 def cells() -> Any:
     """LSTMCell and GRUCell in a loop of the module."""
-    import torch
-    from torch import nn
 
     def forward(self: Any, x: Any) -> Any:
         h = c = g = x.new_zeros(x.shape[0], 3)

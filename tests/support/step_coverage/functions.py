@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from transect.portable_step.coverage._case import CLASSES, case, normal
+from step_coverage.case import CLASSES, case, functional, nn, normal, torch
 
 
 def _each(*functions: Callable[[Any], Any]) -> Any:
     """Return a network that gives features to each function, and all results to a classifier."""
-    import torch
-    from torch import nn
 
-    class Each(nn.Module):  # type: ignore[misc]
+    class Each(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.features = nn.Linear(4, 6)
@@ -28,9 +26,8 @@ def _each(*functions: Callable[[Any], Any]) -> Any:
 
 
 def _as_module(function: Callable[[Any], Any]) -> Any:
-    from torch import nn
 
-    class Function(nn.Module):  # type: ignore[misc]
+    class Function(nn.Module):
         def forward(self, x: Any) -> Any:
             return function(x)
 
@@ -40,8 +37,6 @@ def _as_module(function: Callable[[Any], Any]) -> Any:
 @case("Activation", normal(3, 4))
 def relu_family() -> Any:
     """ReLU, ReLU6, LeakyReLU, PReLU (one and several slopes), Threshold, Hardtanh."""
-    from torch import nn
-
     return _each(
         nn.ReLU(),
         nn.ReLU6(),
@@ -56,8 +51,6 @@ def relu_family() -> Any:
 @case("Activation", normal(3, 4))
 def smooth_activations() -> Any:
     """GELU (both forms), SiLU, Mish, ELU, SELU, CELU, Softplus."""
-    from torch import nn
-
     return _each(
         nn.GELU(),
         nn.GELU(approximate="tanh"),
@@ -74,8 +67,6 @@ def smooth_activations() -> Any:
 @case("Activation", normal(3, 4))
 def bounded_activations() -> Any:
     """Tanh, Sigmoid, LogSigmoid, Softsign, Tanhshrink, Hardswish, Hardshrink, Softshrink."""
-    from torch import nn
-
     return _each(
         nn.Tanh(),
         nn.Sigmoid(),
@@ -92,26 +83,18 @@ def bounded_activations() -> Any:
 @case("Activation", normal(3, 4), bound=1e-7)
 def hardsigmoid() -> Any:
     """Hardsigmoid."""
-    from torch import nn
-
     return _each(nn.Hardsigmoid())
 
 
 @case("Activation", normal(3, 4))
 def normalised_activations() -> Any:
     """Softmax, LogSoftmax, Softmin, GLU, normalize."""
-    from torch import nn
-    from torch.nn import functional
-
     return _each(nn.Softmax(-1), nn.LogSoftmax(1), nn.Softmin(1), nn.GLU(-1), lambda x: functional.normalize(x, dim=-1))
 
 
 @case("Function", normal(3, 4))
 def shapes() -> Any:
     """cat, stack, split, chunk, unbind, slices with steps, flip, roll, repeat, expand, einsum, pad."""
-    import torch
-    from torch.nn import functional
-
     return _each(
         lambda x: torch.cat(x.split([2, 4], dim=-1)[::-1], dim=-1),
         lambda x: torch.stack(x.chunk(3, dim=-1), dim=1),
@@ -132,8 +115,6 @@ def shapes() -> Any:
 @case("Function", normal(3, 4))
 def reductions() -> Any:
     """mean, sum, amax, max of an axis, min, norm, var, std, logsumexp, cumsum, cumprod, prod."""
-    import torch
-
     return _each(
         lambda x: x.mean((1, 2), keepdim=True),
         lambda x: x.sum(-1),
@@ -155,8 +136,6 @@ def reductions() -> Any:
 @case("Function", normal(3, 4))
 def selections() -> Any:
     """where, clamp, maximum, gather, index_select, indices of tensors, masked_fill, tril, scatter_reduce."""
-    import torch
-
     order = torch.tensor([2, 0, 1, 1])
 
     def mean_by_place(x: Any) -> Any:
@@ -182,8 +161,6 @@ def selections() -> Any:
 @case("Function", normal(3, 4))
 def elementwise() -> Any:
     """exp, log, sqrt, rsqrt, pow, sin, cos, erf, reciprocal, abs, sign, atan, expm1, log1p."""
-    import torch
-
     return _each(
         lambda x: x.exp(),
         lambda x: (x * x + 1).log(),
@@ -210,8 +187,6 @@ def elementwise() -> Any:
 @case("Function", normal(3, 5, 4))
 def resampling() -> Any:
     """Upsample (nearest, bilinear with and without aligned corners), PixelShuffle and back, Fold, Unfold."""
-    from torch import nn
-
     return nn.Sequential(
         nn.Conv2d(3, 4, 3),
         nn.Upsample(scale_factor=2),

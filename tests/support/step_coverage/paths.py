@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
-from transect.portable_step.coverage._case import Case
+from step_coverage.case import Case
 from transect.portable_step.modules import ModuleStep
-
-if TYPE_CHECKING:
-    import torch
 
 STEPS = 100
 # How much farther from float64 than PyTorch's float32, or than rounding each result once, one may be.
 SLACK = 32.0
 UNIT = 2.0**-24
 
-Tensors = dict[str, "torch.Tensor"]
+Tensors = dict[str, torch.Tensor]
 
 
 def step_of(case: Case, module: torch.nn.Module) -> ModuleStep:
@@ -28,8 +26,6 @@ def step_of(case: Case, module: torch.nn.Module) -> ModuleStep:
 
 def arguments_of(case: Case, module: torch.nn.Module, batch: int, seed: int, dtype: str) -> Tensors:
     """Return state and data by name, in the dtype where they are no integers."""
-    import torch
-
     step = step_of(case, module)
     data = zip(step.data, (*case.inputs(batch, seed), case.target(batch, seed)), strict=True)
     kind = getattr(torch, dtype)
@@ -53,8 +49,6 @@ def path_excess(case: Case, module: torch.nn.Module, exact: torch.nn.Module, ses
 
 
 def _losses(case: Case, module: torch.nn.Module, data: list[Tensors]) -> np.ndarray:
-    import torch
-
     fresh = copy.deepcopy(module)
     inputs = step_of(case, fresh).data[:-1]
     losses = []

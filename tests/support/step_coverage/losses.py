@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from transect.portable_step.coverage._case import CLASSES, case, classes, normal, tokens, uniform
+from step_coverage.case import CLASSES, case, classes, functional, nn, normal, tokens, torch, uniform
 
 
 def _vectors(width: int = CLASSES) -> Any:
     """Return a network of `width` outputs for a vector of 4."""
-    from torch import nn
-
     return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, width))
 
 
 def _weights() -> Any:
-    import torch
 
     return torch.linspace(0.5, 1.5, CLASSES)
 
 
-def _functional() -> Any:
-    from torch.nn import functional
-
-    return functional
-
-
 def _cross_entropies(output: Any, target: Any) -> Any:
-    f, weight = _functional(), _weights().to(output)
+    weight = _weights().to(output)
     return (
-        f.cross_entropy(output, target, label_smoothing=0.1)
-        + f.cross_entropy(output, target, weight=weight)
-        + f.cross_entropy(output, target, weight=weight, ignore_index=2, label_smoothing=0.2)
-        + 0.1 * f.cross_entropy(output, target, reduction="sum")
-        + f.cross_entropy(output, target, reduction="none").square().mean()
+        functional.cross_entropy(output, target, label_smoothing=0.1)
+        + functional.cross_entropy(output, target, weight=weight)
+        + functional.cross_entropy(output, target, weight=weight, ignore_index=2, label_smoothing=0.2)
+        + 0.1 * functional.cross_entropy(output, target, reduction="sum")
+        + functional.cross_entropy(output, target, reduction="none").square().mean()
     )
 
 
@@ -47,14 +38,10 @@ def cross_entropy() -> Any:
     "Loss",
     normal(3, 5, 4),
     y=tokens(CLASSES, 5, 4),
-    loss=lambda output, target: _functional().cross_entropy(
-        output, target, ignore_index=1, weight=_weights().to(output)
-    ),
+    loss=lambda output, target: functional.cross_entropy(output, target, ignore_index=1, weight=_weights().to(output)),
 )
 def cross_entropy_of_pixels() -> Any:
     """Cross entropy of every pixel, with ignore_index and weights."""
-    from torch import nn
-
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, CLASSES, 1))
 
 
@@ -62,7 +49,7 @@ def cross_entropy_of_pixels() -> Any:
     "Loss",
     normal(4),
     y=uniform(CLASSES),
-    loss=lambda output, target: _functional().cross_entropy(
+    loss=lambda output, target: functional.cross_entropy(
         output, target / target.sum(1, keepdim=True), label_smoothing=0.1
     ),
 )
@@ -72,9 +59,8 @@ def cross_entropy_of_probabilities() -> Any:
 
 
 def _nll(output: Any, target: Any) -> Any:
-    f = _functional()
-    logs = f.log_softmax(output, dim=1)
-    return f.nll_loss(logs, target) + f.nll_loss(logs, target, _weights().to(output), ignore_index=0)
+    logs = functional.log_softmax(output, dim=1)
+    return functional.nll_loss(logs, target) + functional.nll_loss(logs, target, _weights().to(output), ignore_index=0)
 
 
 @case("Loss", normal(4), y=classes(), loss=_nll, batch=4)
@@ -84,14 +70,13 @@ def nll() -> Any:
 
 
 def _regression(output: Any, target: Any) -> Any:
-    f = _functional()
     return (
-        f.mse_loss(output, target)
-        + f.l1_loss(output, target)
-        + f.smooth_l1_loss(output, target, beta=0.5)
-        + f.huber_loss(output, target, delta=0.7)
-        + 0.1 * f.mse_loss(output, target, reduction="sum")
-        + f.l1_loss(output, target, reduction="sum") * 0.1
+        functional.mse_loss(output, target)
+        + functional.l1_loss(output, target)
+        + functional.smooth_l1_loss(output, target, beta=0.5)
+        + functional.huber_loss(output, target, delta=0.7)
+        + 0.1 * functional.mse_loss(output, target, reduction="sum")
+        + functional.l1_loss(output, target, reduction="sum") * 0.1
     )
 
 
@@ -102,13 +87,12 @@ def regression() -> Any:
 
 
 def _binary(output: Any, target: Any) -> Any:
-    f = _functional()
     weight = _weights()[:3].to(output)
     return (
-        f.binary_cross_entropy_with_logits(output, target)
-        + f.binary_cross_entropy_with_logits(output, target, weight=weight, pos_weight=2 * weight)
-        + f.binary_cross_entropy(output.sigmoid(), target)
-        + f.soft_margin_loss(output, target.round() * 2 - 1)
+        functional.binary_cross_entropy_with_logits(output, target)
+        + functional.binary_cross_entropy_with_logits(output, target, weight=weight, pos_weight=2 * weight)
+        + functional.binary_cross_entropy(output.sigmoid(), target)
+        + functional.soft_margin_loss(output, target.round() * 2 - 1)
     )
 
 
@@ -119,20 +103,19 @@ def binary() -> Any:
 
 
 def _distances(output: Any, target: Any) -> Any:
-    f = _functional()
     sign = (target[:, 0] > 0).to(output) * 2 - 1
     # Of some rows one class, two or none: those behind the first negative number do not count.
     labels = (target > -0.5).to(target) * (target.argsort(1) + 1) - 1
     labels = labels.long()
     return (
-        f.kl_div(output.log_softmax(1), target.softmax(1), reduction="batchmean")
-        + f.cosine_embedding_loss(output, target, sign, margin=0.1)
-        + f.triplet_margin_loss(output, target, target.flip(1))
-        + f.margin_ranking_loss(output[:, 0], output[:, 1], sign, margin=0.2)
-        + f.hinge_embedding_loss(output[:, 2], sign)
-        + f.poisson_nll_loss(output, target.abs())
-        + f.multi_margin_loss(output, target.argmax(1))
-        + f.multilabel_margin_loss(output, labels)
+        functional.kl_div(output.log_softmax(1), target.softmax(1), reduction="batchmean")
+        + functional.cosine_embedding_loss(output, target, sign, margin=0.1)
+        + functional.triplet_margin_loss(output, target, target.flip(1))
+        + functional.margin_ranking_loss(output[:, 0], output[:, 1], sign, margin=0.2)
+        + functional.hinge_embedding_loss(output[:, 2], sign)
+        + functional.poisson_nll_loss(output, target.abs())
+        + functional.multi_margin_loss(output, target.argmax(1))
+        + functional.multilabel_margin_loss(output, labels)
     )
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import onnxruntime
+import torch
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
 
-from transect.portable_step.coverage._case import Case
-from transect.portable_step.coverage._paths import SLACK, UNIT, Tensors, arguments_of, path_excess, step_of
+from step_coverage.case import Case
+from step_coverage.paths import SLACK, UNIT, Tensors, arguments_of, path_excess, step_of
+from transect.portable_step.modules import ModuleStep
 from transect.portable_step.tracing import make_graph, trace
 
-if TYPE_CHECKING:
-    import torch
-    from onnx import ModelProto
-
-    from transect.portable_step.modules import ModuleStep
-
+# A batch of one, and one longer than that traced with.
 BATCHES = (1, 7)
 Arrays = dict[str, np.ndarray]
 
@@ -80,9 +80,6 @@ def check_onnx_float64(case: Case) -> float:
 
     Run by ONNX Runtime, or by ONNX's reference implementation where that has no kernel for float64.
     """
-    import onnxruntime
-    from onnx.reference import ReferenceEvaluator
-
     exact = case.module().double()
     model = export(case, exact)
     given = arguments_of(case, exact, case.batch, 1, "float64")
@@ -197,11 +194,9 @@ def _rounded(graph: torch.fx.GraphModule, names: list[str], given: Tensors, coun
 
     How far the outputs move is what float32 may cost (stochastic arithmetic; Parker, UCLA 1997).
     """
-    import torch
-
     generator = torch.Generator().manual_seed(11)
 
-    class Rounding(torch.fx.Interpreter):  # type: ignore[misc]
+    class Rounding(torch.fx.Interpreter):
         def run_node(self, n: torch.fx.Node) -> Any:
             return torch.utils._pytree.tree_map(off, super().run_node(n))
 
@@ -217,8 +212,6 @@ def _rounded(graph: torch.fx.GraphModule, names: list[str], given: Tensors, coun
 
 
 def _session(model: ModelProto) -> Any:
-    import onnxruntime
-
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4

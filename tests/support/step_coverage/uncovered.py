@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from transect.portable_step.coverage._case import CLASSES, Case, Sample, classes, normal, tokens
+from step_coverage.case import CLASSES, Case, Sample, classes, functional, nn, normal, tokens, torch
 
+# The case, why it is not covered, and what the error says of the operator.
 UNCOVERED: dict[str, tuple[Case, str, str]] = {}
 
 
@@ -25,9 +26,8 @@ def _uncovered(why: str, error: str, x: Sample) -> Callable[[Callable[[], Any]],
 
 def _function(function: Callable[[Any], Any]) -> Any:
     """Return a network with a function between two layers."""
-    from torch import nn
 
-    class Function(nn.Module):  # type: ignore[misc]
+    class Function(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first, self.last = nn.Linear(4, 4), nn.LazyLinear(CLASSES)
@@ -45,16 +45,12 @@ def _function(function: Callable[[Any], Any]) -> Any:
 )
 def random_slopes() -> Any:
     """RReLU, and all that draws random numbers but dropout."""
-    from torch import nn
-
     return nn.Sequential(nn.Linear(4, 4), nn.RReLU(), nn.Linear(4, CLASSES))
 
 
 @_uncovered("how many elements it gives depends on their values", "masked_select", normal(4))
 def boolean_index() -> Any:
     """Indexing by a condition, masked_select, nonzero, unique."""
-    import torch
-
     return _function(lambda x: x + torch.zeros_like(x).masked_select(x > 0).sum())
 
 
@@ -67,40 +63,30 @@ def value_in_condition() -> Any:
 @_uncovered("its weight of a batch is one over the value of a counter", "BatchNorm1d", normal(4))
 def cumulative_average() -> Any:
     """BatchNorm with a cumulative average, momentum=None."""
-    from torch import nn
-
     return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, CLASSES))
 
 
 @_uncovered("ONNX has no such decomposition of matrices", "linalg", normal(4, 4))
 def matrix_decompositions() -> Any:
     """SVD, eigenvalues, Cholesky, inverse, determinant."""
-    import torch
-
     return _function(lambda x: torch.linalg.svdvals(x))
 
 
 @_uncovered("ONNX has few operators of complex numbers", "fft", normal(4))
 def fourier() -> Any:
     """FFT and complex numbers."""
-    import torch
-
     return _function(lambda x: torch.fft.rfft(x).real)
 
 
 @_uncovered("a gradient must be dense", "sparse", tokens(7, 4))
 def sparse_embedding() -> Any:
     """Embedding with sparse gradients."""
-    from torch import nn
-
     return nn.Sequential(nn.Embedding(7, 3, sparse=True), nn.Flatten(), nn.Linear(12, CLASSES))
 
 
 @_uncovered("such a window has no maximum", "max_pool2d", normal(2, 1, 1))
 def pooling_of_padding() -> Any:
     """Max pooling with a window that sees nothing but padding, as one that is dilated beyond the plane."""
-    from torch import nn
-
     pool = nn.MaxPool2d((2, 1), 1, (1, 0), (2, 1))
     return nn.Sequential(nn.Conv2d(2, 2, 1), pool, nn.Flatten(), nn.LazyLinear(CLASSES))
 
@@ -108,8 +94,6 @@ def pooling_of_padding() -> Any:
 @_uncovered("its recursion over the labels has no operators in ONNX", "ctc", normal(6, 4))
 def connectionist_loss() -> Any:
     """CTC loss."""
-    import torch
-    from torch.nn import functional
 
     def losses(x: Any) -> Any:
         logs = x.log_softmax(-1).transpose(0, 1)

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from transect.portable_step.coverage._case import CLASSES, case, normal
+from step_coverage.case import CLASSES, case, nn, normal
 
 
 def _net(*layers: Any) -> Any:
     """Return the layers, then a linear classifier of whatever they give."""
-    from torch import nn
-
     return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(CLASSES))
 
 
 @case("Linear", normal(6))
 def mlp() -> Any:
     """Linear layers with and without bias."""
-    from torch import nn
-
     return _net(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 7, bias=False), nn.ReLU())
 
 
 @case("Linear", normal(4, 6))
 def linear_of_sequences() -> Any:
     """Linear over the last of several axes, bilinear."""
-    from torch import nn
 
-    class Both(nn.Module):  # type: ignore[misc]
+    class Both(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = nn.Linear(6, 3), nn.Linear(6, 4)
@@ -42,8 +37,6 @@ def linear_of_sequences() -> Any:
 @case("Convolution", normal(4, 17))
 def conv1d() -> Any:
     """Conv1d: stride, dilation, groups, padding, 'same'."""
-    from torch import nn
-
     return _net(
         nn.Conv1d(4, 6, 3, padding=1),
         nn.Tanh(),
@@ -57,8 +50,6 @@ def conv1d() -> Any:
 @case("Convolution", normal(3, 11, 8))
 def conv2d() -> Any:
     """Conv2d: stride, padding, kernels that are not square, without bias."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(3, 4, 3, padding=1),
         nn.Tanh(),
@@ -71,8 +62,6 @@ def conv2d() -> Any:
 @case("Convolution", normal(2, 12, 9))
 def conv2d_dilated() -> Any:
     """Conv2d: dilation, with stride and groups, 'same', 'valid'."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 4, 3, dilation=(2, 1), padding="same"),
         nn.Tanh(),
@@ -85,8 +74,6 @@ def conv2d_dilated() -> Any:
 @case("Convolution", normal(4, 8, 8))
 def conv2d_depthwise() -> Any:
     """Conv2d: depthwise with and without a multiplier, pointwise with and without a stride."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(4, 4, 3, padding=1, groups=4),
         nn.Tanh(),
@@ -100,8 +87,6 @@ def conv2d_depthwise() -> Any:
 @case("Convolution", normal(2, 7, 6))
 def conv2d_padding_modes() -> Any:
     """Conv2d: padding by reflection, by repetition, around; constant padding."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 3, 3, padding=(2, 1), padding_mode="reflect"),
         nn.Tanh(),
@@ -117,8 +102,6 @@ def conv2d_padding_modes() -> Any:
 @case("Convolution", normal(4, 7))
 def conv_transpose1d() -> Any:
     """ConvTranspose1d: stride, padding, output padding, groups."""
-    from torch import nn
-
     return _net(
         nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1),
         nn.Tanh(),
@@ -129,8 +112,6 @@ def conv_transpose1d() -> Any:
 @case("Convolution", normal(3, 4, 5))
 def conv_transpose2d() -> Any:
     """ConvTranspose2d: stride, dilation, padding, output padding, groups."""
-    from torch import nn
-
     return _net(
         nn.ConvTranspose2d(3, 4, 3, padding=1),
         nn.Tanh(),
@@ -143,8 +124,6 @@ def conv_transpose2d() -> Any:
 @case("Convolution", normal(2, 5, 6, 4))
 def conv3d() -> Any:
     """Conv3d and ConvTranspose3d."""
-    from torch import nn
-
     return _net(
         nn.Conv3d(2, 4, (3, 2, 1), padding=(1, 0, 0)),
         nn.Tanh(),
@@ -157,16 +136,12 @@ def conv3d() -> Any:
 @case("Normalisation", normal(6), batch=4, least_batch=2)
 def batch_norm1d() -> Any:
     """BatchNorm1d of features and of sequences."""
-    from torch import nn
-
     return _net(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Unflatten(1, (2, 4)), nn.BatchNorm1d(2))
 
 
 @case("Normalisation", normal(3, 6, 5))
 def batch_norm2d() -> Any:
     """BatchNorm2d with its buffers; other momentum, without weights, without buffers."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(3, 4, 3),
         nn.BatchNorm2d(4),
@@ -183,8 +158,6 @@ def batch_norm2d() -> Any:
 @case("Normalisation", normal(4, 6))
 def layer_norm() -> Any:
     """LayerNorm over one and two axes, without bias, without weights."""
-    from torch import nn
-
     return _net(
         nn.LayerNorm(6),
         nn.Linear(6, 8),
@@ -199,8 +172,6 @@ def layer_norm() -> Any:
 @case("Normalisation", normal(3, 5, 4))
 def group_norm() -> Any:
     """GroupNorm of one, some and all groups."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(3, 6, 3),
         nn.GroupNorm(3, 6),
@@ -216,8 +187,6 @@ def group_norm() -> Any:
 @case("Normalisation", normal(3, 5, 4))
 def instance_norm() -> Any:
     """InstanceNorm1d and 2d, with weights and with buffers."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(3, 4, 3),
         nn.InstanceNorm2d(4),
@@ -232,8 +201,6 @@ def instance_norm() -> Any:
 @case("Normalisation", normal(4, 6))
 def rms_norm() -> Any:
     """RMSNorm, with and without weights."""
-    from torch import nn
-
     return _net(
         nn.RMSNorm(6),
         nn.Linear(6, 8),
@@ -246,7 +213,6 @@ def rms_norm() -> Any:
 @case("Normalisation", normal(4, 6, 5))
 def local_response_norm() -> Any:
     """LocalResponseNorm; a convolution with weight norm."""
-    from torch import nn
     from torch.nn.utils.parametrizations import weight_norm
 
     return _net(nn.LocalResponseNorm(3), weight_norm(nn.Conv2d(4, 3, 3)), nn.Tanh())
@@ -255,8 +221,6 @@ def local_response_norm() -> Any:
 @case("Pooling", normal(2, 13))
 def max_pool1d() -> Any:
     """MaxPool1d: overlapping, padded, dilated, ceil mode."""
-    from torch import nn
-
     return _net(
         nn.Conv1d(2, 4, 3, padding=1),
         nn.MaxPool1d(3, stride=2, padding=1),
@@ -269,8 +233,6 @@ def max_pool1d() -> Any:
 @case("Pooling", normal(2, 9, 8))
 def max_pool2d() -> Any:
     """MaxPool2d: overlapping, padded, windows that are not square, equal maxima."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 3, 3, padding=1),
         nn.ReLU(),
@@ -283,8 +245,6 @@ def max_pool2d() -> Any:
 @case("Pooling", normal(2, 10, 9))
 def max_pool2d_ceil() -> Any:
     """MaxPool2d: ceil mode, dilation."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 3, 3, padding=1),
         nn.MaxPool2d(2, dilation=(2, 1), stride=1),
@@ -298,8 +258,6 @@ def max_pool2d_ceil() -> Any:
 @case("Pooling", normal(2, 5, 6, 4))
 def pool3d() -> Any:
     """MaxPool3d, AvgPool3d, AdaptiveAvgPool3d."""
-    from torch import nn
-
     return _net(
         nn.Conv3d(2, 3, 1),
         nn.MaxPool3d((2, 3, 2), stride=1),
@@ -313,8 +271,6 @@ def pool3d() -> Any:
 @case("Pooling", normal(2, 13))
 def avg_pool1d() -> Any:
     """AvgPool1d: overlapping, padded, ceil mode, count_include_pad."""
-    from torch import nn
-
     return _net(
         nn.Conv1d(2, 4, 3, padding=1),
         nn.AvgPool1d(3, stride=2, padding=1),
@@ -327,8 +283,6 @@ def avg_pool1d() -> Any:
 @case("Pooling", normal(2, 10, 9))
 def avg_pool2d() -> Any:
     """AvgPool2d: overlapping, padded, ceil mode, count_include_pad, divisor_override."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 3, 3, padding=1),
         nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True),
@@ -343,8 +297,6 @@ def avg_pool2d() -> Any:
 @case("Pooling", normal(2, 7, 8))
 def adaptive_avg_pool() -> Any:
     """AdaptiveAvgPool2d and 1d, to sizes that do not divide the input's."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 4, 1),
         nn.AdaptiveAvgPool2d((5, 4)),
@@ -361,8 +313,6 @@ def adaptive_avg_pool() -> Any:
 @case("Pooling", normal(2, 7, 8))
 def adaptive_max_pool() -> Any:
     """AdaptiveMaxPool2d and 1d, to sizes that do not divide the input's."""
-    from torch import nn
-
     return _net(
         nn.Conv2d(2, 4, 1),
         nn.AdaptiveMaxPool2d((5, 4)),

@@ -1,0 +1,195 @@
+"""What the runners hand on: every type, scalars, defaults, and what is no tensor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runner_program import BROWSER_AT_TIMES, EVERY, NATIVE, Program, X
+
+from thirds import thirds
+from transect.onnx_models.tensors import DTYPES, NoTensor, write_tensors
+
+SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
+WORDS = ["", "ohm", "Ω", "a longer one, with a line\nbreak", "日本", "x" * 300]
+# What a language cannot be given: as runner_models.py has it.
+LACKING = {"java": ("uint16", "uint32", "uint64"), "javascript": ("bfloat16",), "browser": ("bfloat16",)}
+
+
+def _raw(dtype: str, count: int) -> list[bytes]:
+    """Return elements in the contract's bytes, patterns that are no number among them."""
+    if dtype == "string":
+        texts = [WORDS[i % len(WORDS)].encode() for i in range(count)]
+        return [len(text).to_bytes(4, "little") + text for text in texts]
+    if dtype == "bool":
+        return [bytes([i % 2]) for i in range(count)]
+    size = SIZES["".join(filter(str.isdigit, dtype))]
+    raw = np.random.default_rng(count).bytes(size * count)
+    return [raw[i * size : (i + 1) * size] for i in range(count)]
+
+
+def _write_raw(folder: Path, entries: dict[str, tuple[str, list[int]]], **header: Any) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = []
+    for name, (dtype, shape) in entries.items():
+        (folder / f"{name}.bin").write_bytes(b"".join(_raw(dtype, int(np.prod(shape)))))
+        tensors.append({"name": name, "dtype": dtype, "shape": shape, "file": f"{name}.bin"})
+    (folder / "header.json").write_text(json.dumps({"tensors": tensors, **header}))
+
+
+SHAPES: dict[str, tuple[list[int], dict[str, int]]] = {
+    "batches": ([5, 3], {"batch": 2}),
+    "no batches": ([5, 3], {}),
+    "nothing in a row": ([2, 0], {}),
+    "no rows": ([0, 3], {}),
+    "nothing in rows of a batch": ([2, 0], {"batch": 1}),
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "shape"), thirds(EVERY, SHAPES, whole=[*NATIVE, "java", "javascript"]), indirect=["program"]
+)
+def test_every_type_comes_back_bit_by_bit(program: Program, tmp_path: Path, shape: str) -> None:
+    axes, header = SHAPES[shape]
+    dtypes = [dtype for dtype in DTYPES if dtype not in LACKING.get(program.runtime, ())]
+    model = {"java": "types-java", "javascript": "types-javascript", "browser": "types-javascript"}
+    _write_raw(tmp_path / "inputs", {dtype: (dtype, axes) for dtype in dtypes}, **header)
+    run = program.start(tmp_path, *program.paths(tmp_path, model.get(program.runtime, "types")), "--min-runs", "2")
+    assert run.code == 0, run.stderr
+    told = json.loads((tmp_path / "outputs" / "header.json").read_text())["tensors"]
+    assert [entry["name"] for entry in told] == [f"{dtype}_out" for dtype in dtypes]
+    assert [entry["file"] for entry in told] == [f"output-{i}.bin" for i in range(len(dtypes))]
+    for entry, dtype in zip(told, dtypes, strict=True):
+        assert (entry["dtype"], entry["shape"]) == (dtype, axes)
+        sent = (tmp_path / "inputs" / f"{dtype}.bin").read_bytes()
+        assert (tmp_path / "outputs" / entry["file"]).read_bytes() == sent, dtype
+    assert run.record["outputs"]["rows"] == (axes[0] if header else None)
+
+
+@pytest.mark.parametrize(
+    ("program", "dtype"),
+    [
+        *thirds(NATIVE, DTYPES, whole=["c", "go"]),
+        ("java", "float32"),
+        ("javascript", "float32"),
+        pytest.param("browser", "float32", marks=pytest.mark.exhaustive),
+    ],
+    indirect=["program"],
+)
+def test_scalars_come_back_or_are_said_to_be_beyond_the_binding(program: Program, tmp_path: Path, dtype: str) -> None:
+    _write_raw(tmp_path / "inputs", {"x": (dtype, [])})
+    run = program.start(tmp_path, *program.paths(tmp_path, f"scalar-{dtype}"), "--min-runs", "2")
+    if program.runtime == "go" and dtype in ("float16", "bfloat16", "string"):
+        assert run.code == 2
+        assert "onnxruntime_go has no scalars of" in run.stderr
+        return
+    assert run.code == 0, run.stderr
+    told = json.loads((tmp_path / "outputs" / "header.json").read_text())["tensors"]
+    assert [(entry["dtype"], entry["shape"]) for entry in told] == [(dtype, [])]
+    assert (tmp_path / "outputs" / "output-0.bin").read_bytes() == b"".join(_raw(dtype, 1))
+
+
+@pytest.mark.parametrize("program", [*NATIVE, *BROWSER_AT_TIMES], indirect=True)
+def test_axes_without_a_name_take_any_size(program: Program, tmp_path: Path) -> None:
+    given = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    run = program.latency(tmp_path, "any", {"x": given}, batch=2)
+    assert run.code == 0, run.stderr
+    assert np.array_equal(run.outputs()["y"], given)
+
+
+@pytest.mark.parametrize(
+    ("program", "with_default"),
+    [*((name, True) for name in NATIVE), *((name, False) for name in (*NATIVE, "java", "javascript"))],
+    indirect=["program"],
+)
+def test_input_with_a_default_may_be_left_out(program: Program, tmp_path: Path, with_default: bool) -> None:
+    b = np.array([1, 2, 3, 4], np.float32)
+    tensors = {"k": np.arange(7), "x": X} | ({"b": b} if with_default else {})
+    run = program.latency(tmp_path, "default", tensors)
+    assert run.code == 0, run.stderr
+    outputs = run.outputs()
+    assert list(outputs) == ["y", "l"]
+    assert np.array_equal(outputs["y"], X + (b if with_default else 10))
+    assert np.array_equal(outputs["l"], np.arange(7))
+
+
+@pytest.mark.parametrize("program", EVERY, indirect=True)
+def test_what_is_no_tensor_has_a_kind_and_no_file(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "gives-sequence", {"x": X}, batch=3)
+    assert run.code == 0, run.stderr
+    found = run.outputs()
+    assert np.array_equal(found["y"], np.maximum(X, 0))
+    assert isinstance(found["s"], NoTensor)
+    assert found["s"].is_like(NoTensor("sequence"))
+    assert not (tmp_path / "outputs" / "output-1.bin").exists()
+
+
+@pytest.mark.parametrize("program", NATIVE, indirect=True)
+def test_kinds_are_told_whole(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "classes", {"x": X}, batch=3)
+    assert run.code == 0, run.stderr
+    assert run.outputs() == {"y": NoTensor("sequence(map(int64,float32))")}
+    run = program.latency(tmp_path, "absent", {"x": X})
+    # onnxruntime_go and the crate `ort` have no such output.
+    if program.runtime in ("rust", "go"):
+        assert (run.code > 0, run.record["status"]) == (True, "failed")
+    else:
+        assert run.code == 0, run.stderr
+        assert run.outputs()["o"] == NoTensor("optional(float32)")
+
+
+@pytest.mark.parametrize("program", ["java"], indirect=True)
+def test_java_gives_unsigned_numbers_and_takes_none(program: Program, tmp_path: Path) -> None:
+    numbers = np.array([[1, 2], [3, 70000], [5, 6]])
+    run = program.latency(tmp_path, "unsigned", {"i": numbers}, batch=2)
+    assert run.code == 0, run.stderr
+    for name in LACKING["java"]:
+        assert np.array_equal(run.outputs()[name], numbers.astype(name)), name
+    run = program.latency(tmp_path, "identity-uint32", {"x": np.array([[1]], np.uint32)})
+    assert (run.code, run.record["cause"]) == (2, "bad-input")
+    assert "uint32" in run.record["message"]
+    assert run.stderr.splitlines() == [f"java: {run.record['message']}"]
+
+
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
+def test_bfloat16_is_refused_by_name_in_javascript(program: Program, tmp_path: Path) -> None:
+    header = write_tensors(tmp_path / "inputs", {"x": np.ones((1, 2), np.uint16)})
+    header.write_text(header.read_text().replace("uint16", "bfloat16"))
+    run = program.start(tmp_path, *program.paths(tmp_path, "identity-bfloat16"))
+    assert (run.code, run.record["cause"]) == (2, "bad-input")
+    assert "bfloat16" in run.record["message"]
+
+
+CUT = b"\3\0\0\0abc"
+# Words of C, C++, Rust and Go, and of Java; None: it is not tried there.
+BROKEN: dict[str, tuple[str, bytes, str, str | None]] = {
+    "a string that is cut": ("string", CUT + b"\5\0\0\0abcd", "ends within string 1", "expected 2 strings"),
+    "a string without end": ("string", CUT + b"\xff\xff\xff\x7f", "ends within string 1", "expected 2 strings"),
+    "a string of no UTF-8": ("string", b"\0\0\0\0\1\0\0\0\xff", "UTF-8", None),
+    "one string more": ("string", b"\0" * 12, "are left after 2 strings", "expected 2 strings"),
+    "one string less": ("string", b"\0" * 4, "takes >= ", None),
+    "a bool that is 2": ("bool", b"\0\2", "0 and 1", "got 2"),
+}
+
+
+@pytest.mark.parametrize(("program", "broken"), thirds([*NATIVE, "java"], BROKEN), indirect=["program"])
+def test_elements_that_are_none_are_bad_input(program: Program, tmp_path: Path, broken: str) -> None:
+    dtype, raw, words, in_java = BROKEN[broken]
+    words = in_java or "" if program.runtime == "java" else words
+    _write_raw(tmp_path / "inputs", {"x": (dtype, [1, 2])})
+    (tmp_path / "inputs" / "x.bin").write_bytes(raw)
+    run = program.start(tmp_path, *program.paths(tmp_path, f"identity-{dtype}"))
+    assert (run.code, run.record["cause"]) == (2, "bad-input"), run.stderr
+    assert words in run.record["message"]
+
+
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
+def test_bools_are_0_or_1_in_javascript(program: Program, tmp_path: Path) -> None:
+    write_tensors(tmp_path / "inputs", {"x": np.array([[True, False]])})
+    (tmp_path / "inputs" / "tensor-0.bin").write_bytes(b"\x01\xff")
+    run = program.start(tmp_path, *program.paths(tmp_path, "identity-bool"))
+    assert (run.code, run.record["cause"]) == (2, "bad-input")
+    assert "got 255" in run.record["message"]
