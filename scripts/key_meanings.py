@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# What a field means where the model itself does not say: a description in the model wins.
 MEANINGS = {
     "Parameters.epochs": "passes over the training part",
     "Parameters.learning_rate": "of SGD",

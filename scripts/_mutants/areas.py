@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+# Patterns below src/transect. A module that two areas name belongs to the first.
 AREAS = {
     "fingerprints": [
         "planning/code_hash.py",

@@ -15,6 +15,7 @@ from .errors import BadInput, NotPossible
 from .options import Node, Options
 from .processes import Process
 
+# A Unix socket's path has 107 bytes; the longest here is "/run/munge.sock.lock".
 MAX_PATH = 85
 
 

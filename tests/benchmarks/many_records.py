@@ -17,6 +17,7 @@ from make_records import make_record
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Samples, Status, checksum_of
 
+# Of ten records: train, infer, bench, ingest.
 SHARES = {"train": 5, "infer": 2, "bench": 2, "ingest": 1}
 REPEATS = 3
 STUDY = "name: many\ntitle: Many records\nquestions: ['Which is fastest?']\n"

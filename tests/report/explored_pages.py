@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+# Against hanging, on a machine however busy.
 BOUND_MS = 300_000
 # What stands in every row of a table that is about one cell: its id, and whether it is hidden.
 ROWS = """[...explore.tables.values()].flatMap((table) => table.rows.map(({ row, number }) =>

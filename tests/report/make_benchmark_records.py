@@ -15,6 +15,7 @@ from factories import bench_cell, infer_cell, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
+# Threads: B/s and FLOP/s of the machine here.
 MEMORY = {1: 10e9, 2: 16e9, 4: 20e9}
 PEAK = {1: 50e9, 2: 100e9, 4: 190e9}
 # GFLOP/s of a run that its own log contradicts.

@@ -15,6 +15,7 @@ from make_records import make_record, provenance, write_records
 from factories import train_cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 
+# Framework: speed on one rank, beside numpy's.
 SPEEDS = {
     "numpy": 1.0,
     "torch": 2.0,

@@ -17,6 +17,7 @@ from factories import bench_cell, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status
 
+# Each sets `HACKED` to where it ran: markup, attributes, links, templates, Vega expressions, CSS, data URLs.
 PAYLOADS = (
     "<script>HACKED='{}'</script>",
     "</script><script>HACKED='{}'</script>",

@@ -14,6 +14,7 @@ from make_records import make_record, write_records
 from factories import bench_cell, train_cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
+# Network: (latency in s, bandwidth in B/s).
 NETWORKS = {"1gbit": (7e-6, 1.2e8), "1gbit-50us": (60e-6, 1.2e8)}
 
 

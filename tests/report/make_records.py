@@ -19,6 +19,7 @@ from factories import bench_cell, infer_cell, make_record, provenance, train_cel
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Samples, Status
 
+# Text that would run, break out of a script block or end a line if it were not escaped.
 HOSTILE = (
     "</script><script>window.HACKED=1</script><img src=x onerror='window.HACKED=2'>"
     "\u2028\u2029 ]]> {{ 7*7 }} <!-- \x1b[31mred\x1b[0m \x00 &amp; <b>bold</b>"

@@ -16,6 +16,7 @@ from make_records import HOSTILE, make_record, provenance, write_records
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.record import Cause, Record, Samples, Status
 
+# Microseconds of a step.
 STEPS_US = {
     "c": 90.0,
     "rust": 92.0,

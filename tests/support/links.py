@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clusters import VirtualCluster, eventually
 
+# Sends bytes, or bounces messages, between two nodes over TCP.
 PROBE = """
 import socket, sys, time
 role, address = sys.argv[1:3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# What no cell's outcome is a function of, and why an edit there may leave all records as they are.
 NO_CELLS_OWN = {
     "__main__.py": "the command line",
     "cli/*": "the command line",

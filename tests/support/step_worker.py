@@ -24,6 +24,7 @@ from worker_calls import answer_calls
 
 ATEN = torch.ops.aten
 # Called by name like those below.
+# Our decompositions register themselves.
 decomposition_table()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+# Where the contract is written down first, and where a fault costs most: memory is not checked there.
 WHOLE = ("python", "c")
 # A start of Chromium takes seconds; what it shares with Node.js is tested there.
 FEW = {"browser": 5}

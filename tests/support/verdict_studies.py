@@ -22,6 +22,7 @@ from transect.analysis.statistics import noise_floor, paired_noise_floor
 from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
 
+# Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
 TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), 0.10, 0.30, 0.90)
 # What is compared.
 RACE, BASE, BOTH = "race", "base", "both"

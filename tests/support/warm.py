@@ -23,6 +23,7 @@ from typing import Any
 
 from checkouts import ROOT
 
+# What takes long to load and starts no thread.
 MODULES = (
     "numpy",
     "torch",

@@ -22,6 +22,7 @@ from transect.analysis import entries
 from transect.domain import cell, metrics, record
 from transect.domain.files import digest, write_atomic
 
+# Size, times of change of content and of anything, and number of the file.
 Stamp = tuple[int, int, int, int]
 
 # A file that changed this shortly ago may change again within one tick of its clock, unseen.

@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+# Of nine runs, one order in 35 is as unlike as can be: no change is rare enough. Of ten it may be.
 MIN_RUNS = 10
 # Fewer runs on a side of a cut are outliers.
 _MIN_SIDE = 2

@@ -12,6 +12,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.serving import REFERENCE, InferGroup, point, takes_onnx, told
 from transect.runtimes.options import EQUAL
 
+# Names of options and kernels in one sentence.
 _SHOWN = 3
 
 

@@ -18,6 +18,7 @@ from transect.analysis.groups import Group
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
 from transect.domain.until import Aims
 
+# What is asked of a pair: metric, its words, and the stage whose cells tell it.
 QUESTIONS = {
     "startup_time": "start-up",
     "step_time": "a step",

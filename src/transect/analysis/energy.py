@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from transect.analysis.entries import AnyRecord, labels_of
 from transect.analysis.groups import Group
 
+# The counter of Slurm's accounting: of a whole job step.
 STEP = "slurm step"
 
 

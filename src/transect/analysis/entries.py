@@ -17,6 +17,7 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 
+# What reports show of a record's provenance; the rest changes from record to record.
 _PROVENANCE = (
     "system",
     "host",

@@ -14,6 +14,7 @@ from transect.analysis.noise import location, logs_of
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, Spread
 from transect.analysis.verdicts import Decision, decide
 
+# What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
 # seed, it is the mean of the ratios.
 RATIO = "ratio of trimmed geometric means"
 

@@ -12,6 +12,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.next_steps import NextStep, next_step
 from transect.domain.record import Cause, Status
 
+# Looks back, so that a long word is gone through once.
 _CELL = re.compile(r"(?<![\w.+:-])[\w.+:-]+~[0-9a-f]{8}")
 # What differs between messages that say the same: ids, addresses, paths, numbers.
 _OWN = (

@@ -25,6 +25,7 @@ from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
 
+# That any change is found where there is none: half of it for whole stages, half for cells.
 LEVEL = 0.05
 # Cells that make up a stage's own series.
 _MIN_CELLS = 3

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from transect.domain.cell import Axis, Cell, axes_of, counted
 
+# Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
 _RANKS = counted("rank")
 

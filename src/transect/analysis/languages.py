@@ -10,6 +10,7 @@ from transect.analysis.parallelism import Beside, beside, median_of
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Spread
 
+# Frameworks of other languages, by what their names begin with.
 OTHER = ("go",)
 # What joins the names of two languages in one training.
 _BOTH = "+"

@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
+# A day, or a month parted by - or _: `2022.10` is a version, and six digits or those behind `slurm-` are a job's number.
 DATE = re.compile(
     r"(?<!\d)(?:(20\d\d)([-_.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])|(20\d\d)([-_])(0[1-9]|1[0-2])(?!\6\d)"
     r"|(?<!slurm-)(?<!job)(?<!job[-_])(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(?!\d)"

@@ -12,6 +12,7 @@ from transect.analysis.benchmark_table import Best, best_values
 from transect.analysis.entries import AnyRecord
 from transect.analysis.hardware import DOUBT, BenchmarkValue, benchmark_values
 
+# How reasons begin of files that may hold logs and were not read; what is nobody's output is only counted.
 _UNREAD = ("cannot be read", "the file is binary", "lines of more than")
 
 # By benchmark, status and kind of reason: what was refused for it, each with its own words.

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from scipy.special import chdtri, digamma, polygamma
 
+# One in so many is trimmed at either end, and none of fewer.
 _TRIMMED_OF = 5
 # How unlike the cells of a kind are is itself known from few of them, and more often taken for less than for more:
 # so many of all kinds are less unlike than they count.

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from transect.analysis.entries import AnyRecord
 from transect.analysis.serving import InferGroup
 
+# Below this share of requests served, the run ended before its queue did.
 _SERVED = 0.99
 # How far the last result may come after the last arrival, over the run's time, a median latency
 # aside. Latency grows evenly in a growing queue, so that its median is half of that distance: a

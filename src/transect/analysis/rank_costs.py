@@ -13,6 +13,7 @@ from transect.analysis.published_series import PUBLISHED, SUMMING, differences
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 
+# Point-to-point messages, and the collective that does the same work.
 _PAIRS = (("mpi-sendrecv", "mpi-allreduce"), ("published-sendrecv", "published-allreduce"))
 # A path is another one's when the two are so much nearer than each is to a third.
 _NEARER = 100

@@ -20,6 +20,7 @@ from transect.analysis.entries import row_of
 from transect.domain.errors import TransectError
 from transect.domain.record import read_record
 
+# A stage and a cell's id: the two folders that hold a record.
 Key = tuple[str, str]
 
 # A process takes as long to begin as so many records to read.

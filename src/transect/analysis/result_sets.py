@@ -20,6 +20,7 @@ from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
 from transect.domain.until import Aims
 
+# States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300

@@ -13,6 +13,7 @@ from transect.analysis.set_lines import Line, Outcome, Shift
 from transect.analysis.set_metrics import Chosen, Role
 from transect.analysis.verdicts import LEVEL, corrected, decide_paired
 
+# Cells that have to be in both sets before all of them together say anything.
 _MIN_CELLS = 3
 # Times until a quality is reached: they are never at another one.
 _AT_QUALITY = frozenset({"time_to_quality", "steps_to_quality"})

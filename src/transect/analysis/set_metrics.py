@@ -15,6 +15,7 @@ from transect.domain.record import Status
 from transect.domain.until import Contest
 from transect.planning.stage import STAGES
 
+# What a result is worth, beside how fast it came.
 _QUALITY = frozenset(
     {
         "accuracy",

@@ -24,6 +24,7 @@ from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
 
+# Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
 # Runs that logs tell, a side, from which on none that is usable is more than chance.
 _MANY = 3

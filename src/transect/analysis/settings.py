@@ -12,6 +12,7 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 
+# Details that say what a cell was told, and not what came of it.
 _SETTINGS = (
     "global_batch",
     "steps_per_epoch",

@@ -14,6 +14,7 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.noise import trimmed
 from transect.domain.cell import GPU_PROVIDERS
 
+# Runs that lie farther apart, in h, were not measured in turn, as the cells of one block are.
 _MOST_H = 12.0
 # Shares are sums of fractions.
 _ROUNDING = 1e-9

@@ -23,6 +23,7 @@ from transect.analysis.noise import Noise, paired_noise, pooled_noise
 from transect.domain.metrics import Mean, metric
 from transect.domain.until import MARGIN
 
+# The smallest sample whose extremes cover the median with 95 % confidence is 6.
 MIN_INTERVAL_VALUES = 6
 
 # The share of A/A pairs below the upper quarter.

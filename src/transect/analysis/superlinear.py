@@ -8,6 +8,7 @@ from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, Efficiency, ScalingKind
 
+# Repeats that lie further apart than this share of their median are no base to count from.
 _WIDE = 0.1
 # Below this share of its own roofline a base leaves much that has nothing to do with ranks.
 _SLOW = 0.25

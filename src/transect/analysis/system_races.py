@@ -14,6 +14,7 @@ from transect.analysis.statistics import noise_floor
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import MARGIN
 
+# Days on which a system has to have run a benchmark: repeats of one say nothing of another.
 _DAYS = 3
 
 

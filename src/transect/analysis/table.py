@@ -16,6 +16,7 @@ from transect.analysis.entries import AnyMetric, AnyRecord, Entry, point_of
 from transect.analysis.labels import other_axes
 from transect.domain.cell import Cell, axes_of
 
+# Columns that are always there; axes of other stages follow them.
 COLUMNS = (
     "study",
     "stage",

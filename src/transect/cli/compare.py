@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transect.analysis.result_sets import ResultSet
     from transect.analysis.set_lines import Beside
 
+# Exit codes beside those of every command.
 WORSE, NOTHING = 4, 5
 _FORMATS = ("table", "json", "markdown")
 # Cells that were not compared, in the terminal's table.

@@ -13,6 +13,7 @@ import typer
 
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 
+# Named of each reason; all of them stand in verdicts.json.
 _NAMED = 3
 
 

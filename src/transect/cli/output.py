@@ -13,6 +13,7 @@ from rich.text import Text
 
 from transect.domain.terminal import printable, say
 
+# Of one folder; a run on a full disk damages all of its records.
 _MOST_PROBLEMS = 10
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON for a script")]

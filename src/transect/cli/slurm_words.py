@@ -11,6 +11,7 @@ from itertools import product
 
 from transect.domain.errors import BadInput
 
+# Slurm prints it for what a node or a partition does not have.
 _NULL = "(null)"
 # In sinfo's long and short form. What is powered down is started for a job.
 _STATES = re.compile(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from transect.domain.files import sha256_file, state_of, write_atomic
 
+# A file that changed this shortly ago may change again within one tick of its clock, unseen.
 _YOUNG_NS = 2 * 10**9
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 
+# The checkout: src/transect/domain/paths.py is three folders below src.
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from transect.domain.errors import unknown_name
 
+# Bytes of a number, and unit roundoff u = 2^-p of a significand of p bits, rounded to nearest
 # (IEEE 754-2019, table 3.5; bfloat16: Intel, "BFLOAT16 hardware numerics definition", 2018).
 _FORMATS = {"float64": (8, 2.0**-53), "float32": (4, 2.0**-24), "float16": (2, 2.0**-11), "bfloat16": (2, 2.0**-8)}
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from transect.domain.terminal import say
 
+# Variables that transect itself sets as it goes on.
 _OWN = "TRANSECT_"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 _LIMITS = ("AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
 
+# Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
 # Runs a side below which no verdict is firm: two tell no outlier from the rest.
 FEWEST = 3

@@ -25,6 +25,7 @@ from transect.launch.slurm import is_local, srun
 from transect.measure.guard import Guard
 from transect.measure.watcher import WATCHER_TOKEN
 
+# Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
 # node that is gone ends the job before that.
 _JOIN_S = 300.0
 _ANSWER_S = 120.0

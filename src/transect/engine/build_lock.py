@@ -13,6 +13,7 @@ from typing import Any
 from transect.domain.terminal import say
 from transect.engine.locks import Held
 
+# Who waits looks so often, and says so.
 _POLL_S, _TELL_S = 0.5, 60.0
 _LONGEST = 300
 

@@ -16,6 +16,7 @@ from transect.domain.record import raw_record
 from transect.engine.claim import Claim
 from transect.engine.plan_files import planned_cells, planned_study
 
+# What `exports.json` calls the files of a crate beside its metadata.
 _NAME = "ro-crate"
 
 

@@ -9,6 +9,7 @@ import time
 
 from transect.domain.paths import StudyPaths
 
+# The first one comes early; then a report may take a twentieth of the time.
 _FIRST_S = 60.0
 _SHARE = 20
 

@@ -18,6 +18,7 @@ from transect.domain.files import sha256_file
 from transect.launch.elf import read_elf, this_machine
 from transect.planning.images import ImageDefinition
 
+# What a process finds in any root file system; /dev, /proc and /sys are the wrapper's to fill.
 _FOLDERS = (
     "dev/shm",
     "etc",

@@ -17,6 +17,7 @@ from transect.domain.terminal import say
 from transect.engine.abandoned import is_abandoned
 from transect.engine.locks import Held
 
+# A job that was cancelled ends its payload, and its nodes clean up.
 _PATIENCE_S = 600.0
 _POLL_S = 2.0
 

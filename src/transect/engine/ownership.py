@@ -17,6 +17,7 @@ from transect.domain.paths import StudyPaths
 from transect.engine.plan_files import read_block
 from transect.engine.stamps import stamp_entry
 
+# An id ends in the hash of its axes.
 _ID = re.compile(r".*~[0-9a-f]{8}", re.DOTALL)
 
 

@@ -29,6 +29,7 @@ from transect.measure.guard import Guard
 from transect.measure.speed_variables import speed_variables
 from transect.planning.expand import reason_to_skip
 
+# How long a step may be refused for reasons that pass. The job's own limit usually ends it first.
 _STEP_WAIT_S = 1800
 # Less than this is a full file system: a record does not fit.
 _NO_ROOM = 1 << 20

@@ -22,6 +22,7 @@ from transect.engine.job import Job
 if TYPE_CHECKING:
     from transect.analysis.contests import Standing
 
+# Why a cell's repeats end, besides those of `Standing`.
 CAP, BUDGET, TIME = "cap", "budget", "time of the job"
 
 

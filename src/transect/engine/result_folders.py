@@ -14,6 +14,7 @@ from transect.domain.paths import StudyPaths
 from transect.engine.make_report import cell_keys
 from transect.engine.plan_files import planned_aims, planned_cells
 
+# Runs lie this deep below a folder that is given at most: archive/DATE/results/STUDY.
 _DEEPEST = 3
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -16,6 +16,7 @@ from transect.engine.job import Job, Result
 from transect.engine.scheduler import ask
 from transect.launch.processes import Outcome
 
+# The label of the metric `energy`: no counter of the training loop alone.
 COUNTER = "slurm step"
 _FIELDS = "JobID,JobName,State,ConsumedEnergyRaw"
 # Slurm's "no value", 32 and 64 bits wide, and what it prints of nodes that tell nothing.

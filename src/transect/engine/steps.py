@@ -16,6 +16,7 @@ from transect.domain.record import Cause
 from transect.engine.scheduler import ask
 from transect.launch.launchers.mpiexec import unreached
 
+# Daemons may sign with their node: `slurmstepd-n1: `.
 _STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd)(?:-[\w.-]+)?: ")
 _NO_STEP = re.compile(r"^srun: error: Unable to (?:create step for|confirm allocation for) job \d+: (.+)")
 # A task that cannot be launched on one node makes srun cancel those that began on the others.

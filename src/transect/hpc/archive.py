@@ -26,6 +26,7 @@ from transect.hpc.refusal import Refusal
 from transect.hpc.sources import find_files, of_kernel
 from transect.hpc.table import runs_from_json, to_json
 
+# Told after each file: files read, files in all, bytes so far, how many came from the cache.
 Progress = Callable[[int, int, int, int], None]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT NULL, runs TEXT NOT NULL)"

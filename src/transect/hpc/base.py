@@ -16,6 +16,7 @@ from transect.domain.registry import Registry
 from transect.hpc.block import Block
 from transect.hpc.text import Line
 
+# The slug of a file in which no parser found its benchmark.
 UNKNOWN = "unknown"
 
 Parameter = str | int | float | bool | list[str] | list[int]

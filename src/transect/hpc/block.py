@@ -8,6 +8,7 @@ from typing import Any
 
 from transect.hpc.text import Line, Reader, excerpt
 
+# Lines with which launchers, schedulers and run-time systems say that a program was stopped.
 TROUBLE = (
     r"srun: error:",
     r"slurmstepd: error:",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+# In front of a label that is one. Control characters mean nothing in a log.
 MARK = "\x01"
 HOST = (
     r"(?:[A-Za-z0-9][\w.\-]{0,99}(?::[ \t]|[ \t]{1,60}\|[ \t])"

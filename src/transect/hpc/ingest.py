@@ -13,6 +13,7 @@ from transect.hpc.refusal import Refusal
 from transect.hpc.scan import Scanner, no_result
 from transect.hpc.sources import find_files, of_kernel
 
+# How the reason begins of a file that could not be read.
 UNREADABLE = "cannot be read"
 
 _REFUSES_NOTHING = Refusal()

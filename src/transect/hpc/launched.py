@@ -11,6 +11,7 @@ from transect.hpc.base import Parser, Run, RunStatus
 from transect.hpc.block import TROUBLE
 from transect.hpc.text import Line, excerpt
 
+# `+ ` is what a shell prints before a command under `set -x`; words before the program are options, a
 # container, a wrapper.
 _LAUNCHERS = (
     r"(?:\+{1,4}[ \t]+|\$[ \t]+|executing:[ \t]+|Command:[ \t]+|cmd = )?"

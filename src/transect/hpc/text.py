@@ -11,6 +11,7 @@ from typing import BinaryIO
 from transect.hpc.hosts import HOST, MARK, Hosts
 from transect.hpc.prefilter import LinePattern
 
+# Longest part of a line that is looked at, in bytes.
 CLIP = 16_384
 
 _CHUNK = 1 << 20

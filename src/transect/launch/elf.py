@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+# e_machine, by the names that `uname -m` has for them.
 MACHINES = {
     3: "i686",
     20: "ppc",

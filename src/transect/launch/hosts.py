@@ -12,6 +12,7 @@ from pathlib import Path
 from transect.domain.errors import BadInput, MissingDependency
 from transect.launch.slurm import ask, expand_hosts, job_hosts
 
+# What a scheduler, or a person, may call a host: mpiexec reads more into other signs.
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 # A user's own list, as `transect launch --hosts` sets it; a study on `profiles/local` reads it too.
 HOSTS = "TRANSECT_HOSTS"

@@ -10,6 +10,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+# A value is the address of one rank for each other one.
 _LARGEST = 64 * 2**20
 
 

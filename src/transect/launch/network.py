@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 from transect.domain.errors import BadInput, MissingDependency
 
+# Below the range that Linux gives to outgoing connections (32768 and up), above well-known ones.
 PORTS = range(20000, 30000)
 
 

@@ -18,6 +18,7 @@ import psutil
 
 from transect.domain.errors import Interruption
 
+# Between two looks at ends where the kernel cannot tell of them (before Linux 5.3).
 _POLL_S = 0.005
 _MEMORY_POLL_S = 0.2
 # Between two searches for processes that are no descendants: some container programs start theirs apart.

@@ -14,6 +14,7 @@ import psutil
 
 from transect.measure.step_daemons import daemon_died
 
+# A foreign process counts as a disturbance from this share of one core.
 BUSY = 0.2
 # The kernel's total is in ticks for each core, and a look of the guard's own costs some.
 UNSEEN = 0.75

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Mapping
 
+# `PREFIX_`: the rest of the names of one program.
 _NAMES = {
     "OMP_": """
         ALLOCATOR CANCELLATION DEFAULT_DEVICE DYNAMIC MAX_ACTIVE_LEVELS MAX_TASK_PRIORITY NESTED

@@ -19,6 +19,7 @@ import numpy as np
 
 from transect.planner.problem import Problem, Solution
 
+# Partitions are sought whose bottleneck is at most these times the least one.
 _SLACKS = (1.0, 1.003, 1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, np.inf)
 _BANDS = 24
 # Rounding of sums of thousands of terms.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# Runs of (action, first layer, layer after the last).
 Runs = Sequence[tuple[str, int, int]]
 
 

@@ -23,6 +23,7 @@ from transect.planning.plan import Planned, StudyPlan, turns_within
 from transect.planning.rounds import by_shape, cut, in_rounds
 from transect.planning.stage import STAGES
 
+# Used as Snakemake's wildcard constraint as well.
 BLOCK_PATTERN = r"[A-Za-z0-9_.+~-]+"
 # Of a workload's name in that of a block: a file's, and a folder's with Slurm's logs.
 _LONGEST = 150

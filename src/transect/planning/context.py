@@ -17,6 +17,7 @@ from transect.measure.provenance import gpus as find_gpus
 from transect.planning.parameters import resolve
 from transect.training.workloads import WORKLOADS, Parameters
 
+# What a step computes, but for its batch, which is an axis.
 _OF_A_STEP = ("optimiser", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "loss")
 
 # Stands for a system whose file cannot be used: nothing that depends on it is held against a study.

@@ -17,6 +17,7 @@ from transect.domain.files import canonical_json, digest
 from transect.domain.paths import ROOT, environments_folder
 from transect.domain.system import EnvironmentChoice
 
+# How a build script names what it uses of `envs/shared/`.
 _SHARED = re.compile(rb"\bshared/([A-Za-z0-9_.-]+)")
 # How one shows which compiler it calls, and what tells that one's version.
 _COMPILERS = (

@@ -14,6 +14,7 @@ from transect.planning.named import check_networks, check_overrides, check_publi
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_until, more_repeats, note_prerequisites
 
+# Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
 
 

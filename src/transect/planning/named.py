@@ -13,6 +13,7 @@ from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES
 from transect.training.optimisers import OPTIMISERS
 
+# Keys of a figure's `measured` that are no axes.
 _NO_AXES = ("stage", "metric", "over")
 
 

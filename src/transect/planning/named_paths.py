@@ -10,6 +10,7 @@ from typing import Any
 
 from transect.domain.registry import plugin_folders
 
+# What a spec holds besides what somebody can be told.
 _NO_OPTIONS = frozenset({"study", "cell_id", "system", "inputs", "environment", "lock", "sources"})
 _OPTIONS = frozenset({"options", "dataset_options"})
 _WALKED = frozenset({str, dict, list, tuple})

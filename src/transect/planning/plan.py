@@ -37,6 +37,7 @@ from transect.planning.study import read_study
 from transect.planning.until import aims_of, until_spec
 from transect.training.workloads import WORKLOADS
 
+# As the Snakefile has it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 

@@ -15,6 +15,7 @@ from transect.report.findings.ranking import ranked
 from transect.report.rules import rule_fits
 from transect.report.text import clean
 
+# The sureness of an answer of which a part is known and another is not.
 PARTLY = "partly known"
 
 # Clauses of one answer: more are counted.

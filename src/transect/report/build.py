@@ -25,6 +25,7 @@ from transect.report.making import MadeSection, broken, glossary
 from transect.report.page import chart_of, shortened
 from transect.report.shell import script_json
 
+# Cells of one finding that the page names in a command; summary.json has all of them.
 MOST_NAMED = 40
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500

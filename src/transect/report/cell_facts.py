@@ -20,6 +20,7 @@ from transect.analysis.entries import AnyRecord
 from transect.domain.cell import OpenCell
 from transect.report.text import clean, quantity
 
+# Group, fact, value.
 Fact = tuple[str, str, str]
 
 # Facts that should be the same for two records to be compared, by group and path in the provenance.

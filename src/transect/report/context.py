@@ -21,6 +21,7 @@ from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report.charts.theme import Style, Styles
 
+# The thesis on tickets, as studies call it: its claims are on runtimes, retraining and classifiers.
 THESIS = "Göttingen 2024"
 
 

@@ -13,6 +13,7 @@ from transect.report.findings.finding import Finding
 from transect.report.parts import DecisionColumn
 from transect.report.text import clean, count
 
+# Rows before the rest folds.
 _MOST_ROWS = 8
 
 

@@ -13,6 +13,7 @@ from transect.analysis.groups import Group
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status
 
+# What the page filters by, in the order of its buttons, and the name of the cell beside them.
 FACETS = ("workload", "framework", "strategy", "runtime", "ranks", "status")
 _ALL = (*FACETS, "cell")
 

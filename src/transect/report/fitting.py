@@ -16,6 +16,7 @@ from transect.report.making import MadeSection
 from transect.report.sizes import size_of
 from transect.report.text import clipped, count
 
+# Rows of all tables of a page: some 400 bytes each, with what the filter needs to know of them.
 MOST_PAGE_ROWS = 5000
 # Rows that every table keeps.
 LEAST_ROWS = 8

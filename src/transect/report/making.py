@@ -27,6 +27,7 @@ from transect.report.sections.published import published_body
 from transect.report.sections.roofline import roofline_body
 from transect.report.text import clean, clipped
 
+# Characters beside a folded title.
 _HINT = 140
 
 # Made last, because making the others may find files that cannot be read; read first.

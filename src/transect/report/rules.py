@@ -9,6 +9,7 @@ from transect.domain.errors import unknown_name
 from transect.domain.study import Question
 from transect.report.parts import Parts
 
+# `*` stands for any part of a name.
 RULES = (
     "training.fastest",
     "training.limit",

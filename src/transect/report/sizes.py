@@ -7,6 +7,7 @@ from typing import Any
 from transect.report.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table
 from transect.report.facets import NOTHING
 
+# Markup around a table, a row, a value and its class, a chip, a chart, an item of a legend, a fact and a paragraph; what
 # the filter needs of a row, and the script of a mark.
 _TABLE, _ROW, _VALUE, _CLASS, _CHIP, _CHART, _LEGEND, _FACT, _PROSE = (350, 10, 9, 10, 32, 120, 260, 50, 24)
 _ABOUT, _MARK = 20, 60

@@ -22,6 +22,7 @@ from transect.report.build import write_page
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.made import Made
 
+# The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
 EXPORTS = "exports.json"
 # Held while files are exchanged: two exports at once would each forget what the other one noted.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from transect.simulation.networks import Clocks, Machine, Ranks
 
+# Clocks of chunks that are held at once: an eighth of a gigabyte. Of more chunks only so many are simulated.
 MOST_CLOCKS = 2**24
 # Seconds at which each chunk is there, shape (ranks, chunks).
 Chunks = NDArray[np.float64]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# Seconds at which each rank is done with what came before, shape (ranks,).
 Clocks = NDArray[np.float64]
 Ranks = NDArray[np.intp]
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from transect.text.tokeniser import words
 
+# A language that is told with less than this probability is none: three words may be anything.
 SURE = 0.9
 # Code points from which a language is told; more make no difference, but for the time.
 _READ = 1000

@@ -9,6 +9,7 @@ import numpy as np
 
 from transect.text.tokeniser import FIRST, MAX_LETTERS, PADDING, UNKNOWN, letter_table
 
+# What a stop word's number is: that of no word.
 LEFT_OUT = PADDING
 # Letters are below 2^14 and words have up to 40 of them, so that no sum reaches 2^63.
 _WEIGHTS_END = 2**43

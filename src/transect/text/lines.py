@@ -13,6 +13,7 @@ import numpy as np
 
 from transect.domain.files import writing
 
+# So many are read together; fewer where they are long.
 _LINES, _BYTES = 128, 1 << 20
 
 

@@ -12,6 +12,7 @@ from transect.text.normalise import normalise
 from transect.text.people_words import NOBODYS, OFFICES, ORDINARY, TITLES
 from transect.text.salt import Salt
 
+# Start and end in code points, and the pseudonym.
 Span = tuple[int, int, str]
 
 _WORD = re.compile(r"[^\W_]+")

@@ -12,6 +12,7 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.text.bundle import Pipeline, read_bundle
 
+# Texts, and bytes of texts, that are sorted by length together, so that little is filled up.
 _WINDOW, _WINDOW_BYTES = 1024, 1 << 22
 # Texts in a batch, and bytes in one of several; the graph needs about 60 bytes for each.
 _ROWS, _BYTES = 64, 1 << 19

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from transect.text.people import Span
 
+# Each one word of letters, so that a tokeniser keeps it whole.
 EMAIL, PHONE, IP = "emailaddress", "phonenumber", "ipaddress"
 
 _LOCAL = r"\w.!#$%&'*+/=?^`{|}~-"

@@ -16,6 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     import PIL.Image
 
+# A photograph has some megabytes; what is larger is not read into memory.
 MAX_FILE_BYTES = 256 << 20
 
 RESIZING = (

@@ -15,6 +15,7 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.training.decoding import Unusable, decode, decoder, read_bytes
 
+# Which image files the data stage read, beside its arrays.
 FILE_LIST = "files.json"
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from transect.training.frameworks import TrainingState
 from transect.training.raw_arrays import describe_npz
 
+# Its name beside the reference's record.
 RESTARTS = "restarts.npz"
 
 Arrays = dict[str, np.ndarray]

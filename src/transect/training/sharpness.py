@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+# A tolerance tells nothing any more when it exceeds this share of what it is held against.
 SHARP = 0.1
 # The change of the loss is taken over so many steps at least: in the first few it is nearly none.
 _FIRST_STEPS = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# What carries messages; each is measured by a probe of its own.
 Carrier = Literal["none", "mpi", "gloo"]
 
 

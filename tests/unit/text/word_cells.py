@@ -13,6 +13,7 @@ from transect.domain.cell import Cell
 from transect.domain.record import write_record
 from warm import warm
 
+# One process for many cells: what they import takes longer than what they do.
 PROGRAM = """
 import importlib, json, sys
 for module, arguments in json.load(sys.stdin):

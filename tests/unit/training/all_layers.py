@@ -7,6 +7,7 @@ from typing import Any
 
 from rank_runs import Training
 
+# Every kind of layer, and what differs among convolutions and pools: padding, stride, bias, windows
 # that overlap, an image that is not square at the end, residual layers with and without a shortcut.
 WORKLOAD = """
 from transect.training.layers import (

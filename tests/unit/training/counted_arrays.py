@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+# One operation for each number that comes out.
 _ARITHMETIC = {"add", "subtract", "multiply", "divide", "square", "sqrt", "exp", "log", "maximum"}
 # Signs and masks.
 _FREE = {"absolute", "negative", "greater", "greater_equal", "equal"}

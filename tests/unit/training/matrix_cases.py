@@ -19,6 +19,7 @@ from transect.training.layers import (
 )
 from transect.training.workloads import WORKLOADS, Parameters
 
+# Samples of a replica: 11 is a multiple of no number of micro-batches but 1, and 8 of four.
 SHARES = (11, 8)
 MICRO_BATCHES = range(1, 9)
 RULES = {"loss": "cross-entropy", "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 1e-3}

@@ -9,6 +9,7 @@ from typing import Any
 
 from rank_runs import Training
 
+# The stage's own two halves around the process, as the driver calls them.
 CELL = """
 import json, os, subprocess, sys
 from pathlib import Path

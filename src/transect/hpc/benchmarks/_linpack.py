@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+# Lines count, not names: HPL_pdinfo.c reads the first word of each, in this order.
 _INPUT = """\
 HPLinpack benchmark input file
 written by transect

@@ -9,6 +9,7 @@ from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import program_name, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
+# Version 2 names a program for each programming model, version 1 all of them `bude`.
 _NAMES = ("omp-bude", "bude", "minibude")
 _ITERATIONS = 8
 

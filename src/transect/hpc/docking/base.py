@@ -13,6 +13,7 @@ from typing import ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.domain.registry import Registry
 
+# Poses per work-item of models whose poses are lanes of a CPU's registers, and of those of devices.
 LANES = (1, 4, 8, 16, 32, 64, 128, 256)
 WORK_ITEMS = (1, 2, 4, 8, 16)
 

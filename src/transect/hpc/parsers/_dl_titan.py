@@ -7,6 +7,7 @@ import re
 from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training
 from transect.hpc.values import NUMBER
 
+# torchrun's label, and the logger's words in the ways that it is set up.
 _LOGGER = (
     r"(?:\[rank\d{1,6}\]:)?(?:\[titan\][ \t])?(?:[\d\- :,.]{19,30}[ \t])?(?:-[ \t]root[ \t]-[ \t]INFO[ \t]-[ \t])?"
     r"(?:\[[^\]\n]{10,40}\]\[I\]\[[^\]\n]{1,60}\][ \t])?"

@@ -13,6 +13,7 @@ from transect.hpc.rules import Output, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import LIMITS, impossible, log_metric, number
 
+# What logging libraries put before a message: absl and glog, Python's basicConfig, its usual
 # formats behind a time stamp, DeepSpeed, Hugging Face, MXNet, Ray. Possessive: no way back.
 LOGGED = (
     r"(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}[ \t]{1,9}\d{1,20} [\w.\-/<>]{1,80}:\d{1,6}\][ \t]{0,9}"

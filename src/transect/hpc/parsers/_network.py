@@ -15,6 +15,7 @@ from transect.hpc.rules import Output, RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, last_digit, log_metric, number
 
+# More rows of one table than any of these benchmarks prints, and more ranks than one file labels:
 # what comes after is counted, not kept.
 MOST_ROWS = 2000
 

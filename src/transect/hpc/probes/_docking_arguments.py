@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from transect.hpc.probes._docking_places import PINS, PLACES
 
+# Kernels of the probe itself; any other is a program.
 IMPLEMENTATIONS = ("numpy", "numba", "opencl")
 SYNTHETIC = "synthetic"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from transect.hpc.probes.common import available_memory, head, last_level_cache, say, say_samples, tail
 
+# Kernel -> array passes that are counted.
 KERNELS = {"copy": 2, "scale": 2, "add": 3, "triad": 5}
 COUNTING = (
     "bytes per run = array_bytes x passes; passes: copy 2, scale 2, add 3, triad 5 "

@@ -20,6 +20,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+# What a process says when it can draw.
 READY = b"transect.report.charts.svg draws\n"
 
 # With more processes than these they wait for whoever makes the charts.

@@ -11,6 +11,7 @@ from transect.analysis.statistics import summarise
 from transect.report.blocks import Mark
 from transect.report.charts.theme import Style
 
+# Repeats of one mark that are drawn one by one.
 MOST_REPEATS = 12
 
 

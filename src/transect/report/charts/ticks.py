@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+# Powers of ten within which a log axis has even steps.
 _NARROW = 0.477
 
 

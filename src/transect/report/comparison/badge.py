@@ -12,6 +12,7 @@ from transect.analysis.set_lines import Beside, Outcome
 from transect.report.comparison.words import doubts
 from transect.report.text import clipped
 
+# White on each has a contrast of 4.5 or more.
 _GROUNDS = {
     Outcome.WORSE: "#b3261e",
     Outcome.BETTER: "#0a6b4b",

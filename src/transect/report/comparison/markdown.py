@@ -28,6 +28,7 @@ from transect.report.comparison.words import (
 )
 from transect.report.text import clipped, count
 
+# Rows of one table: a comment may have 65,536 characters.
 _MOST = 40
 _LONGEST = 300
 

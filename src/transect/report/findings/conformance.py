@@ -15,6 +15,7 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import clean, count
 
+# Named where two runtimes differ; the section lists all.
 _NAMED = 3
 
 

@@ -12,6 +12,7 @@ from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import clean, ends, factor, percent, quantity
 
+# By which of them a study's question is answered.
 _TOPICS = {"startup_time": "start-up", "step_time": "step", "input_time": "files", "collective_time": "bandwidth"}
 
 PUBLISHED = "ResNet in Go (Gorgonia), 2023–24"

@@ -15,6 +15,7 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, percent
 
+# Stages whose times are compared: what disturbs another one does no harm.
 _TIMED = ("train", "infer", "bench")
 
 # What findings compare, and in which words.

@@ -18,6 +18,7 @@ from transect.report.findings.finding import Finding, joined, least_sure, names
 from transect.report.sections.docking import contest_title, docking_contests
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
+# The column of the decision table.
 COLUMN = "dock"
 
 # Of linear: less is called so.

@@ -10,6 +10,7 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, no_firmer
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
+# Against whom the goal stands.
 _RIVAL = "numpy"
 
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 from transect.analysis.comparisons import Sureness, Verdict
 from transect.report.findings.finding import HEADINGS, Finding
 
+# Findings that are read before anything is unfolded.
 MOST_OPENED = 7
 # Of these as many by one rule: the seventh of a kind says less than the first of another.
 _MOST_ALIKE = 2

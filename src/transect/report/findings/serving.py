@@ -29,6 +29,7 @@ from transect.report.findings.finding import (
 from transect.report.findings.models import judge_export
 from transect.report.text import count, number, percent, quantity
 
+# The columns of the decision table.
 ONE, MANY = "serve-one", "serve-many"
 _SHOWN = 4
 

@@ -31,6 +31,7 @@ from transect.report.findings.finding import (
 )
 from transect.report.text import count, number, percent, quantity
 
+# The column of the decision table.
 COLUMN = "scale"
 
 

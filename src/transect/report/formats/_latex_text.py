@@ -7,6 +7,7 @@ import re
 from transect.report.formats._markdown_text import CODE
 from transect.report.text import clean
 
+# What the escapes below and the tables need, beside a font encoding with all of ASCII.
 PACKAGES = ("[T1]{fontenc}", "{textcomp}", "{amsmath}", "{amssymb}", "{booktabs}", "{longtable}", "{array}")
 
 # TeX's own characters, and those that change their meaning beside others: `<<` is a quotation mark, and `[`

@@ -6,6 +6,7 @@ import re
 
 from transect.report.text import clean
 
+# What means something inside of a line of GitHub's Markdown, and what does at its start only.
 _MARKS = re.compile(r"[\\`*_\[\]|~$]|:(?=[\w+-]+:)")
 _STARTS = re.compile(r"(?:\d{1,9}(?=[.)])|(?=[-+=#]))")
 # As on the page (transect.report.inline).

@@ -15,6 +15,7 @@ from transect.domain.record import Status
 from transect.report.made import Made
 from transect.report.text import clipped
 
+# Stages that train as well, and what of a run their records do not tell.
 _NO_RUNS = {
     "retrain": "it goes on from a trained base for a number of steps, without the epochs and scores of a run",
     "classify": "its record tells no ends of epochs, which a run has",

@@ -12,6 +12,7 @@ from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._walk import NamedChart, charts
 from transect.report.made import Made
 
+# Goes up when a reader of an older one would stumble.
 VERSION = 1
 
 

@@ -11,6 +11,7 @@ from transect.report.formats._latex_text import PACKAGES, latex
 from transect.report.formats._walk import NamedTable, tables
 from transect.report.made import Made
 
+# More rows than this do not fit on a page: such a table goes on over several.
 _ONE_PAGE = 40
 # A column with longer text breaks its lines.
 _LONG_TEXT = 36

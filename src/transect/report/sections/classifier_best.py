@@ -18,6 +18,7 @@ from transect.report.charts.theme import Style, legend, palette
 from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.text import clean, clipped, count, number, tenths
 
+# Classes of a whole confusion matrix; of more, the most frequent confusions are listed alone.
 _MOST_CLASSES = 12
 _MOST_CONFUSIONS = 15
 _NAME, _OF_HASH = 18, 6

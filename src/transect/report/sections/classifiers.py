@@ -19,6 +19,7 @@ from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.sections.classifier_best import best_parts
 from transect.report.text import Scale, clean, in_unit, number, tenths
 
+# Texts that have a chart of their own; all are in a table.
 _MOST_TEXTS = 6
 
 

@@ -12,6 +12,7 @@ from transect.report.context import Context
 from transect.report.findings.models import judge_export
 from transect.report.text import clean, count, in_unit, number, tenths
 
+# Columns of one table: beyond them it is read from the records.
 _MOST_COLUMNS = 24
 
 

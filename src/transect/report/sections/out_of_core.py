@@ -16,6 +16,7 @@ from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.text import clean, clipped, count, factor, in_unit, quantity, scale_for, spread, with_ends
 
+# What tells a run's numbers from another's, to the last digit.
 _DIGITS = ("final_loss", "loss_deviation", "weights_deviation")
 _REASON = 160
 

@@ -14,6 +14,7 @@ from transect.report.blocks import Chip, Lead, Part, Value, digits, note, table,
 from transect.report.context import Context
 from transect.report.text import clean, count, number, with_ends
 
+# Keys of `measured` that are no axes.
 _NO_AXES = ("stage", "metric", "over")
 
 

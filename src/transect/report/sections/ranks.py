@@ -18,6 +18,7 @@ from transect.report.findings.ranks import asks_for_ranks, place_words, serial_w
 from transect.report.sections.batches import batch_blocks
 from transect.report.text import clean, factor, in_unit, number, percent, with_ends
 
+# Lines of one chart, the published ones among them: more cannot be told apart.
 _MOST_LINES = 12
 _PUBLISHED = {"Allreduce": Style(MUTED, "square", (6, 3)), "Send/Recv": Style(MUTED, "diamond", (2, 2))}
 

@@ -16,6 +16,7 @@ from transect.report.findings.conditions import gives_wrong_output, worst
 from transect.report.findings.finding import names
 from transect.report.text import clean, factor, quantity, tenths
 
+# Models named in one place of a table.
 _MODELS = 3
 
 

@@ -25,6 +25,7 @@ from transect.report.sections.runtime_measure import Measure, measure_for
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import Scale, count, scale_for, spread
 
+# A tail percentile needs samples in the tail: twenty beyond it.
 _BEYOND = 20
 _TAIL_SAMPLES = 400
 _DECADE = 10.0

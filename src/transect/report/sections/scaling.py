@@ -18,6 +18,7 @@ from transect.report.context import Context
 from transect.report.sections.throughput import split_chart
 from transect.report.text import count, number, percent
 
+# Lines from which on each framework has a panel, and that one panel holds.
 _MOST_LINES, _MOST_DRAWN = 8, 24
 
 

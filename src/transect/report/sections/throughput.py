@@ -31,6 +31,7 @@ from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, quality_target, reaches_target
 from transect.report.text import count, percent, scale_for, tenths
 
+# Rows of one panel: with more, names and marks are no longer found again.
 MOST = 12
 _PARTS = {"compute": "compute", "communication": "waited communication", "input": "input"}
 

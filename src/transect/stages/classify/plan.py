@@ -19,6 +19,7 @@ from transect.text.classifiers import CLASSIFIERS, Classifier
 from transect.text.formats import FORMATS
 from transect.training.optimisers import OPTIMISERS
 
+# The key of a grid for each knob.
 LISTS = {
     "epochs": "epochs",
     "updates": "updates",

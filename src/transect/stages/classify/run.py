@@ -7,6 +7,7 @@ from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, all_checksums, checksums_below, need
 from transect.text.classifiers import STATE
 
+# What a classifier's record repeats of its rows'.
 _TOLD = ("classes", "synthetic", "bayes_accuracy")
 
 

@@ -16,6 +16,7 @@ from transect.onnx_models.models import Arrays, Outputs
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 
+# Executions that do not change the batch: optimisation and threads.
 OTHERS = (("off", 1), ("basic", 1), ("all", 2))
 _JIGGLES = 8
 

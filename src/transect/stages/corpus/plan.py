@@ -17,6 +17,7 @@ from transect.text.formats import FORMATS
 from transect.text.partitioners import PARTITIONERS
 from transect.text.salt import read_salt, salt_file
 
+# Of a corpus, a partition, vectors, a length: it is part of ids.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 

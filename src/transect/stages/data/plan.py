@@ -14,6 +14,7 @@ from transect.planning.stage import STAGES, Placement, Stage
 from transect.training.datasets import DATASETS, DerivedDataset
 from transect.training.workloads import WORKLOADS
 
+# What the split, the order and the initial weights depend on, and no more.
 _USED = ("batch", "epochs", "test_fraction", "dataset_options")
 
 

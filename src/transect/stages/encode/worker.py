@@ -23,6 +23,7 @@ from transect.text.payload import run
 from transect.text.token_files import OFFSETS, read_tokens
 from transect.text.vocabulary import VOCABULARY, numbering, read_vocabulary
 
+# What the record of a corpus says that classifiers and reports need too.
 TOLD = ("classes", "synthetic", "bayes_accuracy")
 
 

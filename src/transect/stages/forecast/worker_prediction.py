@@ -19,6 +19,7 @@ from transect.stages.forecast.worker_sources import Profiled
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
 
+# Whose time depends on the algorithm of an all-reduce.
 _SUMS = ("allreduce", "buckets", "overlap-allreduce", "pipeline")
 # And on those of a broadcast and a reduction.
 _THROUGH_ROOT = ("bcast-reduce", "overlap-bcast", "overlap")

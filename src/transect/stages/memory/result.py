@@ -12,6 +12,7 @@ from transect.training.memory.offload_file import window_bytes
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
+# Of the budget: blocks that malloc rounds up, and what a layer alone does not show.
 _MARGIN = 16
 # The limit counts what is given, not what is touched: arenas of the threads that write and read grow in
 # steps, and blocks wait for their last reader. 1 MiB was refused where 2 MiB seemed left.

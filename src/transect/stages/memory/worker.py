@@ -31,6 +31,7 @@ from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile
 from transect.training.workloads import WORKLOADS, model_of
 
+# Of each layer's passes, after one that is not counted.
 _REPEATS = 3
 # What rates are measured with: more than a processor's caches hold.
 _RATE_BYTES = 1 << 26

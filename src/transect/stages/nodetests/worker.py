@@ -26,6 +26,7 @@ from transect.onnx_models.node_tests import ARCHIVE, CASES, EXPECTED, INPUTS, MO
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import DTYPES, HEADER, describe, dtype_of, to_bytes
 
+# Their outputs are what numpy's generator drew when ONNX made the test: no other generator draws them.
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
 

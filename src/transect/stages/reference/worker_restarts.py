@@ -20,6 +20,7 @@ from transect.training.restarts import rounded, state_arrays
 from transect.training.sharpness import SHARP, blind_from
 from transect.training.tolerance import Tolerance
 
+# Losses of a restart: the second sees the first update, the third what momentum does.
 LENGTH = 4
 _POINTS = 3
 # Of all points together; one is kept, however large.

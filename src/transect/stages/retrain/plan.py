@@ -25,6 +25,7 @@ from transect.stages.train.plan import exported_by
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS
 
+# Of a rate: it is part of ids, and names a folder.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 

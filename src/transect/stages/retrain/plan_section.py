@@ -11,6 +11,7 @@ from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.until import Until
 from transect.runtimes import PROVIDERS
 
+# The rate that the base was trained with: every study has it.
 OLD = "old"
 
 

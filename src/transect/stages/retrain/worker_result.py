@@ -21,6 +21,7 @@ from transect.runtimes._records import TOLD
 from transect.stages.retrain.worker_turn import CHECKPOINT, Turn
 from transect.stages.retrain.worker_verdict import Path64, judge, read_path, told_losses
 
+# Steps after a start that are left out of medians, and kept in the samples: caches and allocators
 # settle, and virtual machines compile.
 SETTLING = 5
 _NANO = 1e-9

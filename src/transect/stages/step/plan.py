@@ -17,6 +17,7 @@ from transect.stages.train.plan import exported_by
 from transect.training.models import no_module
 from transect.training.workloads import WORKLOADS, model_of
 
+# Whose weights retraining goes on from: the module that is exported is its own.
 BASE_FRAMEWORK = "torch"
 
 

@@ -21,6 +21,7 @@ from transect.training.inputs import load_data, load_weights
 from transect.training.models import Model, TorchModel
 from transect.training.workloads import Parameters
 
+# What runtimes without the ONNX graphs read.
 WORKLOAD = "workload.json"
 _LIBRARIES = ("torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy")
 # Rows of the batch that the export looks at.

@@ -11,6 +11,7 @@ from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state
 from transect.stages.step.worker_path import Course
 
+# The second loss sees the first update, the third what momentum does.
 _STEPS = 4
 
 

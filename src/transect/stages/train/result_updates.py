@@ -9,6 +9,7 @@ import numpy as np
 
 from transect.training.layout import Layout
 
+# Series of rank 0 with a number for each applied gradient, in the order of application; the first is a metric too.
 OF_EACH_GRADIENT = ("staleness", "lead", "applied_worker")
 # A 95th percentile says something from so many on: five lie above it.
 _ENOUGH = 100

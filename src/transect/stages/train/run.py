@@ -25,6 +25,7 @@ from transect.training.support import reason_to_skip
 from transect.training.trainer_plan import write_trainer_plan
 from transect.training.workloads import Parameters
 
+# What a trainer in another language is told; not there when ranks run our worker.
 _PLAN = "trainer-plan.json"
 # What Open MPI's mpiexec, a rank's parent (launch/parent.py) and srun say of one that died by a signal.
 _TOLD = re.compile(

@@ -6,6 +6,7 @@ import re
 
 from transect.domain.record import Cause
 
+# A goroutine's panic, or what the runtime finds, ends the process at once: no code of the program's is asked.
 _END = re.compile(r"^(?:panic: |fatal error: |runtime: out of memory)")
 _MEMORY = re.compile(r"out of memory|cannot allocate memory|cannot map pages")
 # Where the goroutine was: the first function of its own, and its file.

@@ -51,6 +51,7 @@ from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
+# Test samples that are predicted at once, and numbers in them.
 EVALUATION_BATCH = 512
 _EVALUATION_NUMBERS = 2**22
 

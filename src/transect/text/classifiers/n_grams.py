@@ -18,6 +18,7 @@ from transect.text.classifiers._options import TrainingOptions, WithTraining, op
 if TYPE_CHECKING:
     import torch
 
+# As fastText mixes a word's hash with the next one's.
 _FACTOR = 116049371
 
 

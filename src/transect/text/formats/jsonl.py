@@ -15,6 +15,7 @@ from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
 
+# `\u0041` is the longest that a character can be written.
 _ESCAPE = 6
 _ROLES = ("customer", "agent", "")
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from transect.text.synthetic.options import SyntheticOptions
 
+# Slots of the first reply, of each later one, and the words to choose from in each.
 REPLY_SLOTS, FOLLOW_UP_SLOTS, ALTERNATIVES = 4, 2, 4
 LABELS = ("owner", "queue")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+# As large as the files of the Intel natural-scenes set.
 SIZE = 150
 QUALITY = 90
 # Not the study's seed: it is the same dataset in every study.

@@ -18,6 +18,7 @@ from transect.training.datasets._generated_images import SEED, generate
 from transect.training.datasets._image_folder import printable, scan, store
 from transect.training.layers import Shape
 
+# The generated folder, inside the data stage's own.
 GENERATED = "images"
 
 

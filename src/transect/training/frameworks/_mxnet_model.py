@@ -18,6 +18,7 @@ from transect.training.layers import (
     weight_shapes,
 )
 
+# What Gluon calls the arrays of a batch norm.
 _NORM_PARTS = {"weight": "gamma", "bias": "beta"}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from transect.domain.errors import MissingDependency
 
+# Managed memory beyond a card's free memory can hang the card: hence the limit, of all together.
 _SOURCE = r"""
 #include <dlfcn.h>
 #include <pthread.h>

@@ -8,6 +8,7 @@ from typing import Any
 
 from transect.training.memory._store import Kept, Store
 
+# Bytes of the smallest tensor that is worth its way: statistics of a batch norm are not.
 LEAST = 1 << 16
 
 

@@ -15,6 +15,7 @@ from transect.training.memory.plain import PlainActivations
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
 
+# Set to 1 by who knows the machine: no cell asks for managed memory without it.
 ALLOWED = "TRANSECT_MANAGED_MEMORY"
 # Of what is free: the driver's own needs come on top.
 _SHARE = 0.9

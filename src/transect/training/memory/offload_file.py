@@ -14,6 +14,7 @@ from transect.training.memory._swap_file import SwapFile
 if TYPE_CHECKING:
     from transect.training.frameworks import ModelPlan
 
+# Bytes that may wait to be written, and as many that are read ahead, without a budget.
 WINDOW = 1 << 28
 
 

@@ -18,6 +18,7 @@ from transect.training.layers import (
 )
 from transect.training.layout import Layout
 
+# From a first row to before a last one.
 Rows = tuple[int, int]
 
 

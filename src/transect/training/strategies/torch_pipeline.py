@@ -25,6 +25,7 @@ from transect.training.strategies._torch_stages import SCHEDULES, Schedule, make
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS, model_of
 
+# Schedules by what `simulation.schedules` calls them.
 _SIMULATED = {"gpipe": "gpipe", "1f1b": "1f1b", "interleaved-1f1b": "interleaved"}
 
 

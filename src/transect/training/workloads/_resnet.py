@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from transect.training.layers import BatchNorm2d, Conv2d, GlobalAveragePool, Layer, Linear, MaxPool2d, ReLU, Residual
 
+# Blocks per stage of each published depth (table 1 of the paper).
 BOTTLENECKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 
 Block = Callable[[int, int, int], Residual]

@@ -17,6 +17,7 @@ from transect.stages.toy.cell import ToyCell
 from transect.stages.train.plan import exported_by
 from transect.training.workloads import WORKLOADS
 
+# Added to every norm: a test edits it.
 _OFFSET = 0
 
 
