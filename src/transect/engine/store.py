@@ -28,6 +28,7 @@ from transect.engine.stage_helpers import named_facts, not_ok, record_of
 
 # What a cell of these causes lacked may have been mended outside of what a fingerprint covers.
 _MENDED = frozenset({Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED})
+# What a cell takes is read up to this size before it runs; larger files go by their time stamps.
 _READ_WHOLE_BYTES = 1 << 30
 # Ours, and a log that a straggler may still write to.
 _OURS = {"record.json", "record.earlier.json", "attempt.json", "spec.json", "output.log"}

@@ -17,6 +17,7 @@ from transect.text.rejection import rejected
 from transect.text.salt import Salt
 from transect.text.tickets import Message, Rejected, Ticket
 
+# It is the name of a class, and stands in tables and charts.
 MAX_QUEUE = 200
 _LETTER = re.compile(r"[^\W_]")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")

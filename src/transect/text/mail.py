@@ -14,6 +14,7 @@ from typing import Any
 
 from transect.text.markup import text_of_html
 
+# Of the head of a mail, in bytes; more is not looked at.
 MAX_HEAD_BYTES = 1 << 18
 _ID = re.compile(r"<[^<>\s]{1,998}>")
 _REPLY = re.compile(r"\s*(?:re|aw|antw|antwort|sv|wg|fw|fwd)\s*(?:\[\d+\]|\(\d+\))?\s*:", re.IGNORECASE)

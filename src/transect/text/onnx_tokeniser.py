@@ -18,6 +18,7 @@ from transect.text.tokeniser import LETTERS_END, MAX_LETTERS, UNKNOWN, letter_ta
 if TYPE_CHECKING:
     from onnx import GraphProto
 
+# Since then ScatterElements adds.
 MIN_OPSET = 16
 
 # Bytes from here on continue a character, begin one of two bytes, begin one of three or more.

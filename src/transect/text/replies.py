@@ -11,6 +11,7 @@ import re
 
 from transect.text.markup import is_html, text_of_html
 
+# Lines of a reply's head are shorter; longer ones are not looked at.
 MAX_LINE = 400
 _WROTE = re.compile(
     r"\s*(?:On\b.{4,}\bwrote:|Am\b.{4,}\bschrieb\b.*:|.{2,}\b(?:wrote|schrieb) (?:on|am)\b.*:)\s*", re.IGNORECASE

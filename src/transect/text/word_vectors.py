@@ -10,6 +10,7 @@ import numpy as np
 from transect.text.arrays import Lists
 from transect.text.tokeniser import FIRST, UNKNOWN
 
+# gensim cuts sentences that are longer, without a word.
 MAX_SENTENCE = 10_000
 MAX_SEED = 1 << 32
 
