@@ -173,7 +173,7 @@ class Executor(SlurmExecutor):
     """The Slurm executor, with nothing lost and nothing run twice."""
 
     def __post_init__(self, test_mode: bool = False) -> None:
-        from transect.engine import scheduler
+        from transect.adapters.slurm import scheduler
         from transect.engine.submissions import SUBMISSIONS
 
         self._ending = threading.Event()
@@ -202,7 +202,7 @@ class Executor(SlurmExecutor):
         The stock plug-in asks for each job, without a bound, and refuses every job while slurmdbd is
         down; where no account is given, it takes one from the last jobs. Slurm has a default.
         """
-        from transect.engine.associations import associations
+        from transect.adapters.slurm.scheduler import associations
 
         account = str(job.resources.get("slurm_account") or "")
         # Slurm keeps their names in small letters.
@@ -278,7 +278,7 @@ class Executor(SlurmExecutor):
 
     async def _forgotten(self, job: Any) -> bool:
         """Fail a job that Slurm has not known for five minutes, though it answers."""
-        from transect.engine import scheduler
+        from transect.adapters.slurm import scheduler
 
         name = job.external_jobid
         if name in _named or await asyncio.to_thread(scheduler.known, name):

@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "transect"
 # layer, and so is each role of a stage's files that is not part of a folder's: `worker`.
 LAYERS = (
     "cli",
+    "adapters",
     "engine",
     "report",
     "analysis",

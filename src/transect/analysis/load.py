@@ -16,6 +16,7 @@ from transect.analysis.cache import RowCache, Stamp, stamp_of
 from transect.analysis.entries import AnyRecord, Pool, entry_of
 from transect.analysis.reading import Key, read_rows
 from transect.domain.files import digest
+from transect.domain.owner import Owner
 
 _OUTDATED = "its record is of an earlier plan: the cell runs again"
 _STOPPED = "no record: the cell was stopped before it could write one"
@@ -202,15 +203,9 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
 def _runs(attempt: Path) -> bool:
     """Whether the runner that began a cell is there; on another host nobody can tell: yes."""
     try:
-        facts = json.loads(attempt.read_text(encoding="utf-8"))
-        if facts["host"] != os.uname().nodename:
-            return True
-        os.kill(int(facts["pid"]), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return Owner.of(json.loads(attempt.read_text(encoding="utf-8"))).lives()
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-    return True
 
 
 def _look(folder: Path, *, is_planned: bool) -> Stamp | _Instead:

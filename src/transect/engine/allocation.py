@@ -1,10 +1,9 @@
-"""What the runner of a Slurm job knows of its allocation, and its guard over all nodes."""
+"""What the runner of a job knows of its allocation, and its guard over all nodes."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import selectors
 import socket
@@ -18,10 +17,10 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.terminal import say
 from transect.engine.job import Job
-from transect.engine.scheduler import ask, final_state
+from transect.engine.scheduler import scheduler
 from transect.launch.hosts import HOSTS, allocation
 from transect.launch.launchers.mpiexec import find_mpiexec, over_hosts
-from transect.launch.slurm import is_local, srun
+from transect.launch.slurm import is_local
 from transect.measure.guard import Guard
 from transect.measure.watcher import WATCHER_TOKEN
 
@@ -30,17 +29,16 @@ _JOIN_S = 300.0
 _ANSWER_S = 120.0
 _POLL_S = 1.0
 _END_S = 60.0
-_PATIENCE_S = 300
 
 
 def prepare_allocation(jobs: Sequence[Job]) -> None:
-    """Make known what provenance wants: the hosts of the job, of which Snakemake's job step strips Slurm's.
+    """Make known what provenance wants: the hosts of the job.
 
     This machine comes first, where cells of one node run, and is watched. Raises BadInput when another
     scheduler's hosts, or a user's own, do not have it.
     """
-    job = os.environ.get("SLURM_JOB_ID")
-    if job and not all(_asks_no_slurm(one.spec["system"]) for one in jobs):
+    job = scheduler().job()
+    if job and not all(_asks_no_scheduler(one.spec["system"]) for one in jobs):
         # A login node's: `sbatch` hands it on, and srun knows the job's nodes alone.
         os.environ.pop(HOSTS, None)
     if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
@@ -51,18 +49,12 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
                 "cells of one node run here, so start the study on one of these hosts"
             )
         os.environ[HOSTS] = ",".join([here, *(host for host in given.hosts if host != here)])
-    if job and "SLURM_JOB_NODELIST" not in os.environ:
-        text = ask("squeue", "--noheader", "--jobs", job, "--format=%N", patience_s=_PATIENCE_S)
-        if text and text.strip():
-            os.environ["SLURM_JOB_NODELIST"] = text.strip()
+    scheduler().hosts()
 
 
 def _hosts() -> list[str]:
-    if os.environ.get(HOSTS):
-        return os.environ[HOSTS].split(",")
-    nodes = os.environ.get("SLURM_JOB_NODELIST")
-    text = ask("scontrol", "show", "hostnames", nodes) if nodes else None
-    return text.split() if text else []
+    given = os.environ.get(HOSTS)
+    return given.split(",") if given else scheduler().hosts()
 
 
 class AllocationGuard(Guard):
@@ -136,21 +128,11 @@ class _Watchers:
         here = f"{name}:{self._server.getsockname()[1]}"
         # An argument would be there for all to read, and mpiexec has one standard input for all.
         token = {WATCHER_TOKEN: self._token}
-        if self._mpiexec:
-            command = over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
-        else:
-            command = [
-                *srun(),
-                f"--nodes={count}",
-                f"--ntasks={count}",
-                "--ntasks-per-node=1",
-                "--cpus-per-task=1",
-                "--overlap",
-                "--mem=0",
-                "--mpi=none",
-                "--quiet",
-                "--export=ALL",
-            ]
+        command = (
+            over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
+            if self._mpiexec
+            else scheduler().on_hosts(count)
+        )
         command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
         # Apart from a terminal, of which ssh would ask a password.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True)
@@ -209,10 +191,10 @@ def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
 
     `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
     """
-    return nodes == 1 and _asks_no_slurm(system)
+    return nodes == 1 and _asks_no_scheduler(system)
 
 
-def _asks_no_slurm(system: Mapping[str, Any]) -> bool:
+def _asks_no_scheduler(system: Mapping[str, Any]) -> bool:
     return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
 
 
@@ -221,28 +203,23 @@ def lost_daemon(guard: Guard) -> str:
 
     The ranks that it left there are ended. The cell's step is the last one that its job began.
     """
-    job = os.environ.get("SLURM_JOB_ID")
-    listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i") if job else None
-    numbers = re.findall(rf"^\s*{job}\.(\d+)\s*$", listed or "", re.MULTILINE)
-    if not numbers:
-        return ""
-    step = f"{job}.{max(map(int, numbers))}"
-    nodes = guard.died(step)
-    return f"slurmstepd of step {step} has died on {', '.join(nodes)}" if nodes else ""
+    step = scheduler().newest_step()
+    nodes = guard.died(step) if step else []
+    return f"the daemon of step {step} has died on {', '.join(nodes)}" if nodes else ""
 
 
 def job_is_over(system: Mapping[str, Any]) -> bool:
-    """Tell, and say, whether Slurm holds this runner's job for ended although the runner lives.
+    """Tell, and say, whether the scheduler holds this runner's job for ended although the runner lives.
 
-    A node's daemon that dies ends the job and leaves the runner, also when it comes back: Slurm takes no
-    step of it any more, and another job has its cells.
+    A node's daemon that dies ends the job and leaves the runner, also when it comes back: no step of it
+    is taken any more, and another job has its cells.
     """
-    job = os.environ.get("SLURM_JOB_ID")
-    if not job or (_asks_no_slurm(system) and system.get("scheduler", "none") == "none"):
+    job = scheduler().job()
+    if not job or (_asks_no_scheduler(system) and system.get("scheduler", "none") == "none"):
         return False
-    state = final_state(job)
+    state = scheduler().final_state(job)
     if state is not None:
-        say(f"[transect] Slurm calls this job, {job}, {state}: its cells are left to another one")
+        say(f"[transect] the scheduler calls this job, {job}, {state}: its cells are left to another one")
     return state is not None
 
 

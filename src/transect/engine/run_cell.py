@@ -17,11 +17,10 @@ from transect.domain.files import FULL, digest, sha256_file
 from transect.domain.record import Cause, Record, Status, read_record, write_record
 from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
-from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers
+from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fate_of
 from transect.engine.job import Job, Result
 from transect.engine.limits import outgrown, used_limits
 from transect.engine.payload import DiskFull, execute, refuse
-from transect.engine.scheduler import fate
 from transect.engine.side_files import changed_file, changed_input, checksums_beside
 from transect.engine.stage import RUNNERS, StageRunner
 from transect.engine.stage_helpers import named_facts, not_ok
@@ -98,15 +97,6 @@ def valid_record(job: Job, fingerprint: str) -> Record | None:
         return None
     facts = record.model_dump(include={"cause", "limits", "details", "cell"})
     return None if outgrown(facts, job.spec["cell_limits"]) else record
-
-
-def _fate(earlier: dict[str, Any]) -> Result:
-    """Return the result of a cell whose first runner ended without a record."""
-    if earlier["slurm_job"]:
-        told = fate(earlier["slurm_job"])
-        return Result.failed(told.cause, told.message)
-    text = f"the runner of its first attempt (pid {earlier['pid']}) was killed"
-    return Result.failed(Cause.KILLED, text)
 
 
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
@@ -299,7 +289,8 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
         if isinstance(known, Result):
             result = known
         elif earlier is not None:
-            result = _fate(earlier)
+            told = fate_of(earlier)
+            result = Result.failed(told.cause, told.message)
         else:
             given = (fingerprint, inputs)
             result, variables, seen = _run(job, stage, side, given, guard or Guard())

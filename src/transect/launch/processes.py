@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -17,7 +17,10 @@ from typing import Literal
 import psutil
 
 from transect.domain.errors import Interruption
+from transect.domain.owner import is_abandoned
 
+# What every process of a payload has in its environment.
+MARK = "TRANSECT_PAYLOAD"
 _POLL_S = 0.005
 _MEMORY_POLL_S = 0.2
 # Between two searches for processes that are no descendants: some container programs start theirs apart.
@@ -54,18 +57,6 @@ class Outcome:
     why: str = ""
 
 
-def _family(roots: list[int], session: str) -> list[psutil.Process]:
-    """Return our children and their descendants, those too that changed session or parent."""
-    family = _below(roots)
-    for process in psutil.process_iter(["pid"]):
-        try:
-            if process.pid not in family and process.environ().get("TRANSECT_PAYLOAD") == session:
-                family[process.pid] = process
-        except (psutil.Error, OSError):
-            continue
-    return [p for p in family.values() if p.pid != os.getpid()]
-
-
 def _descendants(roots: list[int]) -> list[int]:
     """Return `roots` and all that they have started, as the kernel lists children.
 
@@ -86,16 +77,23 @@ def _descendants(roots: list[int]) -> list[int]:
     return descendants
 
 
-def _marked(session: str) -> list[int]:
-    """Return the processes that have the payload's mark in their environment. Slow: it reads all."""
-    mark = f"TRANSECT_PAYLOAD={session}".encode()
+def _marked(name: str, value: str) -> list[int]:
+    """Return the other processes that have a mark in their environment. Slow: it reads all."""
+    mark = f"{name}={value}".encode()
     found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208 names are enough
-        if name.isdigit() and int(name) != os.getpid():
+    for pid in os.listdir("/proc"):  # noqa: PTH208 names are enough
+        if pid.isdigit() and int(pid) != os.getpid():
             with contextlib.suppress(OSError):
-                if mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
-                    found.append(int(name))
+                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    found.append(int(pid))
     return found
+
+
+def marked(name: str, value: str) -> Iterator[psutil.Process]:
+    """Yield the other processes that have `name=value` in their environment."""
+    for pid in _marked(name, value):
+        with contextlib.suppress(psutil.Error):
+            yield psutil.Process(pid)
 
 
 def _resident(roots: list[int]) -> int:
@@ -120,30 +118,31 @@ def _below(roots: list[int]) -> dict[int, psutil.Process]:
     return children
 
 
-def end_all(roots: list[int], session: str, grace_s: float) -> None:
-    """Ask nicely, wait at most `grace_s`, then end every process of the payload.
-
-    Those are `roots` with their descendants, and whatever has TRANSECT_PAYLOAD=session in its
-    environment.
-    """
+def end_processes(find: Callable[[], Iterable[psutil.Process]], grace_s: float) -> int:
+    """Ask nicely, wait at most `grace_s`, then end what `find` still finds; return how many it found first."""
+    count = 0
     for number, patience in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_S)):
-        family = _family(roots, session)
-        if not family:
-            return
-        for process in family:
-            try:
+        found = list(find())
+        count = count or len(found)
+        for process in found:
+            with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
-            except psutil.Error:
-                continue
-        psutil.wait_procs(family, timeout=patience)
+        psutil.wait_procs(found, timeout=patience)
+    return count
 
 
-def _abandoned() -> bool:
-    """Tell whether the Snakemake that asked for this cell has died (SIGKILL leaves us alone)."""
-    owner = os.environ.get("TRANSECT_SNAKEMAKE", "")
-    pid, _, rest = owner.partition(":")
-    host, _, _ = rest.partition(":")
-    return bool(pid) and host == os.uname().nodename and not psutil.pid_exists(int(pid))
+def end_all(roots: list[int], session: str, grace_s: float) -> None:
+    """End every process of a payload: `roots` with their descendants, and what has the payload's mark.
+
+    That is TRANSECT_PAYLOAD=session in the environment, of those too that changed session or parent.
+    """
+
+    def family() -> Iterator[psutil.Process]:
+        below = _below(roots)
+        yield from (process for pid, process in below.items() if pid != os.getpid())
+        yield from (process for process in marked(MARK, session) if process.pid not in below)
+
+    end_processes(family, grace_s)
 
 
 class _Ends:
@@ -208,7 +207,7 @@ def run(
     with log.open("ab") as stream:
         try:
             for argv, variables in commands:
-                environment = os.environ | variables | {"TRANSECT_PAYLOAD": session}
+                environment = os.environ | variables | {MARK: session}
                 children.append(
                     subprocess.Popen(
                         argv,
@@ -231,10 +230,10 @@ def run(
                     end = "timeout"
                     break
                 if now >= next_look:
-                    if _abandoned():
+                    if is_abandoned():
                         raise Interruption(129)
                     if apart and now >= next_search:
-                        found, next_search = _marked(session), now + _SEARCH_S
+                        found, next_search = _marked(MARK, session), now + _SEARCH_S
                     used = _resident([*pids, *found])
                     peak, next_look = max(peak, used), now + _MEMORY_POLL_S
                     if memory_bytes is not None and used > memory_bytes:

@@ -8,13 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from transect.cli.node_doctor import examine_nodes
-from transect.cli.slurm_words import absent, fitting, gpus, minutes, usable
+from transect.adapters.slurm.doctor_nodes import examine_nodes
+from transect.adapters.slurm.scheduler import accounting, ask, associations
+from transect.adapters.slurm.words import absent, fitting, gpus, minutes, usable
 from transect.domain.errors import BadInput
+from transect.domain.owner import user_name
 from transect.domain.system import System
-from transect.engine.associations import associations
-from transect.engine.locks import user_name
-from transect.engine.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
 
 Row = dict[str, str]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from transect.adapters.slurm import scheduler
+from transect.adapters.slurm.scheduler import Slurm
+from transect.adapters.slurm.steps import step_cause
 from transect.domain.record import Cause
-from transect.engine import scheduler
-from transect.engine.scheduler import fate
-from transect.engine.steps import step_cause
 from transect.measure.guard import Guard, disturbances, snapshot
 
 STEPS = {
@@ -80,7 +80,7 @@ def fake_scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) ->
 def test_what_became_of_a_job(tmp_path, monkeypatch, state, reason, cause, words):
     said = f"JobId=7 JobName=x JobState={state} Reason={reason} Dependency=(null) NodeList=n[1-2]"
     fake_scontrol(tmp_path, monkeypatch, said)
-    told = fate("7", tmp_path)
+    told = Slurm().fate("7", tmp_path)
     assert told.cause is cause
     assert words in told.message and "job 7 on n[1-2]" in told.message
 
@@ -92,7 +92,7 @@ def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(tmp_path, monkeypat
     script, asked = tmp_path / "scontrol", tmp_path / "asked"
     first = f"[ -e {asked} ] || {{ touch {asked}; echo 'JobState=COMPLETING {said}'; exit; }}"
     script.write_text(script.read_text().replace("cat ", f"{first}\ncat ", 1))
-    assert fate("7", tmp_path).cause is Cause.NODE_FAILURE
+    assert Slurm().fate("7", tmp_path).cause is Cause.NODE_FAILURE
     assert asked.exists()
 
 
@@ -100,7 +100,7 @@ def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(tmp_path, monkeypat
 def test_a_job_that_never_ends_to_clean_up_is_called_what_slurm_calls_it(tmp_path, monkeypatch):
     fake_scontrol(tmp_path, monkeypatch, "JobState=COMPLETING Reason=None Dependency=(null) NodeList=n1")
     monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
-    told = fate("7", tmp_path)
+    told = Slurm().fate("7", tmp_path)
     assert told.cause is Cause.KILLED and "COMPLETING" in told.message
 
 
@@ -109,8 +109,8 @@ def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     fake_scontrol(tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1")
     (tmp_path / "rule_x").mkdir()
     (tmp_path / "rule_x" / "7.log").write_text("slurmstepd: error: JobId=7 exceeded memory limit\n")
-    assert fate("7", tmp_path).cause is Cause.OUT_OF_MEMORY
-    assert fate("8", tmp_path).cause is Cause.KILLED
+    assert Slurm().fate("7", tmp_path).cause is Cause.OUT_OF_MEMORY
+    assert Slurm().fate("8", tmp_path).cause is Cause.KILLED
 
 
 def calm(host: str = "n1", **change: object) -> dict[str, object]:

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from transect.adapters.slurm import scheduler
 from transect.domain.cell import Cell
-from transect.engine import step_energy
 from transect.engine.job import Job, Result
 from transect.engine.step_energy import COUNTER, counts_energy, note_energy, step_name
 from transect.launch.processes import Outcome
@@ -86,7 +86,8 @@ def test_what_sacct_does_not_tell_is_named_and_nothing_is_made_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, why: str
 ) -> None:
     fake_sacct(tmp_path, monkeypatch, answer)
-    told = step_energy._joules("7", step_name(job()), within_s=0)
+    monkeypatch.setattr(scheduler, "_ACCOUNTS_S", 0)
+    told = scheduler.Slurm().step_energy(step_name(job()))
     assert isinstance(told, str) and why in told
 
 

@@ -1,0 +1,1 @@
+"""Whoever runs the engine: Snakemake, Slurm."""
