@@ -17,7 +17,6 @@ SESSION = "TRANSECT_SNAKEMAKE"
 SILENT_S = 180.0
 
 
-@cache
 def user_name() -> str:
     """Return the name of this process's user; the number of one without, as in containers."""
     try:

@@ -20,6 +20,7 @@ from transect.engine.job import Job
 from transect.engine.scheduler import scheduler
 from transect.launch.hosts import HOSTS, allocation
 from transect.launch.launchers.mpiexec import find_mpiexec, over_hosts
+from transect.launch.processes import end_all
 from transect.launch.slurm import is_local
 from transect.measure.guard import Guard
 from transect.measure.watcher import WATCHER_TOKEN
@@ -177,13 +178,11 @@ class _Watchers:
         step = self._step
         if step is None:
             return
-        for ask_to_end in (lambda: None, step.terminate, step.kill):
-            ask_to_end()
-            try:
-                step.wait(timeout=_END_S)
-                return
-            except subprocess.TimeoutExpired:
-                continue
+        try:
+            step.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            end_all([step.pid], "", _END_S)
+            step.wait()
 
 
 def stays_here(system: Mapping[str, Any], nodes: int) -> bool:

@@ -23,6 +23,7 @@ def one_builder(folder: Path, log: Path | None = None) -> Iterator[None]:
 
     It says every minute for whom, and what stands last in the other one's log.
     """
+    said = 0.0
 
     def lost() -> None:
         say(f"[transect] {folder}: another builder has taken over: this one ends")
@@ -35,7 +36,6 @@ def one_builder(folder: Path, log: Path | None = None) -> Iterator[None]:
             say(f"[transect] waits{waited} for {folder}, {builder(holder)}")
             said = waited_s or 1e-9
 
-    said = 0.0
     with holding(Held(folder.parent / f"{folder.name}.builder", lost, log=log and str(log)), wait, _POLL_S):
         yield
 

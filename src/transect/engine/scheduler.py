@@ -72,9 +72,9 @@ class Scheduler(ABC):
         """Return the hosts of this process's job, which it makes known to provenance; none outside of one."""
         return []
 
-    def on_hosts(self, count: int) -> list[str] | None:
+    def on_hosts(self, count: int) -> list[str]:
         """Return what starts a command once on each of the job's `count` hosts, beside its ranks."""
-        return None
+        return []
 
     def newest_step(self) -> str | None:
         """Return the step that this process's job began last, where steps have daemons that may die."""

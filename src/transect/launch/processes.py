@@ -197,7 +197,8 @@ def run(
     session = f"{os.getpid()}-{time.time_ns()}"
     started_ns = time.monotonic_ns()
     begin = started_ns * 1e-9
-    peak, next_look, end = 0, _FIRST_POLL_S, "exited"
+    peak, next_look = 0, _FIRST_POLL_S
+    end: End = "exited"
     # Whether there are such, what the last search found, and when the next one is due.
     apart = any("TRANSECT_DETACHED" in variables for _, variables in commands)
     found, next_search = list[int](), 0.0
@@ -259,7 +260,7 @@ def run(
     if end == "exited" and first < 0:
         end = "signalled"
     return Outcome(
-        end=end,  # type: ignore[arg-type]
+        end=end,
         code=abs(first),
         seconds=time.monotonic() - begin,
         peak_bytes=peak,

@@ -127,8 +127,8 @@ def cores_per_node(environ: Mapping[str, str] = os.environ, ranks: Sequence[int]
             return share * max(ranks)
     if cpus:
         return min(cpus)
-    nodes, _, cpus = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
-    return max(1, int(cpus) // max(1, int(nodes)))
+    nodes, _, total = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
+    return max(1, int(total) // max(1, int(nodes)))
 
 
 # What srun takes from its environment as options. An outer step (`srun -l`, `srun --pty bash`) leaves

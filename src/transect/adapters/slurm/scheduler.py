@@ -61,7 +61,7 @@ def accounting() -> bool:
     """Tell whether this Slurm has a database that `sacct` can ask."""
     text = ask("scontrol", "show", "config", patience_s=_PATIENCE_S) or ""
     match = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.MULTILINE)
-    return bool(match) and "none" not in match[1]
+    return match is not None and "none" not in match[1]
 
 
 @cache
