@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import selectors
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from transect.domain.errors import BadInput
@@ -76,39 +77,28 @@ class AllocationGuard(Guard):
         return [host for host in self._hosts if found.get(host, {}).get("died")]
 
     def _ask(self, order: str) -> dict[str, dict[str, Any]]:
-        """Return what each node answers, all asked at the same time."""
-        selector = selectors.DefaultSelector()
-        found: dict[str, dict[str, Any]] = {}
-        buffers: dict[str, bytes] = {}
-        for host, connection in list(self._connections.items()):
-            try:
-                connection.sendall(f"{order}\n".encode())
-            except OSError:
-                self._connections.pop(host).close()
-                continue
-            buffers[host] = b""
-            selector.register(connection, selectors.EVENT_READ, host)
-        end = time.monotonic() + _ANSWER_S
-        while buffers and (left := end - time.monotonic()) > 0:
-            for key, _ in selector.select(left):
-                host = key.data
-                try:
-                    piece = self._connections[host].recv(1 << 16)
-                except OSError:
-                    piece = b""
-                buffers[host] += piece
-                if not piece or buffers[host].endswith(b"\n"):
-                    selector.unregister(key.fileobj)
-                    text = buffers.pop(host)
-                    if piece:
-                        found[host] = json.loads(text)
-                    else:
-                        self._connections.pop(host).close()
-        for host in buffers:
+        """Return what each node answers, all asked at the same time; one that does not is asked no more."""
+        if not self._connections:
+            return {}
+        with ThreadPoolExecutor(len(self._connections)) as pool:
+            answers = dict(
+                zip(self._connections, pool.map(partial(_answer, order), self._connections.values()), strict=True)
+            )
+        for host in [host for host, text in answers.items() if not text]:
             # An answer that comes late must not be taken for the next one.
             self._connections.pop(host).close()
-        selector.close()
-        return found
+        return {host: json.loads(text) for host, text in answers.items() if text}
+
+
+def _answer(order: str, connection: socket.socket) -> str:
+    """Return the line that a watcher answers, or nothing."""
+    try:
+        connection.sendall(f"{order}\n".encode())
+        with connection.makefile() as lines:
+            line = lines.readline()
+            return line if line.endswith("\n") else ""
+    except OSError:
+        return ""
 
 
 class _Watchers:

@@ -38,18 +38,22 @@ class Attempt:
         }
         write_atomic(self.path, json.dumps(facts))
 
+    def _facts(self) -> dict[str, Any]:
+        """Return what was noted, or nothing."""
+        try:
+            facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
     def of_session(self) -> dict[str, Any] | None:
         """Return the facts of an attempt of this same session of Snakemake, or None.
 
         An attempt of another session was interrupted together with its Snakemake: its cell
         runs again. One of this session was killed alone: its payload is the likely reason.
         """
-        try:
-            facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        session = os.environ.get(SESSION)
-        return facts if session is not None and facts["session"] == session else None
+        facts, session = self._facts(), os.environ.get(SESSION)
+        return facts if session is not None and facts.get("session") == session else None
 
     def earlier(self, fingerprint: str) -> dict[str, Any] | None:
         """Return the facts of an attempt of this session at this same work, or None."""
@@ -58,11 +62,8 @@ class Attempt:
 
     def kept_by(self, fingerprint: str) -> str | None:
         """Return what an attempt at this same work, of any session, went on with; None without one."""
-        try:
-            facts = json.loads(self.path.read_text(encoding="utf-8"))
-            return str(facts["kept"]) if facts["fingerprint"] == fingerprint else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        facts = self._facts()
+        return str(facts["kept"]) if facts.get("fingerprint") == fingerprint else None
 
     def end(self) -> None:
         """The record is written."""

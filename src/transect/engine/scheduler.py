@@ -34,7 +34,7 @@ class Refusal:
 
 
 class Scheduler(ABC):
-    """One scheduler. What is not abstract has the answer of one that starts ranks by mpiexec alone."""
+    """One scheduler. What is not abstract answers as where nobody knows of jobs."""
 
     @abstractmethod
     def is_here(self) -> bool:
@@ -45,28 +45,28 @@ class Scheduler(ABC):
         """Return the job that this process runs in."""
 
     @abstractmethod
-    def runs(self, job: str) -> bool | None:
-        """Tell whether a job may still run something, queued ones included; None: nobody says."""
-
-    @abstractmethod
-    def final_state(self, job: str) -> str | None:
-        """Return the state of a job that is over, or forgotten; None: it goes on, or nobody can be asked now."""
-
-    @abstractmethod
     def fate(self, job: str) -> Fate:
         """Return what became of a job that ended without its runner saying so."""
 
-    @abstractmethod
+    def runs(self, job: str) -> bool | None:
+        """Tell whether a job may still run something, queued ones included; None: nobody says."""
+        return None
+
+    def final_state(self, job: str) -> str | None:
+        """Return the state of a job that is over, or forgotten; None: it goes on, or nobody can be asked now."""
+        return None
+
     def queued(self, names: Sequence[str], patience_s: float = 0) -> list[str] | None:
         """Return the ids of the jobs of these names that are queued or running; None: nobody says."""
+        return None
 
-    @abstractmethod
     def cancel(self, jobs: Sequence[str], patience_s: float) -> bool:
         """Ask for the end of jobs; return whether that was heard."""
+        return False
 
-    @abstractmethod
     def how_to_cancel(self, *jobs: str) -> str:
         """Return the command by which a person ends jobs."""
+        return f"end job {' '.join(jobs)}"
 
     def hosts(self) -> list[str]:
         """Return the hosts of this process's job, which it makes known to provenance; none outside of one."""
@@ -104,7 +104,7 @@ class Scheduler(ABC):
 
 
 class NoScheduler(Scheduler):
-    """A machine of one's own: nobody knows of jobs."""
+    """A machine of one's own."""
 
     def is_here(self) -> bool:
         """It is where no other is."""
@@ -114,29 +114,9 @@ class NoScheduler(Scheduler):
         """Nothing is one."""
         return None
 
-    def runs(self, job: str) -> bool | None:
-        """Of another machine's job nobody says."""
-        return None
-
-    def final_state(self, job: str) -> str | None:
-        """Nobody can be asked."""
-        return None
-
     def fate(self, job: str) -> Fate:
         """Its runner was killed, and no more is known."""
         return Fate(cause=Cause.KILLED, message=f"its runner in job {job} was killed; there is no scheduler to ask")
-
-    def queued(self, names: Sequence[str], patience_s: float = 0) -> list[str] | None:
-        """Nobody says."""
-        return None
-
-    def cancel(self, jobs: Sequence[str], patience_s: float) -> bool:
-        """Nobody hears."""
-        return False
-
-    def how_to_cancel(self, *jobs: str) -> str:
-        """As wherever it came from."""
-        return f"ending job {' '.join(jobs)}"
 
 
 class _Schedulers(Registry[Scheduler]):

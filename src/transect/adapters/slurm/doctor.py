@@ -153,21 +153,14 @@ def _mpi(system: System) -> list[Row]:
 def _startable(system: System, rows: list[Row]) -> System:
     """Return the system without what Slurm would refuse, so that nodes are looked at in the same round."""
     wrong = [row["name"] for row in rows if row["state"] == "wrong"]
-
-    def has(sign: str) -> bool:
-        return any(re.search(sign, name) for name in wrong)
-
-    asked: dict[str, Any] = {}
-    if has(r"^partition|: state$"):
-        asked["partition"] = None
-    if has("^account "):
-        asked["account"] = None
-    if has("^qos "):
-        asked["qos"] = None
-    if has(": constraint "):
-        asked["constraint"] = None
-    if has(": nodes$"):
-        asked["nodes"] = 1
+    signs: dict[str, tuple[str, Any]] = {
+        "partition": (r"^partition|: state$", None),
+        "account": ("^account ", None),
+        "qos": ("^qos ", None),
+        "constraint": (": constraint ", None),
+        "nodes": (": nodes$", 1),
+    }
+    asked = {key: value for key, (sign, value) in signs.items() if any(re.search(sign, name) for name in wrong)}
     return system.model_copy(update=asked)
 
 
