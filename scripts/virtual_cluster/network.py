@@ -61,7 +61,7 @@ def make_namespace(path: Path) -> None:
 
 def _token_bucket(link: Link) -> str:
     """Return the queueing discipline of the control link's ports; empty for none."""
-    if link.rate_bit_per_s is None:
+    if not link.rate:
         return ""
     # A bucket of 2 ms: a 16 KB bucket halves the throughput of 1 Gbit/s. 32 KB at least: segments
     # that the kernel hands over undivided are 64 KB long, and smaller buckets cost more.

@@ -45,7 +45,7 @@ def running(folder: Folder, link: Link) -> bool:
 
 
 def _write_shape(folder: Folder, link: Link) -> None:
-    shape = f"{link.rate_bit_per_s or 0} {round((link.delay_us or 0) * 1000)}\n"
+    shape = f"{link.rate_bit_per_s} {round(link.delay_us * 1000)}\n"
     _shape_file(folder, link).write_text(shape)
 
 
