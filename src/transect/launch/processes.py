@@ -58,10 +58,7 @@ class Outcome:
 
 
 def _descendants(roots: list[int]) -> list[int]:
-    """Return `roots` and all that they have started, as the kernel lists children.
-
-    Of kernels that have such a list: see _KERNEL_LISTS_CHILDREN.
-    """
+    """Return `roots` and all that they have started, as the kernel lists children, where it has such lists."""
     descendants, unseen = [], list(roots)
     while unseen:
         pid = unseen.pop()
@@ -70,6 +67,10 @@ def _descendants(roots: list[int]) -> list[int]:
         except OSError:  # it has ended
             continue
         descendants.append(pid)
+        if not _KERNEL_LISTS_CHILDREN:
+            with contextlib.suppress(psutil.Error):
+                descendants += [process.pid for process in psutil.Process(pid).children(recursive=True)]
+            continue
         for thread in threads:
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                 children = Path(f"/proc/{pid}/task/{thread}/children").read_text()
@@ -89,33 +90,24 @@ def _marked(name: str, value: str) -> list[int]:
     return found
 
 
-def marked(name: str, value: str) -> Iterator[psutil.Process]:
-    """Yield the other processes that have `name=value` in their environment."""
-    for pid in _marked(name, value):
+def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
+    for pid in pids:
         with contextlib.suppress(psutil.Error):
             yield psutil.Process(pid)
+
+
+def marked(name: str, value: str) -> Iterator[psutil.Process]:
+    """Yield the other processes that have `name=value` in their environment."""
+    yield from _processes(_marked(name, value))
 
 
 def _resident(roots: list[int]) -> int:
     """Return what a payload's processes hold. Quick, for it runs beside what is measured."""
     total = 0
-    pids = _descendants(roots) if _KERNEL_LISTS_CHILDREN else [process.pid for process in _below(roots).values()]
-    for pid in {*pids}:
+    for pid in {*_descendants(roots)}:
         with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
     return total
-
-
-def _below(roots: list[int]) -> dict[int, psutil.Process]:
-    children: dict[int, psutil.Process] = {}
-    for pid in roots:
-        try:
-            root = psutil.Process(pid)
-            for process in [root, *root.children(recursive=True)]:
-                children[process.pid] = process
-        except psutil.Error:
-            continue
-    return children
 
 
 def end_processes(find: Callable[[], Iterable[psutil.Process]], grace_s: float) -> int:
@@ -138,9 +130,7 @@ def end_all(roots: list[int], session: str, grace_s: float) -> None:
     """
 
     def family() -> Iterator[psutil.Process]:
-        below = _below(roots)
-        yield from (process for pid, process in below.items() if pid != os.getpid())
-        yield from (process for process in marked(MARK, session) if process.pid not in below)
+        return _processes({*_descendants(roots), *_marked(MARK, session)} - {os.getpid()})
 
     end_processes(family, grace_s)
 
