@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transect.domain.errors import BadInput, MissingDependency
-from transect.launch.slurm import ask, expand_hosts, job_hosts
+from transect.launch.slurm import ask, each_node, expand_hosts, job_hosts
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 # A user's own list, as `transect launch --hosts` sets it; a study on `profiles/local` reads it too.
@@ -49,10 +49,8 @@ def _lines(variable: str, path: str) -> list[list[str]]:
 
 def _slurm(environ: Mapping[str, str]) -> Allocation:
     hosts = job_hosts(environ)
-    # `2(x3),1`. Without SLURM_NTASKS nobody asked for tasks, and the counts are those of CPUs.
-    told = environ.get("SLURM_TASKS_PER_NODE", "") if "SLURM_NTASKS" in environ else ""
-    parts = re.findall(r"(\d+)(?:\(x(\d+)\))?", told)
-    counts = [int(count) for count, times in parts for _ in range(int(times or 1))]
+    # Without SLURM_NTASKS nobody asked for tasks, and the counts are those of CPUs.
+    counts = each_node(environ.get("SLURM_TASKS_PER_NODE", "")) if "SLURM_NTASKS" in environ else []
     # Within a job step they are those of the step.
     ranks = counts if len(counts) == len(hosts) else [1] * len(hosts)
     return Allocation(source="Slurm", hosts=tuple(hosts), ranks=tuple(ranks))

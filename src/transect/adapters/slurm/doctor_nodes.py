@@ -30,7 +30,8 @@ _RUN_S = 300
 _IMPORTED = ("numpy", "pydantic", "psutil", "mpi4py", "torch", "tensorflow", "onnx", "onnxruntime")
 
 
-def _row(name: str, state: str, detail: str = "") -> Row:
+def row(name: str, state: str, detail: str = "") -> Row:
+    """Return what the doctor says of one thing: `state` is ok, wrong or note."""
     return {"name": name, "state": state, "detail": detail}
 
 
@@ -86,7 +87,7 @@ def _programs(system: System) -> tuple[dict[str, Program], list[Row]]:
         try:
             found[name] = make()
         except TransectError as error:
-            rows.append(_row(name, "wrong", str(error)))
+            rows.append(row(name, "wrong", str(error)))
     return found, rows
 
 
@@ -137,12 +138,12 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
     programs, unable = _programs(system)
     facts, problem = _facts(system, programs, results, wait_s)
     if problem:
-        return [_row("a job on compute nodes", "wrong", problem), *unable]
-    rows = [_row("a job on compute nodes", "ok", ", ".join(node["host"] for node in facts))]
+        return [row("a job on compute nodes", "wrong", problem), *unable]
+    rows = [row("a job on compute nodes", "ok", ", ".join(node["host"] for node in facts))]
 
     def check(name: str, sound: Iterable[bool], advice: str) -> None:
         bad = [node["host"] for node, good in zip(facts, sound, strict=True) if not good]
-        rows.append(_row(name, "wrong" if bad else "ok", f"on {', '.join(bad)}: {advice}" if bad else ""))
+        rows.append(row(name, "wrong" if bad else "ok", f"on {', '.join(bad)}: {advice}" if bad else ""))
 
     text = f"{results} is not shared: give --results a folder that every node sees"
     check("results folder, seen from there", (node["token_seen"] for node in facts), text)
@@ -161,10 +162,10 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
         check(name, (not fault for fault in faults), text)
     absent = [name for name in environment_names() if not _made(system, name)]
     for name in sorted({*absent} - {"driver", "test"}):
-        rows.append(_row(f"environment {name}", "note", "not built yet: the first run does"))
+        rows.append(row(f"environment {name}", "note", "not built yet: the first run does"))
     for name in sorted({*system.environments} - {*environment_names()}):
         text = "not tried: there is no such folder in envs/; a study's plug-ins may bring it"
-        rows.append(_row(f"environment {name}", "note", text))
+        rows.append(row(f"environment {name}", "note", text))
     return [*rows, *unable]
 
 
@@ -183,7 +184,7 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
     if system.mpi_launcher != "srun":
         return []
     if not _made(system, "base"):
-        return [_row(name, "note", "not tried: environment 'base' is not built yet")]
+        return [row(name, "note", "not tried: environment 'base' is not built yet")]
     choice = system.environments.get("base")
     python = choice.python if choice else str(environment_folder("base") / "bin" / "python")
     code = "from mpi4py import MPI; print('size', MPI.COMM_WORLD.size)"
@@ -200,11 +201,11 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
     except TransectError:
         return []  # said of the environment
     except subprocess.TimeoutExpired:
-        return [_row(name, "wrong", f"no answer within {wait_s:g} s")]
+        return [row(name, "wrong", f"no answer within {wait_s:g} s")]
     if done.stdout.split() == ["size", str(nodes)] * nodes:
-        return [_row(name, "ok", f"{nodes} ranks found each other")]
+        return [row(name, "ok", f"{nodes} ranks found each other")]
     text = "ranks do not find each other: try another mpi_type, or modules for 'base'. "
-    return [_row(name, "wrong", text + done.stderr.strip()[-300:])]
+    return [row(name, "wrong", text + done.stderr.strip()[-300:])]
 
 
 def examine_nodes(system: System, results: Path, wait_s: float, *, mpi: bool) -> list[Row]:
