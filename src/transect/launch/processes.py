@@ -129,8 +129,12 @@ def end_all(roots: list[int], session: str, grace_s: float) -> None:
     That is TRANSECT_PAYLOAD=session in the environment, of those too that changed session or parent.
     """
 
+    heads = list(_processes(roots))
+
     def family() -> Iterator[psutil.Process]:
-        return _processes({*_descendants(roots), *_marked(MARK, session)} - {os.getpid()})
+        # A number may be another one's by now.
+        ours = [head.pid for head in heads if head.is_running()]
+        return _processes({*_descendants(ours), *_marked(MARK, session)} - {os.getpid()})
 
     end_processes(family, grace_s)
 
