@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from . import daemons, network, nodes, requirements, switch
+from . import daemons, network, nodes, requirements
 from .accounting import TEMPLATE
 from .errors import BadInput, ClusterError, NotPossible
-from .options import CONTROL, Node, Options, parse_delay_us, parse_rate_bit_per_s
+from .options import CONTROL, Node, Options
 from .processes import Process, call, wait_until
 from .state import Folder, clusters, locked, root
 from .status import Status, status
@@ -44,8 +44,6 @@ def up(folder: Folder, options: Options) -> tuple[Status, float | None]:
 
 
 def _start(folder: Folder) -> None:
-    if any(network.uses_switch(link) for link in (folder.options() or Options()).links):
-        switch.build(folder)
     with (folder.log / "world.log").open("w") as log:
         starter = subprocess.Popen(
             [sys.executable, str(SCRIPT), "_world", str(folder.path)],
@@ -194,14 +192,9 @@ def shape(folder: Folder, name: str, rate: str | None, delay: str | None) -> Opt
         raise BadInput(f"shape {name}: expected --rate, --delay or both")
     if delay and name == CONTROL:
         raise BadInput(f"--delay {delay}: {CONTROL} can have a rate only; use another link")
-    if rate is not None:
-        link = replace(link, rate_bit_per_s=parse_rate_bit_per_s(rate) if rate else None)
-    if delay is not None:
-        link = replace(link, delay_us=parse_delay_us(delay) if delay else None)
+    given = {key: value for key, value in (("rate", rate), ("delay", delay)) if value is not None}
+    link = replace(link, **given)
     after = before.with_link(link)
-    requirements.check(after)
-    if network.uses_switch(link):
-        switch.build(folder)
     call(world_of(folder), lambda: network.reshape(folder, before, link))
     folder.save(after)
     return after

@@ -42,24 +42,27 @@ def parse_delay_us(text: str) -> float:
     return delay
 
 
-def _rate_text(bit_per_s: int) -> str:
-    for unit in ("gbit", "mbit", "kbit"):
-        if bit_per_s >= RATE_UNITS[unit]:
-            return f"{bit_per_s / RATE_UNITS[unit]:g}{unit}"
-    return f"{bit_per_s}bit"
-
-
-def _delay_text(delay_us: float) -> str:
-    return f"{delay_us / 1e3:g}ms" if delay_us >= 1e3 else f"{delay_us:g}us"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
     """One interface that every node has. Without rate and delay it is not shaped."""
 
     name: str
-    rate_bit_per_s: int | None = None
-    delay_us: float | None = None
+    rate: str = ""
+    delay: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise BadInput for what is no rate or no delay."""
+        assert self.rate_bit_per_s >= 0 and self.delay_us >= 0
+
+    @property
+    def rate_bit_per_s(self) -> int:
+        """The rate; 0 without one."""
+        return parse_rate_bit_per_s(self.rate) if self.rate else 0
+
+    @property
+    def delay_us(self) -> float:
+        """The one-way delay; 0 without one."""
+        return parse_delay_us(self.delay) if self.delay else 0.0
 
     @classmethod
     def parse(cls, text: str) -> Link:
@@ -74,25 +77,11 @@ class Link:
             )
         if name in (CONTROL, "lo"):
             raise BadInput(f"--link {text!r}: every node has {name} already; choose another name")
-        rate, comma, delay = shape.partition(",")
+        rate, _, delay = shape.partition(",")
         try:
-            return cls(
-                name=name,
-                rate_bit_per_s=parse_rate_bit_per_s(rate) if rate else None,
-                delay_us=parse_delay_us(delay) if comma else None,
-            )
+            return cls(name=name, rate=rate, delay=delay)
         except BadInput as error:
             raise BadInput(f"--link {text!r}: {error}") from None
-
-    @property
-    def rate(self) -> str:
-        """The rate for people and for tc; empty without one."""
-        return _rate_text(self.rate_bit_per_s) if self.rate_bit_per_s else ""
-
-    @property
-    def delay(self) -> str:
-        """The one-way delay for people and for tc; empty without one."""
-        return _delay_text(self.delay_us) if self.delay_us else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import network
 from .errors import NotPossible
 from .kernel import NEW_ALL, unshare
 from .options import Options
@@ -56,9 +55,8 @@ def missing(options: Options) -> list[str]:
         lacks.append(problem)
     if not Path("/etc/slurm").is_dir():
         lacks.append("the folder /etc/slurm (it comes with slurm-wlm-basic-plugins)")
-    shaped = [link.name for link in options.links if network.uses_switch(link)]
-    if shaped:
-        lacks += [f"for the rate or delay of link {shaped[0]}, {what}" for what in _switch_lacks()]
+    if options.links:
+        lacks += [f"for link {options.links[0].name}, {what}" for what in _switch_lacks()]
     return lacks
 
 

@@ -46,7 +46,7 @@ class Status:
             lines.append(f"  {node['name']:6} {node['address']:14} {node['state']}{gpus}")
         for link in self.links:
             shape = ", ".join(filter(None, (link["rate"], link["delay"]))) or "not shaped"
-            lines.append(f"  link {link['name']}: {link['subnet']}, {shape} ({link['kind']})")
+            lines.append(f"  link {link['name']}: {link['subnet']}, {shape}")
         if self.jobs is not None:
             lines.append(f"  jobs: {self.jobs['running']} running, {self.jobs['pending']} pending")
             lines.append(f"  accounting: {'on' if self.accounting else 'off'}")
@@ -76,7 +76,7 @@ def status(folder: Folder) -> Status:
         elif node["state"].startswith(ILL) or node["state"].endswith("*"):
             problems.append(f"node {node['name']} is {node['state']}")
     for link in options.links:
-        if switch.carries(folder, link) and not switch.running(folder, link):
+        if not switch.running(folder, link):
             problems.append(f"link {link.name}: its software switch does not run")
     jobs = queue.stdout.split()
     return Status(
@@ -86,7 +86,7 @@ def status(folder: Folder) -> Status:
         problems=tuple(problems),
         accounting=options.accounting,
         nodes=nodes,
-        links=_links(folder, options),
+        links=_links(options),
         jobs={"running": jobs.count("R") + jobs.count("CG"), "pending": jobs.count("PD")},
     )
 
@@ -107,14 +107,13 @@ def _nodes(folder: Folder, options: Options, states: dict[str, str]) -> tuple[di
     return tuple(rows)
 
 
-def _links(folder: Folder, options: Options) -> tuple[dict[str, Any], ...]:
+def _links(options: Options) -> tuple[dict[str, Any], ...]:
     return tuple(
         {
             "name": link.name,
             "rate": link.rate,
             "delay": link.delay,
             "subnet": options.address(link).rpartition(".")[0] + ".0/24",
-            "kind": "software switch" if switch.carries(folder, link) else "kernel bridge",
         }
         for link in options.all_links
     )

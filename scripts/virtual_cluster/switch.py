@@ -1,4 +1,4 @@
-"""Drives the software switch (switch.c), which carries links with a rate or a delay."""
+"""Drives the software switch (switch.c), which carries all links but the control link."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from pathlib import Path
 
 from .errors import ClusterError
 from .options import Link
-from .processes import DAEMON_ENVIRONMENT, Process, gone, wait_until
+from .processes import DAEMON_ENVIRONMENT, Process, wait_until
 from .state import Folder
 
 SOURCE = Path(__file__).with_name("switch.c")
 
 
-def program(folder: Folder) -> Path:
-    """Return where this cluster's switch lies, built or not."""
+def _program(folder: Folder) -> Path:
     return folder.path / "switch"
 
 
-def build(folder: Folder) -> None:
+def _build(folder: Folder) -> None:
     """Compile the switch into the state folder, unless it is there."""
-    target = program(folder)
+    target = _program(folder)
     if target.exists():
         return
     done = subprocess.run(["cc", "-O2", "-o", str(target), str(SOURCE)], capture_output=True, text=True)
@@ -39,11 +38,6 @@ def _shape_file(folder: Folder, link: Link) -> Path:
     return folder.run / f"switch-{link.name}.shape"
 
 
-def carries(folder: Folder, link: Link) -> bool:
-    """Whether the switch, and not a bridge, makes up this link."""
-    return _process_file(folder, link).exists()
-
-
 def running(folder: Folder, link: Link) -> bool:
     """Whether this link's switch runs; to be asked outside of the world."""
     process = Process.load(_process_file(folder, link))
@@ -51,7 +45,7 @@ def running(folder: Folder, link: Link) -> bool:
 
 
 def _write_shape(folder: Folder, link: Link) -> None:
-    shape = f"{link.rate_bit_per_s or 0} {round((link.delay_us or 0) * 1000)}\n"
+    shape = f"{link.rate_bit_per_s} {round(link.delay_us * 1000)}\n"
     _shape_file(folder, link).write_text(shape)
 
 
@@ -61,13 +55,13 @@ def _record(folder: Folder, link: Link) -> None:
 
 def start(folder: Folder, link: Link, namespaces: Sequence[Path]) -> None:
     """Start the switch, which makes the link's interfaces in these network namespaces."""
-    build(folder)
+    _build(folder)
     _write_shape(folder, link)
     log = folder.log / f"switch-{link.name}.log"
     log.unlink(missing_ok=True)
     with log.open("w") as output:
         process = subprocess.Popen(
-            [str(program(folder)), str(_shape_file(folder, link)), link.name, *map(str, namespaces)],
+            [str(_program(folder)), str(_shape_file(folder, link)), link.name, *map(str, namespaces)],
             env=DAEMON_ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -82,7 +76,7 @@ def start(folder: Folder, link: Link, namespaces: Sequence[Path]) -> None:
 
 def _pid_inside(folder: Folder, link: Link) -> int:
     """Return the switch's number in the world, where its own /proc is mounted."""
-    own = [str(program(folder)), str(_shape_file(folder, link)), link.name]
+    own = [str(_program(folder)), str(_shape_file(folder, link)), link.name]
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -98,12 +92,3 @@ def reshape(folder: Folder, link: Link) -> None:
     """Tell the switch another rate and delay; what is connected stays connected."""
     _write_shape(folder, link)
     os.kill(_pid_inside(folder, link), signal.SIGHUP)
-
-
-def stop(folder: Folder, link: Link) -> None:
-    """End the switch; its interfaces go with it."""
-    pid = _pid_inside(folder, link)
-    os.kill(pid, signal.SIGKILL)
-    if not wait_until(lambda: gone(pid), 300):
-        raise ClusterError(f"link {link.name}: its software switch did not end")
-    _process_file(folder, link).unlink()

@@ -35,6 +35,19 @@ _PASSING = re.compile(
 )
 
 
+def _submissions() -> Any:
+    """Return what this run's executor and the Snakefile's handlers share."""
+    from transect.engine.submissions import SUBMISSIONS
+
+    return SUBMISSIONS
+
+
+def _say(text: str) -> None:
+    from transect.domain.terminal import say
+
+    say(f"[transect] {text}")
+
+
 _FORGOTTEN_S = 300
 _ask_states = stock.query_job_status
 # While sacct does not answer, the controller is asked: of all jobs of this user, whatever their names.
@@ -57,11 +70,9 @@ class _Sacct:
     @classmethod
     def falls_silent(cls) -> None:
         """Note, and say, that it did not answer."""
-        from transect.domain.terminal import say
-
         cls.silent_until = time.monotonic() + _SACCT_AGAIN_S
         text = "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is "
-        say(f"[transect] {text}asked again in {_SACCT_AGAIN_S} s")
+        _say(f"{text}asked again in {_SACCT_AGAIN_S} s")
 
 
 def _can_ask(tool: str) -> bool:
@@ -103,9 +114,7 @@ _submit_command = stock.get_submit_command
 
 def _named_submit_command(job: Any, params: dict[str, Any], *more: Any, **options: Any) -> str:
     """Say in a job's name what it runs: the stock plug-in calls all jobs by the UUID of the run."""
-    from transect.engine.submissions import SUBMISSIONS
-
-    name = SUBMISSIONS.job_name(str(job.name))
+    name = _submissions().job_name(str(job.name))
     return str(_submit_command(job, params | {"run_uuid": name}, *more, **options))
 
 
@@ -113,9 +122,7 @@ def _by_all_names(ask: Any) -> Any:
     """Have the stock plug-in ask for the names that the run's jobs have, not for its UUID."""
 
     def query(_: str, *more: Any) -> Any:
-        from transect.engine.submissions import SUBMISSIONS
-
-        return ask(",".join(SUBMISSIONS.job_names()), *more)
+        return ask(",".join(_submissions().job_names()), *more)
 
     return query
 
@@ -173,8 +180,7 @@ class Executor(SlurmExecutor):
     """The Slurm executor, with nothing lost and nothing run twice."""
 
     def __post_init__(self, test_mode: bool = False) -> None:
-        from transect.engine import scheduler
-        from transect.engine.submissions import SUBMISSIONS
+        from transect.adapters.slurm import scheduler
 
         self._ending = threading.Event()
         self._refused: dict[int, float] = {}
@@ -190,7 +196,7 @@ class Executor(SlurmExecutor):
         if not settings.exclude_failed_nodes:
             self._failed_nodes = _NoNodes()
         # A prefix of the user's, and the first part of the UUID.
-        SUBMISSIONS.run = self.run_uuid[:-28]
+        _submissions().run = self.run_uuid[:-28]
 
     def get_status_command(self) -> str:
         """Ask the controller, and for no reasons of failed jobs, while sacct does not answer."""
@@ -202,7 +208,7 @@ class Executor(SlurmExecutor):
         The stock plug-in asks for each job, without a bound, and refuses every job while slurmdbd is
         down; where no account is given, it takes one from the last jobs. Slurm has a default.
         """
-        from transect.engine.associations import associations
+        from transect.adapters.slurm.scheduler import associations
 
         account = str(job.resources.get("slurm_account") or "")
         # Slurm keeps their names in small letters.
@@ -226,27 +232,20 @@ class Executor(SlurmExecutor):
             super()._report_job_error_threadsafe(job_info, msg)
             return
         pause = min(30.0, max(1.0, (now - first) / 4))
-        text = f"Slurm refuses {_block_id(job)} for now, again in {pause:.0f} s: {reason[:200]}"
-        from transect.domain.terminal import say
-
-        say(f"[transect] {text}")
+        _say(f"Slurm refuses {_block_id(job)} for now, again in {pause:.0f} s: {reason[:200]}")
         self._ending.wait(pause)
         self.run_job(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
         """Keep the reason for the records that are written when the run has ended."""
-        from transect.engine.submissions import SUBMISSIONS
-
         lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
-        SUBMISSIONS.failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
+        _submissions().failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
         self._has_ended(job_info)
         super().report_job_error(job_info, msg=msg, **more)
 
     def report_job_success(self, job_info: Any) -> None:
         """Forget earlier failures of a job that succeeded after all."""
-        from transect.engine.submissions import SUBMISSIONS
-
-        SUBMISSIONS.failed.pop(_block_id(job_info.job), None)
+        _submissions().failed.pop(_block_id(job_info.job), None)
         self._has_ended(job_info)
         super().report_job_success(job_info)
 
@@ -278,7 +277,7 @@ class Executor(SlurmExecutor):
 
     async def _forgotten(self, job: Any) -> bool:
         """Fail a job that Slurm has not known for five minutes, though it answers."""
-        from transect.engine import scheduler
+        from transect.adapters.slurm import scheduler
 
         name = job.external_jobid
         if name in _named or await asyncio.to_thread(scheduler.known, name):
@@ -296,9 +295,7 @@ class Executor(SlurmExecutor):
         While the base class asks for states, which a busy Slurm takes its time to tell, it knows of
         no active job: those that it asks for would go on.
         """
-        from transect.engine.submissions import SUBMISSIONS
-
-        SUBMISSIONS.interrupted = True
+        _submissions().interrupted = True
         self._ending.set()
         found = {job.external_jobid: job for job in (*active_jobs, *self._asked)}
         super().cancel_jobs(list(found.values()))

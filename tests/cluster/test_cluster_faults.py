@@ -176,7 +176,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
     for cause in ("killed", "timeout", "node-failure"):
         assert cause in report
     messages = [r["message"] for r in checkout.records(name).values() if r["message"]]
-    assert any("slurmstepd of step" in m for m in messages), messages
+    assert any("the daemon of step" in m for m in messages), messages
     assert any("cancelled" in m for m in messages), messages
     assert any("time limit" in m for m in messages), messages
 

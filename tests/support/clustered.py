@@ -208,7 +208,7 @@ def cell_of(folder: Path) -> str:
 
 def job_of(folder: Path) -> str:
     """Return the number of the job that last ran the cell in a folder."""
-    return str(json.loads((folder / "attempt.json").read_text())["slurm_job"])
+    return str(json.loads((folder / "attempt.json").read_text())["job"])
 
 
 def causes(checkout: ClusterCheckout, name: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 _PROFILE = Path(__file__).resolve().parents[2] / "profiles" / "local" / "config.yaml"
-_PACKAGES = ("adapters.snakemake", "cli", "domain", "engine", "launch", "planning", "report")
+_PACKAGES = ("adapters", "cli", "domain", "engine", "launch", "planning", "report")
 
 
 class Engine:

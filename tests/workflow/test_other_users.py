@@ -84,8 +84,12 @@ def test_a_claim_that_cannot_be_read_is_somebodys(monkeypatch, tmp_path):
     taken.path.parent.mkdir()
     taken.path.write_text("{}")
 
-    def refuse(path: Path, *_: object, **__: object) -> str:
-        raise PermissionError(13, "Permission denied", str(path))
+    read = Path.read_text
+
+    def refuse(path: Path, *arguments: str, **more: str) -> str:
+        if path == taken.path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, *arguments, **more)
 
     monkeypatch.setattr(Path, "read_text", refuse)
     assert taken.held_by_another()

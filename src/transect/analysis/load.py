@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from transect.analysis.cache import RowCache, Stamp, stamp_of
 from transect.analysis.entries import AnyRecord, Pool, entry_of
 from transect.analysis.reading import Key, read_rows
+from transect.domain.owner import Owner
 from transect.domain.record import run_fingerprint
 
 _OUTDATED = "its record is of an earlier plan: the cell runs again"
@@ -202,15 +203,9 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
 def _runs(attempt: Path) -> bool:
     """Whether the runner that began a cell is there; on another host nobody can tell: yes."""
     try:
-        facts = json.loads(attempt.read_text(encoding="utf-8"))
-        if facts["host"] != os.uname().nodename:
-            return True
-        os.kill(int(facts["pid"]), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return Owner.of(json.loads(attempt.read_text(encoding="utf-8"))).lives()
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-    return True
 
 
 def _look(folder: Path, *, is_planned: bool) -> Stamp | _Instead:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from transect.engine.scheduler import ask
+from transect.adapters.slurm.scheduler import ask
 from transect.launch.launchers.mpiexec import find_mpiexec
 from transect.launch.wrapping import WRAPPERS, program_says
 from transect.measure.provenance import available_cores, collect, gpus

@@ -79,7 +79,7 @@ def doctor(
     if system is None:
         facts = examine()
     else:
-        from transect.cli.cluster_doctor import examine_system
+        from transect.adapters.slurm.doctor import examine_system
         from transect.domain.strict_yaml import load_model
         from transect.domain.system import System
         from transect.planning.study import find_system

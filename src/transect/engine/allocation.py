@@ -1,27 +1,28 @@
-"""What the runner of a Slurm job knows of its allocation, and its guard over all nodes."""
+"""What the runner of a job knows of its allocation, and its guard over all nodes."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
-import selectors
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.domain.terminal import say
 from transect.engine.job import Job
-from transect.engine.scheduler import ask, final_state
+from transect.engine.scheduler import scheduler
 from transect.launch.hosts import HOSTS, allocation
 from transect.launch.launchers.mpiexec import find_mpiexec, over_hosts
-from transect.launch.slurm import is_local, srun
+from transect.launch.processes import end_all
+from transect.launch.slurm import is_local
 from transect.measure.guard import Guard
 from transect.measure.watcher import WATCHER_TOKEN
 
@@ -31,17 +32,16 @@ _JOIN_S = 300.0
 _ANSWER_S = 120.0
 _POLL_S = 1.0
 _END_S = 60.0
-_PATIENCE_S = 300
 
 
 def prepare_allocation(jobs: Sequence[Job]) -> None:
-    """Make known what provenance wants: the hosts of the job, of which Snakemake's job step strips Slurm's.
+    """Make known what provenance wants: the hosts of the job.
 
     This machine comes first, where cells of one node run, and is watched. Raises BadInput when another
     scheduler's hosts, or a user's own, do not have it.
     """
-    job = os.environ.get("SLURM_JOB_ID")
-    if job and not all(_asks_no_slurm(one.spec["system"]) for one in jobs):
+    job = scheduler().job()
+    if job and not all(_asks_no_scheduler(one.spec["system"]) for one in jobs):
         # A login node's: `sbatch` hands it on, and srun knows the job's nodes alone.
         os.environ.pop(HOSTS, None)
     if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
@@ -52,18 +52,12 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
                 "cells of one node run here, so start the study on one of these hosts"
             )
         os.environ[HOSTS] = ",".join([here, *(host for host in given.hosts if host != here)])
-    if job and "SLURM_JOB_NODELIST" not in os.environ:
-        text = ask("squeue", "--noheader", "--jobs", job, "--format=%N", patience_s=_PATIENCE_S)
-        if text and text.strip():
-            os.environ["SLURM_JOB_NODELIST"] = text.strip()
+    scheduler().hosts()
 
 
 def _hosts() -> list[str]:
-    if os.environ.get(HOSTS):
-        return os.environ[HOSTS].split(",")
-    nodes = os.environ.get("SLURM_JOB_NODELIST")
-    text = ask("scontrol", "show", "hostnames", nodes) if nodes else None
-    return text.split() if text else []
+    given = os.environ.get(HOSTS)
+    return given.split(",") if given else scheduler().hosts()
 
 
 class AllocationGuard(Guard):
@@ -84,39 +78,28 @@ class AllocationGuard(Guard):
         return [host for host in self._hosts if found.get(host, {}).get("died")]
 
     def _ask(self, order: str) -> dict[str, dict[str, Any]]:
-        """Return what each node answers, all asked at the same time."""
-        selector = selectors.DefaultSelector()
-        found: dict[str, dict[str, Any]] = {}
-        buffers: dict[str, bytes] = {}
-        for host, connection in list(self._connections.items()):
-            try:
-                connection.sendall(f"{order}\n".encode())
-            except OSError:
-                self._connections.pop(host).close()
-                continue
-            buffers[host] = b""
-            selector.register(connection, selectors.EVENT_READ, host)
-        end = time.monotonic() + _ANSWER_S
-        while buffers and (left := end - time.monotonic()) > 0:
-            for key, _ in selector.select(left):
-                host = key.data
-                try:
-                    piece = self._connections[host].recv(1 << 16)
-                except OSError:
-                    piece = b""
-                buffers[host] += piece
-                if not piece or buffers[host].endswith(b"\n"):
-                    selector.unregister(key.fileobj)
-                    text = buffers.pop(host)
-                    if piece:
-                        found[host] = json.loads(text)
-                    else:
-                        self._connections.pop(host).close()
-        for host in buffers:
+        """Return what each node answers, all asked at the same time; one that does not is asked no more."""
+        if not self._connections:
+            return {}
+        with ThreadPoolExecutor(len(self._connections)) as pool:
+            answers = dict(
+                zip(self._connections, pool.map(partial(_answer, order), self._connections.values()), strict=True)
+            )
+        for host in [host for host, text in answers.items() if not text]:
             # An answer that comes late must not be taken for the next one.
             self._connections.pop(host).close()
-        selector.close()
-        return found
+        return {host: json.loads(text) for host, text in answers.items() if text}
+
+
+def _answer(order: str, connection: socket.socket) -> str:
+    """Return the line that a watcher answers, or nothing."""
+    try:
+        connection.sendall(f"{order}\n".encode())
+        with connection.makefile() as lines:
+            line = lines.readline()
+            return line if line.endswith("\n") else ""
+    except OSError:
+        return ""
 
 
 class _Watchers:
@@ -137,21 +120,11 @@ class _Watchers:
         here = f"{name}:{self._server.getsockname()[1]}"
         # An argument would be there for all to read, and mpiexec has one standard input for all.
         token = {WATCHER_TOKEN: self._token}
-        if self._mpiexec:
-            command = over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
-        else:
-            command = [
-                *srun(),
-                f"--nodes={count}",
-                f"--ntasks={count}",
-                "--ntasks-per-node=1",
-                "--cpus-per-task=1",
-                "--overlap",
-                "--mem=0",
-                "--mpi=none",
-                "--quiet",
-                "--export=ALL",
-            ]
+        command = (
+            over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
+            if self._mpiexec
+            else scheduler().on_hosts(count)
+        )
         command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
         # Apart from a terminal, of which ssh would ask a password.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True)
@@ -196,13 +169,11 @@ class _Watchers:
         step = self._step
         if step is None:
             return
-        for ask_to_end in (lambda: None, step.terminate, step.kill):
-            ask_to_end()
-            try:
-                step.wait(timeout=_END_S)
-                return
-            except subprocess.TimeoutExpired:
-                continue
+        try:
+            step.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            end_all([step.pid], "", _END_S)
+            step.wait()
 
 
 def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
@@ -210,10 +181,10 @@ def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
 
     `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
     """
-    return nodes == 1 and _asks_no_slurm(system)
+    return nodes == 1 and _asks_no_scheduler(system)
 
 
-def _asks_no_slurm(system: Mapping[str, Any]) -> bool:
+def _asks_no_scheduler(system: Mapping[str, Any]) -> bool:
     return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
 
 
@@ -222,28 +193,23 @@ def lost_daemon(guard: Guard) -> str:
 
     The ranks that it left there are ended. The cell's step is the last one that its job began.
     """
-    job = os.environ.get("SLURM_JOB_ID")
-    listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i") if job else None
-    numbers = re.findall(rf"^\s*{job}\.(\d+)\s*$", listed or "", re.MULTILINE)
-    if not numbers:
-        return ""
-    step = f"{job}.{max(map(int, numbers))}"
-    nodes = guard.died(step)
-    return f"slurmstepd of step {step} has died on {', '.join(nodes)}" if nodes else ""
+    step = scheduler().newest_step()
+    nodes = guard.died(step) if step else []
+    return f"the daemon of step {step} has died on {', '.join(nodes)}" if nodes else ""
 
 
 def job_is_over(system: Mapping[str, Any]) -> bool:
-    """Tell, and say, whether Slurm holds this runner's job for ended although the runner lives.
+    """Tell, and say, whether the scheduler holds this runner's job for ended although the runner lives.
 
-    A node's daemon that dies ends the job and leaves the runner, also when it comes back: Slurm takes no
-    step of it any more, and another job has its cells.
+    A node's daemon that dies ends the job and leaves the runner, also when it comes back: no step of it
+    is taken any more, and another job has its cells.
     """
-    job = os.environ.get("SLURM_JOB_ID")
-    if not job or (_asks_no_slurm(system) and system.get("scheduler", "none") == "none"):
+    job = scheduler().job()
+    if not job or (_asks_no_scheduler(system) and system.get("scheduler", "none") == "none"):
         return False
-    state = final_state(job)
+    state = scheduler().final_state(job)
     if state is not None:
-        say(f"[transect] Slurm calls this job, {job}, {state}: its cells are left to another one")
+        say(f"[transect] the scheduler calls this job, {job}, {state}: its cells are left to another one")
     return state is not None
 
 

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from transect.domain.files import write_atomic
+from transect.domain.owner import SESSION, Owner
+from transect.domain.record import Cause
+from transect.engine.scheduler import Fate, scheduler
+from transect.launch.processes import end_processes, marked
 
 CELL_VARIABLE = "TRANSECT_CELL"
 
 
 def clear_leftovers(folder: Path) -> int:
     """End processes that an earlier attempt at this cell left on this machine; return how many."""
-    mark = str(folder)
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and process.environ().get(CELL_VARIABLE) == mark:
-                process.kill()
-                left.append(process)
-        except (psutil.Error, OSError):
-            continue
-    psutil.wait_procs(left, timeout=10)
-    return len(left)
+    return end_processes(lambda: marked(CELL_VARIABLE, str(folder)), 0.0)
 
 
 class Attempt:
@@ -38,16 +30,21 @@ class Attempt:
 
     def begin(self, fingerprint: str, kept: str = "") -> None:
         """Note who runs the payload now. `kept` says what of an earlier attempt it goes on with."""
-        facts = {
-            "pid": os.getpid(),
-            "host": os.uname().nodename,
-            "started": time.time(),
+        facts = Owner.me().facts() | {
             "fingerprint": fingerprint,
             "kept": kept,
-            "slurm_job": os.environ.get("SLURM_JOB_ID"),
-            "session": os.environ.get("TRANSECT_SNAKEMAKE"),
+            "job": scheduler().job(),
+            "session": os.environ.get(SESSION),
         }
         write_atomic(self.path, json.dumps(facts))
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what was noted, or nothing."""
+        try:
+            facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}
 
     def of_session(self) -> dict[str, Any] | None:
         """Return the facts of an attempt of this same session of Snakemake, or None.
@@ -55,12 +52,8 @@ class Attempt:
         An attempt of another session was interrupted together with its Snakemake: its cell
         runs again. One of this session was killed alone: its payload is the likely reason.
         """
-        try:
-            facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        session = os.environ.get("TRANSECT_SNAKEMAKE")
-        return facts if session is not None and facts["session"] == session else None
+        facts, session = self._facts(), os.environ.get(SESSION)
+        return facts if session is not None and facts.get("session") == session else None
 
     def earlier(self, fingerprint: str) -> dict[str, Any] | None:
         """Return the facts of an attempt of this session at this same work, or None."""
@@ -69,12 +62,16 @@ class Attempt:
 
     def kept_by(self, fingerprint: str) -> str | None:
         """Return what an attempt at this same work, of any session, went on with; None without one."""
-        try:
-            facts = json.loads(self.path.read_text(encoding="utf-8"))
-            return str(facts["kept"]) if facts["fingerprint"] == fingerprint else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        facts = self._facts()
+        return str(facts["kept"]) if facts.get("fingerprint") == fingerprint else None
 
     def end(self) -> None:
         """The record is written."""
         self.path.unlink(missing_ok=True)
+
+
+def fate_of(earlier: Mapping[str, Any]) -> Fate:
+    """Return what became of an attempt that never wrote its record."""
+    if earlier["job"]:
+        return scheduler().fate(earlier["job"])
+    return Fate(cause=Cause.KILLED, message=f"its runner (pid {earlier['pid']}) was killed")

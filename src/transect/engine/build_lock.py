@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.terminal import say
-from transect.engine.locks import Held
+from transect.engine.locks import Held, holding
 
 # Who waits looks so often, and says so.
 _POLL_S, _TELL_S = 0.5, 60.0
@@ -24,24 +24,21 @@ def one_builder(folder: Path, log: Path | None = None) -> Iterator[None]:
 
     It says every minute for whom, and what stands last in the other one's log.
     """
+    said = 0.0
 
     def lost() -> None:
         say(f"[transect] {folder}: another builder has taken over: this one ends")
         os.kill(os.getpid(), signal.SIGTERM)
 
-    lock = Held(folder.parent / f"{folder.name}.builder", lost, log=log and str(log))
-    begin, said = time.monotonic(), 0.0
-    while (holder := lock.take()) is not None:
-        now = time.monotonic()
-        if not said or now - said >= _TELL_S:
-            waited = f" ({now - begin:.0f} s by now)" if said else ""
+    def wait(holder: dict[str, Any], waited_s: float) -> None:
+        nonlocal said
+        if not said or waited_s - said >= _TELL_S:
+            waited = f" ({waited_s:.0f} s by now)" if said else ""
             say(f"[transect] waits{waited} for {folder}, {builder(holder)}")
-            said = now
-        time.sleep(_POLL_S)
-    try:
+            said = waited_s or 1e-9
+
+    with holding(Held(folder.parent / f"{folder.name}.builder", lost, log=log and str(log)), wait, _POLL_S):
         yield
-    finally:
-        lock.give_back()
 
 
 def builder(facts: Mapping[str, Any]) -> str:

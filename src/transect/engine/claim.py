@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
+from transect.domain.owner import SILENT_S, Owner
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
-from transect.engine.locks import SILENT_S, Held, is_here
-from transect.engine.slurm_run import jobs_named
+from transect.engine.locks import Held
+from transect.engine.scheduler import scheduler
 from transect.engine.stamps import stamp_entry
 
 
@@ -88,7 +89,7 @@ class Claim:
             f"study '{self._paths.study}' in results folder {self._paths.results} is in use by {who}: "
             "wait for it, or use another folder with --config results=FOLDER"
         )
-        if not holder or not is_here(holder):
+        if not holder or not Owner.of(holder).is_here:
             text += (
                 f". It is on another host or in another container, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
                 f"ago: after {SILENT_S:.0f} s without any it counts as ended, and whoever then starts "
@@ -97,10 +98,10 @@ class Claim:
         return text
 
     def _jobs(self) -> str:
-        """Say which jobs the holder has in Slurm's queue."""
+        """Say which jobs the holder has in the queue."""
         names: list[str] = []
         for file in self._paths.runs.glob("*.json"):
             with contextlib.suppress(OSError):  # it ends just now
                 names += json.loads(file.read_text())
-        jobs = jobs_named(names) if names else None
-        return f", jobs {', '.join(jobs)} in Slurm's queue" if jobs else ""
+        jobs = scheduler().queued(names) if names else None
+        return f", jobs {', '.join(jobs)} in the queue" if jobs else ""

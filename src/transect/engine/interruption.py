@@ -1,19 +1,47 @@
-"""Ctrl-C, SIGTERM and SIGHUP: noted, and passed on to the runners that Snakemake would wait for."""
+"""Runners whose Snakemake ends: told at once where it can tell, and ended by the next run where it was killed.
+
+A block would go on for as long as it has cells, beside the run that a person starts again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import psutil
 
+from transect.domain.owner import SESSION, is_abandoned
 from transect.engine.submissions import SUBMISSIONS
+from transect.launch.processes import end_processes
 
 _RUNNER = "transect.engine.run_block"
+# To end its payload, and then itself.
+_PATIENCE_S = 15
+
+
+def _results(process: psutil.Process) -> Path | None:
+    """Return the results folder of a process, if that is a runner."""
+    line = process.cmdline()
+    if _RUNNER not in line or "--results" not in line[:-1]:
+        return None
+    return (Path(process.cwd()) / line[line.index("--results") + 1]).resolve()
+
+
+def end_abandoned(results: Path) -> int:
+    """End the runners that a killed run left in a results folder; return how many there were."""
+
+    def left() -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if _results(process) == results.resolve() and is_abandoned(process.environ().get(SESSION, "")):
+                    yield process
+
+    return end_processes(left, _PATIENCE_S)
 
 
 def _end_runners() -> None:

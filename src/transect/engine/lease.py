@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import os
 import signal
-import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import Interruption, TransectError
+from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
-from transect.engine.abandoned import is_abandoned
-from transect.engine.locks import Held
+from transect.engine.locks import Held, holding
+from transect.engine.scheduler import scheduler
 
 # A job that was cancelled ends its payload, and its nodes clean up.
 _PATIENCE_S = 600.0
@@ -33,11 +33,11 @@ def _lease(path: Path, block: str) -> Held:
         say(f"[transect] {block}: another process has taken over: this one ends")
         os.kill(os.getpid(), signal.SIGTERM)
 
-    return Held(path, lost, block=block, slurm_job=os.environ.get("SLURM_JOB_ID"))
+    return Held(path, lost, block=block, job=scheduler().job())
 
 
 def _told(holder: dict[str, Any]) -> str:
-    job = holder.get("slurm_job")
+    job = holder.get("job")
     where = f"pid {holder.get('pid', '?')} on {holder.get('host', '?')}"
     return f"job {job} ({where})" if job else f"{holder.get('user', '?')}'s {where}"
 
@@ -48,31 +48,29 @@ def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
     return None if holder is None else _told(holder)
 
 
-@contextmanager
-def _held(path: Path, block: str, patience_s: float) -> Iterator[None]:
-    lease, begin, told = _lease(path, block), time.monotonic(), False
-    while (holder := lease.take()) is not None:
+def _held(path: Path, block: str, patience_s: float) -> AbstractContextManager[None]:
+    told = False
+
+    def wait(holder: dict[str, Any], waited_s: float) -> None:
+        nonlocal told
         if is_abandoned():
             raise Interruption(1)
-        if time.monotonic() - begin > patience_s:
-            job = holder.get("slurm_job")
-            how = f": end it by `scancel {job}`, or wait for its end" if job else ""
+        if waited_s > patience_s:
+            job = holder.get("job")
+            how = f": end it by `{scheduler().how_to_cancel(job)}`, or wait for its end" if job else ""
             raise Busy(f"{block}: its cells are run by {_told(holder)}{how}")
         if not told:
             what = holder.get("block", "what it needs")
             say(f"[transect] {block} waits: {what} is run by {_told(holder)}")
             told = True
-        time.sleep(_POLL_S)
-    try:
-        yield
-    finally:
-        lease.give_back()
+
+    return holding(_lease(path, block), wait, _POLL_S)
 
 
 @contextmanager
 def on_machine(file: Path | None, what: str) -> Iterator[None]:
     """Hold this machine by its file, outside of a job; wait as long as another study measures or builds on it."""
-    if file is None or "SLURM_JOB_ID" in os.environ:
+    if file is None or scheduler().job():
         yield
         return
     with _held(file, what, math.inf):

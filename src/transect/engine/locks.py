@@ -8,77 +8,33 @@ only suspended, and finds its file taken when it wakes up, gives up by itself.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from transect.engine.scheduler import runs
+from transect.domain.owner import SILENT_S, Owner
+from transect.engine.scheduler import scheduler
 
 _BEAT_S = 15.0
-# A file system that hangs for a minute, or shows times a minute late, kills nobody.
-SILENT_S = 180.0
-
-
-def user_name() -> str:
-    """Return the name of this process's user; the number of one without, as in containers."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
-def process_start(pid: int | None = None) -> float:
-    """Return when a process started, in s since this host's start. Raises psutil.Error when it is gone."""
-    # psutil adds the time of the start, which is another one whenever somebody sets the clock.
-    return float(psutil.Process(pid).create_time() - psutil.boot_time())
-
-
-def _kernel() -> str:
-    """Tell apart hosts of one name, and containers of one host that do not see each other's processes."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return ""
-
-
-_KERNEL = _kernel()
-
-
-def is_here(facts: dict[str, Any]) -> bool:
-    """Tell whether the process of `host` and perhaps `kernel` is one of those that can be seen from here."""
-    return facts["host"] == os.uname().nodename and facts.get("kernel", _KERNEL) == _KERNEL
 
 
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
-    """Tell whether the process of `host`, `pid`, `created` and perhaps `slurm_job` still runs.
+    """Tell whether the owner that a file tells of still runs; of one on another host, its scheduler may know.
 
-    One on another host: as Slurm says of its job; where that says nothing, unless it gave no sign of
-    life for `silent_s`, the seconds since the last one.
+    Raises ValueError, KeyError or TypeError where the facts are none.
     """
-    if not is_here(facts):
-        job = facts.get("slurm_job")
-        # A job that was requeued is not what it was before.
-        told = runs(str(job)) if job and job != os.environ.get("SLURM_JOB_ID") else None
-        return silent_s < SILENT_S if told is None else told
-    try:
-        pid = int(str(facts["pid"]))
-        created = process_start(pid)
-        # One that was killed stays in the table until its parent asks for it.
-        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return False
-    except psutil.Error:
-        # Where users do not see each other's processes, another user's is asked for its signs of life.
-        return facts.get("user", user_name()) != user_name() and silent_s < SILENT_S
-    return abs(created - float(str(facts["created"]))) < 1.0
+    owner, job = Owner.of(facts), facts.get("job")
+    # A job that was requeued is not what it was before.
+    if job and not owner.is_here and job != scheduler().job():
+        told = scheduler().runs(str(job))
+        if told is not None:
+            return told
+    return owner.lives(silent_s)
 
 
 class Held:
@@ -123,22 +79,15 @@ class Held:
             self.held = False
 
     def _create(self) -> bool:
-        facts = {
-            "user": user_name(),
-            "pid": os.getpid(),
-            "host": os.uname().nodename,
-            "kernel": _KERNEL,
-            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "created": process_start(),
-            "token": self._token,
-        }
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        facts = Owner.me().facts() | {"since": since, "token": self._token} | self._more
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
         try:
             with os.fdopen(handle, "w") as stream:
-                json.dump(facts | self._more, stream)
+                json.dump(facts, stream)
         except OSError:
             # One that says nothing would keep everybody out.
             self.path.unlink(missing_ok=True)
@@ -224,3 +173,16 @@ class Held:
             self._ended.set()
             self.held = False
             self._on_loss()
+
+
+@contextlib.contextmanager
+def holding(lock: Held, wait: Callable[[dict[str, Any], float], None], poll_s: float) -> Iterator[None]:
+    """Hold a file; while another one does, call `wait` with its facts and the seconds by now."""
+    begin = time.monotonic()
+    while (holder := lock.take()) is not None:
+        wait(holder, time.monotonic() - begin)
+        time.sleep(poll_s)
+    try:
+        yield
+    finally:
+        lock.give_back()

@@ -19,10 +19,11 @@ from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result, check_environment
+from transect.engine.scheduler import Refusal, scheduler
 from transect.engine.stage import StageRunner
 from transect.engine.step_energy import counts_energy, note_energy, step_name
-from transect.engine.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
+from transect.launch.launchers.mpiexec import unreached
 from transect.launch.processes import Outcome, run
 from transect.launch.wrapping import image_fault, modules_fault
 from transect.measure.guard import Guard
@@ -91,7 +92,9 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
         return Result.failed(Cause.NODE_FAILURE, outcome.why)
     if outcome.code:
         log = _text(job.log)
-        told = step_cause(log)
+        if said := unreached(log):
+            return Result.failed(Cause.SCHEDULER, said)
+        told = scheduler().step_cause(log)
         if told is not None and told[0] is not None:
             return Result.failed(told[0], told[1])
         # Also where srun tells that a rank ended by itself: it may never have become the payload.
@@ -111,14 +114,13 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
 
 
 def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
-    """Tell whether srun may be asked again; remove what a step left that began on some nodes.
+    """Tell whether the step may be asked for again; remove what a step left that began on some nodes.
 
     No payload runs twice: its ranks have ended, and were never all there.
     """
-    number = os.environ.get("SLURM_JOB_ID", "")
     if not refused.passes:
         return False
-    if refused.step and not wait_for_end(number, refused.step, _STEP_WAIT_S):
+    if refused.step and not scheduler().end_step(refused.step, _STEP_WAIT_S):
         return False
     say(f"[transect] asking again: {refused.line}")
     for path in set(job.folder.iterdir()) - prepared:
@@ -163,7 +165,7 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
             memory_bytes=memory * 2**20 if memory else None,
             lost=partial(lost_daemon, guard) if guard and name == "srun" else str,
         )
-        refused = refusal(_text(job.log)) if outcome.code else None
+        refused = scheduler().refusal(_text(job.log)) if outcome.code else None
         if refused is None:
             break
         if job_is_over(job.spec.get("system") or {}):

@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 
 from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
 from transect.domain.files import write_atomic
+from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
 from transect.domain.process_state import kept_state
 from transect.domain.terminal import say
-from transect.engine.abandoned import is_abandoned
 from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
 from transect.engine.early_report import EarlyReport
 from transect.engine.job import Job, check_locks, load_job
@@ -34,6 +34,7 @@ from transect.engine.plan_files import read_block
 from transect.engine.progress import Progress
 from transect.engine.repetition import Repetition, deadline_of
 from transect.engine.run_cell import run_job
+from transect.engine.scheduler import scheduler
 from transect.engine.stamps import newest_change
 from transect.engine.store import MISSING, Damaged, intact, kept, set_aside
 
@@ -103,7 +104,7 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
     if not todo and further is None:
         return 0
     progress, ran = Progress(paths), 0
-    early = None if "SLURM_JOB_ID" in os.environ else EarlyReport(paths)
+    early = None if scheduler().job() else EarlyReport(paths)
     with ExitStack() as stack:
         guard = stack.enter_context(open_guard(jobs))
 

@@ -17,11 +17,10 @@ from transect.domain.files import FULL, digest, sha256_file
 from transect.domain.record import Cause, Record, Status, write_record
 from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
-from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers
+from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fate_of
 from transect.engine.job import Job, Result
 from transect.engine.limits import used_limits
 from transect.engine.payload import DiskFull, execute, refuse
-from transect.engine.scheduler import fate
 from transect.engine.stage import RUNNERS, StageRunner
 from transect.engine.store import changed_input, checksums_beside, fingerprint_of
 from transect.measure.guard import Guard, disturbances
@@ -70,15 +69,6 @@ def _tail(path: Path) -> str:
             return rest.decode("utf-8", "replace").replace("\0", "\ufffd")
     except OSError:
         return ""
-
-
-def _fate(earlier: dict[str, Any]) -> Result:
-    """Return the result of a cell whose first runner ended without a record."""
-    if earlier["slurm_job"]:
-        told = fate(earlier["slurm_job"])
-        return Result.failed(told.cause, told.message)
-    text = f"the runner of its first attempt (pid {earlier['pid']}) was killed"
-    return Result.failed(Cause.KILLED, text)
 
 
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
@@ -268,7 +258,8 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
         if isinstance(known, Result):
             result = known
         elif earlier is not None:
-            result = _fate(earlier)
+            told = fate_of(earlier)
+            result = Result.failed(told.cause, told.message)
         else:
             given = (fingerprint, inputs)
             result, variables, seen = _run(job, stage, side, given, guard or Guard())

@@ -10,16 +10,16 @@ from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.domain.record import read_record
 from transect.domain.terminal import say
-from transect.engine.abandoned import end_abandoned
 from transect.engine.build_environment import made, sized
 from transect.engine.claim import Claim, check_environments
 from transect.engine.early_report import make_report_of
+from transect.engine.interruption import end_abandoned
 from transect.engine.job import load_job
 from transect.engine.lease import leased
 from transect.engine.plan_files import check_origin, write_plan
 from transect.engine.progress import start_progress
 from transect.engine.run_block import end_on_signals, run_jobs
-from transect.engine.slurm_run import cancel_earlier
+from transect.engine.submissions import cancel_earlier
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import Planned, StudyPlan
 

@@ -1,47 +1,16 @@
-"""What Slurm says: whether it keeps accounts, and what became of a job."""
+"""What the engine asks of a scheduler. Each is one adapter: `transect/adapters/NAME/scheduler.py`."""
 
 from __future__ import annotations
 
-import re
-import time
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from importlib.util import find_spec
 
-from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
-from transect.launch import slurm
-
-# Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
-LOGS = Path(".snakemake") / "slurm_logs"
-# What is asked once and believed is asked again while nobody answers.
-_PATIENCE_S = 300
-# While its last nodes clean up, a job that has failed is called COMPLETING.
-_CLEANING_S = 60
-
-_CAUSES = {
-    "TIMEOUT": Cause.TIMEOUT,
-    "DEADLINE": Cause.TIMEOUT,
-    "NODE_FAIL": Cause.NODE_FAILURE,
-    "BOOT_FAIL": Cause.NODE_FAILURE,
-    "OUT_OF_MEMORY": Cause.OUT_OF_MEMORY,
-    "PREEMPTED": Cause.SCHEDULER,
-    "REVOKED": Cause.SCHEDULER,
-    "CANCELLED": Cause.KILLED,
-}
-_WORDS = {
-    "TIMEOUT": "reached its time limit",
-    "DEADLINE": "reached its deadline",
-    "NODE_FAIL": "lost a node",
-    "BOOT_FAIL": "got a node that did not boot",
-    "OUT_OF_MEMORY": "ran out of memory",
-    "PREEMPTED": "was preempted",
-    "REVOKED": "was revoked",
-    "CANCELLED": "was cancelled",
-}
-_FINAL = {*_CAUSES, "COMPLETED", "FAILED"}
-# A Slurm that samples memory kills the job and calls it FAILED: only its log tells why.
-_MEMORY = re.compile(r"exceeded (?:job |step )?memory limit|oom[-_ ]kill|Out Of Memory", re.I)
+from transect.domain.registry import Registry
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,101 +21,122 @@ class Fate:
     message: str
 
 
-def ask(*command: str, patience_s: float = 0) -> str | None:
-    """Return what a Slurm command prints; None when it fails, hangs or is not there.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A step that did not begin on all its nodes.
 
-    For `patience_s` it is asked again when the controller only cannot answer now.
+    `passes`: the same step may be taken later. `step` is its id where some ranks may have begun.
     """
-    try:
-        return slurm.ask(*command, patience_s=patience_s)
-    except MissingDependency:
+
+    line: str
+    passes: bool
+    step: str = ""
+
+
+class Scheduler(ABC):
+    """One scheduler. What is not abstract answers as where nobody knows of jobs."""
+
+    @abstractmethod
+    def is_here(self) -> bool:
+        """Tell whether its programs are on this machine, or this process is in a job of it."""
+
+    @abstractmethod
+    def job(self) -> str | None:
+        """Return the job that this process runs in."""
+
+    @abstractmethod
+    def fate(self, job: str) -> Fate:
+        """Return what became of a job that ended without its runner saying so."""
+
+    def runs(self, job: str) -> bool | None:
+        """Tell whether a job may still run something, queued ones included; None: nobody says."""
         return None
 
-
-def known(job: str) -> bool:
-    """Tell whether Slurm knows a job; True also when it cannot be asked now."""
-    return ask("scontrol", "show", "job", job) is not None or ask("scontrol", "ping") is None
-
-
-@cache
-def accounting() -> bool:
-    """Tell whether this Slurm has a database that `sacct` can ask."""
-    text = ask("scontrol", "show", "config", patience_s=_PATIENCE_S) or ""
-    match = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.MULTILINE)
-    return bool(match) and "none" not in match[1]
-
-
-def final_state(job: str) -> str | None:
-    """Return the state in which Slurm holds a job that is over, UNKNOWN for one that it has forgotten.
-
-    None: it goes on, or the controller cannot be asked now.
-    """
-    found = _from_controller(job, patience_s=0)
-    if found is None:
-        return None if known(job) else "UNKNOWN"
-    return found[0] if found[0] in _FINAL else None
-
-
-def _from_controller(job: str, patience_s: float = _PATIENCE_S) -> tuple[str, str, str] | None:
-    text = ask("scontrol", "--oneliner", "show", "job", job, patience_s=patience_s)
-    state = re.search(r"\bJobState=(\S+)", text or "")
-    if not text or not state:
+    def final_state(self, job: str) -> str | None:
+        """Return the state of a job that is over, or forgotten; None: it goes on, or nobody can be asked now."""
         return None
-    nodes = re.search(r"\bNodeList=(\S+)", text)
-    reason = re.search(r"\bReason=(.+?) Dependency=", text)
-    return state[1], nodes[1] if nodes else "", reason[1] if reason else ""
 
-
-def _after_cleaning(job: str) -> tuple[str, str, str] | None:
-    """Return what the controller says once the job's nodes have cleaned up, or took too long to."""
-    end = time.monotonic() + _CLEANING_S
-    while (found := _from_controller(job)) and found[0] == "COMPLETING":
-        if time.monotonic() >= end:
-            break
-        time.sleep(1)
-    return found
-
-
-def runs(job: str) -> bool | None:
-    """Tell whether a job may still run something, queued ones included; None: Slurm does not say."""
-    found = _after_cleaning(job)
-    return None if found is None else found[0] not in _FINAL
-
-
-def _from_accounting(job: str) -> tuple[str, str, str] | None:
-    text = ask("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason", patience_s=_PATIENCE_S)
-    if not text or not text.strip():
+    def queued(self, names: Sequence[str], patience_s: float = 0) -> list[str] | None:
+        """Return the ids of the jobs of these names that are queued or running; None: nobody says."""
         return None
-    state, nodes, reason = [*text.splitlines()[0].split("|"), "", ""][:3]
-    # "CANCELLED by 1000"
-    return state.split()[0], nodes, reason if reason != "None" else ""
+
+    def cancel(self, jobs: Sequence[str], patience_s: float) -> bool:
+        """Ask for the end of jobs; return whether that was heard."""
+        return False
+
+    def how_to_cancel(self, *jobs: str) -> str:
+        """Return the command by which a person ends jobs."""
+        return f"end job {' '.join(jobs)}"
+
+    def hosts(self) -> list[str]:
+        """Return the hosts of this process's job, which it makes known to provenance; none outside of one."""
+        return []
+
+    def on_hosts(self, count: int) -> list[str]:
+        """Return what starts a command once on each of the job's `count` hosts, beside its ranks."""
+        return []
+
+    def newest_step(self) -> str | None:
+        """Return the step that this process's job began last, where steps have daemons that may die."""
+        return None
+
+    def refusal(self, log: str) -> Refusal | None:
+        """Return why a step did not begin, from what was printed; None when it began."""
+        return None
+
+    def step_cause(self, log: str) -> tuple[Cause | None, str] | None:
+        """Return the cause that the first telling line names, with that line; None when no line tells.
+
+        The cause is None when a rank ended by itself first: its own files say more.
+        """
+        return None
+
+    def end_step(self, step: str, within_s: float) -> bool:
+        """End a step that began on some nodes only; return whether it is known to be over.
+
+        A node that was late may still start its rank: nothing may run beside the next attempt.
+        """
+        return False
+
+    def step_energy(self, name: str) -> float | str:
+        """Return the energy in J of the job's last step of that name, or why it is not known."""
+        return "this scheduler counts no energy"
 
 
-def _log_tells_memory(job: str, logs: Path) -> bool:
-    for path in logs.rglob(f"{job}.log"):
-        try:
-            if _MEMORY.search(path.read_text(errors="replace")):
-                return True
-        except OSError:
-            continue
-    return False
+class NoScheduler(Scheduler):
+    """A machine of one's own."""
+
+    def is_here(self) -> bool:
+        """It is where no other is."""
+        return True
+
+    def job(self) -> str | None:
+        """Nothing is one."""
+        return None
+
+    def fate(self, job: str) -> Fate:
+        """Its runner was killed, and no more is known."""
+        return Fate(cause=Cause.KILLED, message=f"its runner in job {job} was killed; there is no scheduler to ask")
 
 
-def fate(job: str, logs: Path = LOGS) -> Fate:
-    """Return what became of a job that ended without its runner saying so.
+class _Schedulers(Registry[Scheduler]):
+    """Found as `scheduler.py` in the folders of adapters: their other files are not the engine's."""
 
-    `logs` is the folder of the jobs' own output, read when the state alone does not tell.
-    """
-    found = _after_cleaning(job)
-    if (found is None or found[0] == "COMPLETING") and accounting():
-        found = _from_accounting(job) or found
-    if found is None:
-        return Fate(cause=Cause.KILLED, message=f"Slurm no longer knows what became of job {job}")
-    state, nodes, reason = found
-    if state == "FAILED" and _log_tells_memory(job, logs):
-        state = "OUT_OF_MEMORY"
-    where = f" on {nodes}" if nodes and nodes != "(null)" else ""
-    if state in _CAUSES:
-        detail = f" ({reason})" if reason and reason not in ("None", "TimeLimit") else ""
-        return Fate(cause=_CAUSES[state], message=f"job {job}{where} {_WORDS[state]}{detail}")
-    return Fate(cause=Cause.KILLED, message=f"its runner in job {job}{where} was killed; Slurm calls the job {state}")
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        package = importlib.import_module(self.package)
+        for found in pkgutil.iter_modules(package.__path__):
+            name = f"{self.package}.{found.name}.scheduler"
+            if found.ispkg and find_spec(name):
+                importlib.import_module(name)
+
+
+SCHEDULERS: Registry[Scheduler] = _Schedulers("scheduler", "transect.adapters")
+
+
+def scheduler() -> Scheduler:
+    """Return the scheduler of this machine."""
+    found = map(SCHEDULERS.get, SCHEDULERS)
+    return next((one for one in found if one.is_here()), NoScheduler())

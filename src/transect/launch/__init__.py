@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from transect.domain.registry import Registry
 
@@ -77,20 +77,20 @@ class Request:
         return self.python or sys.executable
 
 
-class Launcher(Protocol):
+class Launcher(ABC):
     """Starts ranks. `processes` gives one (argv, extra environment) for each local process."""
 
+    @abstractmethod
     def supports(self, request: Request) -> str | None:
         """Return None, or the reason why it cannot."""
-        ...
 
+    @abstractmethod
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return what to start here: one entry per process that the runner starts itself.
 
         Raises BadInput for an unknown rendezvous or a request that does not fit the allocation,
         MissingDependency when the scheduler cannot be asked.
         """
-        ...
 
 
 LAUNCHERS: Registry[Launcher] = Registry("launcher", "transect.launch.launchers")

@@ -10,6 +10,7 @@ import platform
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 # e_machine, by the names that `uname -m` has for them.
 MACHINES = {
@@ -57,16 +58,16 @@ def read_elf(path: Path) -> Elf | None:
         if head[4] != 2 or order != "<" or len(head) < 64 or kind not in (2, 3):
             return Elf(machine=machine)
         try:
-            return _linked(stream.read, stream.seek, head, machine)
+            return _linked(stream, head, machine)
         except (struct.error, ValueError):
             return None
 
 
-def _linked(read, seek, head: bytes, machine: str) -> Elf:  # type: ignore[no-untyped-def]
+def _linked(stream: BinaryIO, head: bytes, machine: str) -> Elf:
     (table,) = struct.unpack_from("<Q", head, 32)
     size, count = struct.unpack_from("<HH", head, 54)
-    seek(table)
-    headers = read(size * count)
+    stream.seek(table)
+    headers = stream.read(size * count)
     loads: list[tuple[int, int, int]] = []
     dynamic, loader = b"", ""
     for index in range(count):
@@ -74,8 +75,8 @@ def _linked(read, seek, head: bytes, machine: str) -> Elf:  # type: ignore[no-un
         if kind == _LOAD:
             loads.append((address, offset, length))
         elif kind in (_DYNAMIC, _INTERPRETER):
-            seek(offset)
-            found = read(length)
+            stream.seek(offset)
+            found = stream.read(length)
             if kind == _DYNAMIC:
                 dynamic = found
             else:
@@ -90,6 +91,6 @@ def _linked(read, seek, head: bytes, machine: str) -> Elf:  # type: ignore[no-un
             place = strings + value
             start = next((o + place - a for a, o, n in loads if a <= place < a + n), None)
             if start is not None:
-                seek(start)
-                names.append(read(512).split(b"\0")[0].decode())
+                stream.seek(start)
+                names.append(stream.read(512).split(b"\0")[0].decode())
     return Elf(machine=machine, needed=tuple(names), loader=loader)

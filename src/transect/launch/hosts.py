@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transect.domain.errors import BadInput, MissingDependency
-from transect.launch.slurm import ask, expand_hosts, job_hosts
+from transect.launch.slurm import ask, each_node, expand_hosts, job_hosts
 
 # What a scheduler, or a person, may call a host: mpiexec reads more into other signs.
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -50,10 +50,8 @@ def _lines(variable: str, path: str) -> list[list[str]]:
 
 def _slurm(environ: Mapping[str, str]) -> Allocation:
     hosts = job_hosts(environ)
-    # `2(x3),1`. Without SLURM_NTASKS nobody asked for tasks, and the counts are those of CPUs.
-    told = environ.get("SLURM_TASKS_PER_NODE", "") if "SLURM_NTASKS" in environ else ""
-    parts = re.findall(r"(\d+)(?:\(x(\d+)\))?", told)
-    counts = [int(count) for count, times in parts for _ in range(int(times or 1))]
+    # Without SLURM_NTASKS nobody asked for tasks, and the counts are those of CPUs.
+    counts = each_node(environ.get("SLURM_TASKS_PER_NODE", "")) if "SLURM_NTASKS" in environ else []
     # Within a job step they are those of the step.
     ranks = counts if len(counts) == len(hosts) else [1] * len(hosts)
     return Allocation(source="Slurm", hosts=tuple(hosts), ranks=tuple(ranks))

@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -17,7 +17,10 @@ from typing import Literal
 import psutil
 
 from transect.domain.errors import Interruption
+from transect.domain.owner import is_abandoned
 
+# What every process of a payload has in its environment.
+MARK = "TRANSECT_PAYLOAD"
 # Between two looks at ends where the kernel cannot tell of them (before Linux 5.3).
 _POLL_S = 0.005
 _MEMORY_POLL_S = 0.2
@@ -55,23 +58,8 @@ class Outcome:
     why: str = ""
 
 
-def _family(roots: list[int], session: str) -> list[psutil.Process]:
-    """Return our children and their descendants, those too that changed session or parent."""
-    family = _below(roots)
-    for process in psutil.process_iter(["pid"]):
-        try:
-            if process.pid not in family and process.environ().get("TRANSECT_PAYLOAD") == session:
-                family[process.pid] = process
-        except (psutil.Error, OSError):
-            continue
-    return [p for p in family.values() if p.pid != os.getpid()]
-
-
 def _descendants(roots: list[int]) -> list[int]:
-    """Return `roots` and all that they have started, as the kernel lists children.
-
-    Of kernels that have such a list: see _KERNEL_LISTS_CHILDREN.
-    """
+    """Return `roots` and all that they have started, as the kernel lists children, where it has such lists."""
     descendants, unseen = [], list(roots)
     while unseen:
         pid = unseen.pop()
@@ -80,6 +68,10 @@ def _descendants(roots: list[int]) -> list[int]:
         except OSError:  # it has ended
             continue
         descendants.append(pid)
+        if not _KERNEL_LISTS_CHILDREN:
+            with contextlib.suppress(psutil.Error):
+                descendants += [process.pid for process in psutil.Process(pid).children(recursive=True)]
+            continue
         for thread in threads:
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                 children = Path(f"/proc/{pid}/task/{thread}/children").read_text()
@@ -87,64 +79,65 @@ def _descendants(roots: list[int]) -> list[int]:
     return descendants
 
 
-def _marked(session: str) -> list[int]:
-    """Return the processes that have the payload's mark in their environment. Slow: it reads all."""
-    mark = f"TRANSECT_PAYLOAD={session}".encode()
+def _marked(name: str, value: str) -> list[int]:
+    """Return the other processes that have a mark in their environment. Slow: it reads all."""
+    mark = f"{name}={value}".encode()
     found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208 names are enough
-        if name.isdigit() and int(name) != os.getpid():
+    for pid in os.listdir("/proc"):  # noqa: PTH208 names are enough
+        if pid.isdigit() and int(pid) != os.getpid():
             with contextlib.suppress(OSError):
-                if mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
-                    found.append(int(name))
+                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    found.append(int(pid))
     return found
+
+
+def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            yield psutil.Process(pid)
+
+
+def marked(name: str, value: str) -> Iterator[psutil.Process]:
+    """Yield the other processes that have `name=value` in their environment."""
+    yield from _processes(_marked(name, value))
 
 
 def _resident(roots: list[int]) -> int:
     """Return what a payload's processes hold. Quick, for it runs beside what is measured."""
     total = 0
-    pids = _descendants(roots) if _KERNEL_LISTS_CHILDREN else [process.pid for process in _below(roots).values()]
-    for pid in {*pids}:
+    for pid in {*_descendants(roots)}:
         with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
     return total
 
 
-def _below(roots: list[int]) -> dict[int, psutil.Process]:
-    children: dict[int, psutil.Process] = {}
-    for pid in roots:
-        try:
-            root = psutil.Process(pid)
-            for process in [root, *root.children(recursive=True)]:
-                children[process.pid] = process
-        except psutil.Error:
-            continue
-    return children
+def end_processes(find: Callable[[], Iterable[psutil.Process]], grace_s: float) -> int:
+    """Ask nicely, wait at most `grace_s`, then end what `find` still finds; return how many it found first."""
+    count = 0
+    for number, patience in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_S)):
+        found = list(find())
+        count = count or len(found)
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+        psutil.wait_procs(found, timeout=patience)
+    return count
 
 
 def end_all(roots: list[int], session: str, grace_s: float) -> None:
-    """Ask nicely, wait at most `grace_s`, then end every process of the payload.
+    """End every process of a payload: `roots` with their descendants, and what has the payload's mark.
 
-    Those are `roots` with their descendants, and whatever has TRANSECT_PAYLOAD=session in its
-    environment.
+    That is TRANSECT_PAYLOAD=session in the environment, of those too that changed session or parent.
     """
-    for number, patience in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_S)):
-        family = _family(roots, session)
-        if not family:
-            return
-        for process in family:
-            try:
-                process.send_signal(number)
-            except psutil.Error:
-                continue
-        psutil.wait_procs(family, timeout=patience)
 
+    heads = list(_processes(roots))
 
-def _abandoned() -> bool:
-    """Tell whether the Snakemake that asked for this cell has died (SIGKILL leaves us alone)."""
-    owner = os.environ.get("TRANSECT_SNAKEMAKE", "")
-    pid, _, rest = owner.partition(":")
-    host, _, _ = rest.partition(":")
-    return bool(pid) and host == os.uname().nodename and not psutil.pid_exists(int(pid))
+    def family() -> Iterator[psutil.Process]:
+        # A number may be another one's by now.
+        ours = [head.pid for head in heads if head.is_running()]
+        return _processes({*_descendants(ours), *_marked(MARK, session)} - {os.getpid()})
+
+    end_processes(family, grace_s)
 
 
 class _Ends:
@@ -199,7 +192,8 @@ def run(
     session = f"{os.getpid()}-{time.time_ns()}"
     started_ns = time.monotonic_ns()
     begin = started_ns * 1e-9
-    peak, next_look, end = 0, _FIRST_POLL_S, "exited"
+    peak, next_look = 0, _FIRST_POLL_S
+    end: End = "exited"
     # Whether there are such, what the last search found, and when the next one is due.
     apart = any("TRANSECT_DETACHED" in variables for _, variables in commands)
     found, next_search = list[int](), 0.0
@@ -209,7 +203,7 @@ def run(
     with log.open("ab") as stream:
         try:
             for argv, variables in commands:
-                environment = os.environ | variables | {"TRANSECT_PAYLOAD": session}
+                environment = os.environ | variables | {MARK: session}
                 children.append(
                     subprocess.Popen(
                         argv,
@@ -232,10 +226,10 @@ def run(
                     end = "timeout"
                     break
                 if now >= next_look:
-                    if _abandoned():
+                    if is_abandoned():
                         raise Interruption(129)
                     if apart and now >= next_search:
-                        found, next_search = _marked(session), now + _SEARCH_S
+                        found, next_search = _marked(MARK, session), now + _SEARCH_S
                     used = _resident([*pids, *found])
                     peak, next_look = max(peak, used), now + _MEMORY_POLL_S
                     if memory_bytes is not None and used > memory_bytes:
@@ -261,7 +255,7 @@ def run(
     if end == "exited" and first < 0:
         end = "signalled"
     return Outcome(
-        end=end,  # type: ignore[arg-type]
+        end=end,
         code=abs(first),
         seconds=time.monotonic() - begin,
         peak_bytes=peak,

@@ -111,6 +111,12 @@ def job_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:
     return expand_hosts(listed)
 
 
+def each_node(text: str) -> list[int]:
+    """Return the number of each node: `2(x3),1` is 2 2 2 1."""
+    parts = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [int(count) for count, times in parts for _ in range(int(times or 1))]
+
+
 def cores_per_node(environ: Mapping[str, str] = os.environ, ranks: Sequence[int] | None = None) -> int:
     """Return the least number of CPUs that the job has on one of its nodes.
 
@@ -118,17 +124,15 @@ def cores_per_node(environ: Mapping[str, str] = os.environ, ranks: Sequence[int]
     many as those that have the least; jobs of 3 tasks on 2 nodes have 2 and 1.
     Raises MissingDependency when squeue, asked where variables are stripped, does not answer.
     """
-    listed = environ.get("SLURM_JOB_CPUS_PER_NODE", "")
-    parts = re.findall(r"(\d+)(?:\(x(\d+)\))?", listed)
-    cpus = [int(count) for count, times in parts for _ in range(int(times or 1))]
+    cpus = each_node(environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if ranks and len(cpus) >= len(ranks):
         share = min(count // one for count, one in zip(cpus, ranks, strict=False))
         if share:
             return share * max(ranks)
     if cpus:
         return min(cpus)
-    nodes, _, cpus = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
-    return max(1, int(cpus) // max(1, int(nodes)))
+    nodes, _, total = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
+    return max(1, int(total) // max(1, int(nodes)))
 
 
 # What srun takes from its environment as options. An outer step (`srun -l`, `srun --pty bash`) leaves

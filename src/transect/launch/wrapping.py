@@ -10,11 +10,11 @@ import os
 import re
 import shutil
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
@@ -65,31 +65,35 @@ class Inside:
     gpus: bool = False
 
 
-class Wrapper(Protocol):
-    """Runs a command inside an image. All its methods return lists, none starts anything."""
+class Wrapper(ABC):
+    """Runs a command inside an image. Its methods return lists, none starts anything."""
 
     # What must be on PATH, the first that is there is taken.
     programs: tuple[str, ...]
     # What it runs of those that transect makes: "folder", or "squashfs", one file made from it.
-    form: str
+    form = "folder"
     # Whether its processes are no children of the command that starts them.
-    detaches: bool
+    detaches = False
     # (pattern, sentence): what its own words say about an image. {image} and \1 are filled in.
-    faults: tuple[tuple[str, str], ...]
-    # Characters at which it cuts what it is told to show; one that says none is taken to cut at a colon.
-    separators: str = ":"
+    faults: tuple[tuple[str, str], ...] = ()
+    # Characters at which it cuts what it is told to show.
+    separators = ":"
+
+    @abstractmethod
+    def argv(self, inside: Inside) -> list[str]:
+        """Return what goes before the command."""
 
     def supports(self, inside: Inside) -> str | None:
         """Return None, or why it cannot run this, of an image that may not be there yet."""
-        ...
-
-    def argv(self, inside: Inside) -> list[str]:
-        """Return what goes before the command."""
-        ...
+        return None
 
     def variables(self, inside: Inside) -> dict[str, str]:
         """Return what its program or the ranks inside must be told besides."""
-        ...
+        return {}
+
+    def code_files(self) -> list[Path]:
+        """Return the files that it needs besides its own: part of a cell's fingerprint too."""
+        return []
 
 
 WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers")
@@ -149,7 +153,7 @@ def wrapped(
     if reason is not None:
         raise BadInput(f"container {image}: {reason}")
     for folder in (*binds, *([workdir] if workdir else [])):
-        for sign in getattr(chosen, "separators", ":"):
+        for sign in chosen.separators:
             if sign in folder:
                 raise BadInput(
                     f"container {image}: {wrapper} cannot show the folder {folder!r}: it takes {sign!r} "

@@ -11,20 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
+from transect.adapters.slurm import scheduler as slurm_adapter
 from transect.adapters.snakemake.main_flow import MainFlow
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
+from transect.domain.owner import SILENT_S, Owner, is_abandoned, user_name
 from transect.domain.paths import StudyPaths
-from transect.engine import lease, locks, scheduler, slurm_run
+from transect.engine import lease, submissions
 from transect.engine.claim import Claim, check_environments
 from transect.engine.job import Job, check_locks
 from transect.engine.lease import Busy, leased, runs_elsewhere
-from transect.engine.locks import SILENT_S, Held, process_start, still_lives
+from transect.engine.locks import Held
 
-ELSEWHERE = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t", "token": "theirs"}
+ELSEWHERE = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "start": 1, "since": "t", "token": "theirs"}
 
 
 def held_by(path: Path, silent_s: float = 0.0, **facts: object) -> Path:
@@ -47,10 +48,9 @@ def slurm(monkeypatch) -> dict[str, str | None]:
     """What Slurm's programs answer, by their name; None, and at first, that they do not."""
     answers: dict[str, str | None] = {}
     asked = lambda *command, patience_s=0: answers.get(command[0])  # noqa: E731
-    monkeypatch.setattr("transect.engine.scheduler.ask", asked)
-    monkeypatch.setattr("transect.engine.slurm_run.ask", asked)
-    monkeypatch.setattr("transect.engine.slurm_run.shutil.which", lambda _: "/usr/bin/squeue")
-    monkeypatch.setattr(slurm_run, "_POLL_S", 0)
+    monkeypatch.setattr(slurm_adapter, "ask", asked)
+    monkeypatch.setattr(slurm_adapter.shutil, "which", lambda _: "/usr/bin/squeue")
+    monkeypatch.setattr(submissions, "_POLL_S", 0)
     return answers
 
 
@@ -90,7 +90,7 @@ def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
 
 def test_a_run_on_another_host_is_named_with_its_jobs_and_what_to_do(paths, slurm):
     held_by(paths.claim, silent_s=40)
-    slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
+    submissions.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
     slurm["squeue"] = "17\n18\n"
     told = rf"pid 1 on elsewhere.*jobs 17, 18 in.* (40|41) s ago: after {SILENT_S:.0f} s .*counts as ended"
     with pytest.raises(BadInput, match=told):
@@ -208,38 +208,58 @@ def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_
     held.give_back()
 
 
+def test_an_owner_is_told_of_in_files_and_variables():
+    me = Owner.me()
+    assert Owner.of(json.loads(json.dumps(me.facts() | {"more": 1}))) == me
+    assert replace(Owner.of_text(me.text), user=me.user) == me
+    for other in ("", "17", "17:host"):
+        with pytest.raises(ValueError):
+            Owner.of_text(other)
+
+
 def test_a_pid_that_is_used_again_is_another_process():
-    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
-    assert still_lives(facts)
-    assert not still_lives(facts | {"created": process_start() - 100})
+    assert Owner.me().lives()
+    assert not replace(Owner.me(), start=Owner.me().start - 1).lives()
 
 
-def test_a_process_lives_on_when_the_clock_is_set(monkeypatch):
-    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
-    boot = psutil.boot_time() + 3600
-    # By which psutil tells when a process began.
-    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot)
-    assert still_lives(facts)
+def test_a_process_lives_on_when_the_clock_is_set():
+    """Its start is counted from the host's, as the time that the host is up, and not told by the clock."""
+    up_s = float(Path("/proc/uptime").read_text().split()[0])
+    assert 0 < Owner.me().start / os.sysconf("SC_CLK_TCK") <= up_s < time.time() / 2
 
 
-def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life(tmp_path):
+def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life():
     """Two containers that do not see each other's processes have the name of their host."""
-    held = Held(tmp_path / "x.json", pytest.fail)
-    assert held.take() is None
-    facts = json.loads(held.path.read_text())
-    held.give_back()
-    assert still_lives(facts, SILENT_S + 5)
-    assert not still_lives(facts | {"pid": 2**30}, 5)
-    assert still_lives(facts | {"pid": 2**30, "kernel": "another"}, 5)
-    assert not still_lives(facts | {"kernel": "another"}, SILENT_S + 5)
+    gone = replace(Owner.me(), pid=2**30)
+    assert not gone.lives(5)
+    assert replace(gone, kernel="another").lives(5)
+    assert not replace(Owner.me(), kernel="another").lives(SILENT_S + 5)
 
 
 def test_another_users_process_that_is_hidden_lives_by_its_signs_of_life():
     # As with `hidepid` on many login nodes; no process has this number.
-    facts = {"host": os.uname().nodename, "pid": 2**30, "created": 1.0, "user": "somebody"}
-    assert still_lives(facts, 5)
-    assert not still_lives(facts, SILENT_S + 5)
-    assert not still_lives(facts | {"user": locks.user_name()}, 5)
+    hidden = replace(Owner.me(), pid=2**30, user="somebody")
+    assert hidden.lives(5)
+    assert not hidden.lives(SILENT_S + 5)
+    assert not replace(hidden, user=user_name()).lives(5)
+
+
+@pytest.mark.env
+def test_what_was_asked_for_by_a_snakemake_that_has_died_is_abandoned():
+    other = subprocess.Popen(["sleep", "6000"])
+    session = replace(Owner.me(), pid=other.pid, start=0).text
+    assert not is_abandoned(session)
+    other.kill()
+    # Not waited for yet: a zombie asks for nothing.
+    for _ in range(3000):
+        if is_abandoned(session):
+            break
+        time.sleep(0.1)
+    assert is_abandoned(session)
+    other.wait()
+    assert is_abandoned(session)
+    assert not is_abandoned(replace(Owner.me(), host="elsewhere", pid=other.pid).text)
+    assert not is_abandoned("")
 
 
 @pytest.mark.parametrize(
@@ -258,9 +278,9 @@ def test_another_users_process_that_is_hidden_lives_by_its_signs_of_life():
 def test_a_job_holds_its_cells_for_as_long_as_slurm_says_or_it_gives_signs_of_life(
     paths, slurm, monkeypatch, says, silent_s, lives
 ):
-    monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
+    monkeypatch.setattr(slurm_adapter, "_CLEANING_S", 0)
     slurm["scontrol"] = says and f"JobId=17 {says} Reason=None"
-    held_by(paths.lease("train", "n1"), silent_s, slurm_job="17")
+    held_by(paths.lease("train", "n1"), silent_s, job="17")
     told = runs_elsewhere(paths, "train", "n1")
     assert (told is not None) == lives
     if lives:
@@ -269,7 +289,7 @@ def test_a_job_holds_its_cells_for_as_long_as_slurm_says_or_it_gives_signs_of_li
 
 def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, monkeypatch, capsys):
     slurm["scontrol"] = "JobId=17 JobState=RUNNING Reason=None"
-    held_by(paths.lease("train", "n1"), slurm_job="17")
+    held_by(paths.lease("train", "n1"), job="17")
     monkeypatch.setattr(lease, "_PATIENCE_S", 0.01)
     monkeypatch.setattr(lease, "_POLL_S", 0.02)
     with pytest.raises(Busy, match=r"train\.n1.*job 17 .*`scancel 17`"), leased(paths, [("train", "n1")]):
@@ -288,7 +308,7 @@ def test_who_waits_ends_with_its_snakemake(paths, slurm, monkeypatch):
 
 def test_cells_of_a_job_that_was_killed_are_taken_at_once(paths, slurm):
     slurm["scontrol"] = "JobId=17 JobState=TIMEOUT Reason=TimeLimit"
-    file = held_by(paths.lease("train", "n1"), slurm_job="17")
+    file = held_by(paths.lease("train", "n1"), job="17")
     with leased(paths, [("train", "n1")]):
         assert json.loads(file.read_text())["pid"] == os.getpid()
         assert paths.machine.exists()
@@ -298,7 +318,7 @@ def test_cells_of_a_job_that_was_killed_are_taken_at_once(paths, slurm):
 def test_in_a_job_the_machine_is_the_schedulers_to_give(paths, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "18")
     with leased(paths, [("train", "n1")]):
-        assert json.loads(paths.lease("train", "n1").read_text())["slurm_job"] == "18"
+        assert json.loads(paths.lease("train", "n1").read_text())["job"] == "18"
         assert not paths.machine.exists()
 
 
@@ -375,9 +395,9 @@ class Queue:
 
 def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(paths, slurm, monkeypatch, capsys):
     queue = Queue("17\n18\n")
-    monkeypatch.setattr(slurm_run, "ask", queue)
-    slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b", "job.s.1a2b"])
-    slurm_run.cancel_earlier(paths.runs, "s")
+    monkeypatch.setattr(slurm_adapter, "ask", queue)
+    submissions.begin(paths.runs / "1a2b.json", ["train.s.1a2b", "job.s.1a2b"])
+    submissions.cancel_earlier(paths.runs, "s")
     assert ("scancel", "17", "18") in queue.asked
     assert queue.asked[0][-1] == "train.s.1a2b,job.s.1a2b"
     assert "17, 18" in capsys.readouterr().err
@@ -388,12 +408,12 @@ def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(paths, sl
     ("queue", "told"),
     [
         (Queue("17\n18\n", ours=False), r"jobs 17, 18 .*`scancel 17 18`"),
-        (lambda *_, patience_s=0: None, r"Slurm does not answer"),
+        (lambda *_, patience_s=0: None, r"does not answer"),
     ],
 )
 def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(paths, slurm, monkeypatch, queue, told):
-    monkeypatch.setattr(slurm_run, "ask", queue)
-    slurm_run.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
+    monkeypatch.setattr(slurm_adapter, "ask", queue)
+    submissions.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
     with pytest.raises(BadInput, match=told):
-        slurm_run.cancel_earlier(paths.runs, "s")
+        submissions.cancel_earlier(paths.runs, "s")
     assert list(paths.runs.iterdir())

@@ -13,11 +13,12 @@ import pytest
 from transect.cli.launch import launch
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.record import Cause
+from transect.engine import payload
 from transect.engine.allocation import prepare_allocation
-from transect.engine.steps import step_cause
 from transect.launch import LAUNCHERS, Request
 from transect.launch.hosts import HOSTS, Allocation, allocation, ranks_on
 from transect.launch.network import addresses_of
+from transect.launch.processes import Outcome
 
 TWO = Allocation(source="PBS_NODEFILE", hosts=("a", "b"), ranks=(2, 1))
 
@@ -220,6 +221,10 @@ def test_hosts_that_go_by_other_names_tell_addresses_by_rank():
         "[mpiexec@n1] ui_cmd_cb (pmiserv_pmci.c:51): Launch proxy failed.\n",
     ],
 )
-def test_a_host_that_mpiexec_does_not_reach_is_no_crash_of_the_cell(said):
-    cause, words = step_cause(f"root@n2: Permission denied (publickey).\n{said}")
+def test_a_host_that_mpiexec_does_not_reach_is_no_crash_of_the_cell(said, tmp_path):
+    log = tmp_path / "output.log"
+    log.write_text(f"root@n2: Permission denied (publickey).\n{said}")
+    job = SimpleNamespace(spec={"cell_limits": {}}, log=log)
+    result = payload._judge(job, None, Outcome(end="exited", code=1, seconds=1.0, peak_bytes=0))  # type: ignore[arg-type]
+    cause, words = result.cause, result.message
     assert cause is Cause.SCHEDULER and "root@n2: Permission denied" in words

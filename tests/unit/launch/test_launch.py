@@ -1,4 +1,4 @@
-"""Launchers' argument lists, and `transect launch` with real ranks."""
+"""Launchers' argument lists."""
 
 import os
 import subprocess
@@ -16,23 +16,18 @@ from transect.launch.slurm import cores_per_node, expand_hosts
 from transect.launch.supervise import _reported
 from transect.stages.bench import run as bench
 
-SRC = Path(rank.__file__).parents[2]
-LAUNCH = [sys.executable, "-m", "transect", "launch"]
-TORCH = ["--framework", "torch", "--strategy", "ddp"]
 STEP = ["--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt"]
 NUMBERS = [
-    "--set",
-    "RANK={rank}",
-    "--set",
-    "WORLD_SIZE={size}",
-    "--set",
-    "LOCAL_RANK={local_rank}",
-    "--set",
-    "LOCAL_WORLD_SIZE={local_size}",
-    "--set",
-    "GROUP_RANK={node}",
-    "--set",
-    "GROUP_WORLD_SIZE={nodes}",
+    word
+    for pair in (
+        "RANK={rank}",
+        "WORLD_SIZE={size}",
+        "LOCAL_RANK={local_rank}",
+        "LOCAL_WORLD_SIZE={local_size}",
+        "GROUP_RANK={node}",
+        "GROUP_WORLD_SIZE={nodes}",
+    )
+    for word in ("--set", pair)
 ]
 
 

@@ -6,41 +6,22 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from transect.launch import Request, rank
+from launching import LAUNCH, MPI, TORCH, environment, launch
+from transect.launch import Request
 from transect.launch.launchers.srun import Srun
 
 pytestmark = pytest.mark.env
 
-SRC = Path(rank.__file__).parents[2]
-LAUNCH = [sys.executable, "-m", "transect", "launch"]
-TORCH = ["--framework", "torch", "--strategy", "ddp"]
-MPI = ["--framework", "numpy", "--strategy", "mpi"]
 # Reads to the end, and says who read it.
 READ = 'while read -r line; do echo "$line"; done; echo end'
 
 
-def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(SRC)}
-
-
-def launch(*arguments: str, text: str = "", **more) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LAUNCH, *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        **({"input": text} | more),
-    )
-
-
 @pytest.mark.parametrize("label", ["--label", "--no-label"])
 def test_standard_input_reaches_rank_0_alone(label):
-    done = launch(*TORCH, "--ranks-per-node", "3", label, "--", "sh", "-c", READ, text="a\nb\n")
+    done = launch(*TORCH, "--ranks-per-node", "3", label, "--", "sh", "-c", READ, input="a\nb\n")
     assert done.returncode == 0, done.stderr
     mark = (lambda r: f"[{r}] ") if label == "--label" else (lambda r: "")
     expected = [f"{mark(0)}a", f"{mark(0)}b", *(f"{mark(r)}end" for r in range(3))]
@@ -50,13 +31,13 @@ def test_standard_input_reaches_rank_0_alone(label):
 def test_services_beside_rank_0_take_nothing_from_it():
     # MXNet's scheduler and server run the same command, and end first.
     script = f'[ "$DMLC_ROLE" = worker ] || exec cat; {READ}'
-    done = launch("--framework", "mxnet", "--strategy", "kvstore", "--", "sh", "-c", script, text="a\nb\n")
+    done = launch("--framework", "mxnet", "--strategy", "kvstore", "--", "sh", "-c", script, input="a\nb\n")
     assert done.stdout.splitlines() == ["[0] a", "[0] b", "[0] end"], done.stderr
 
 
 def test_standard_input_reaches_rank_0_through_mpiexec(base_python):
     code = "import os, sys; print(os.environ['OMPI_COMM_WORLD_RANK'], sys.stdin.read().split())"
-    done = launch(*MPI, "--ranks-per-node", "2", "--no-label", "--", base_python, "-c", code, text="a\nb\n")
+    done = launch(*MPI, "--ranks-per-node", "2", "--no-label", "--", base_python, "-c", code, input="a\nb\n")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["0 ['a', 'b']", "1 []"]
 
@@ -72,19 +53,12 @@ def test_standard_input_reaches_rank_0_through_srun(monkeypatch):
 @pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
 def test_without_an_open_standard_input_ranks_run(base_python, arguments):
     code = "import sys; print(sys.stdin.read().split())"
-    done = launch(*arguments, "--no-label", "--", base_python, "-c", code, input=None, preexec_fn=lambda: os.close(0))
+    done = launch(*arguments, "--no-label", "--", base_python, "-c", code, preexec_fn=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 def test_without_an_open_standard_output_ranks_run(tmp_path):
-    done = subprocess.run(
-        [*LAUNCH, *TORCH, "--", "sh", "-c", f"echo ran > {tmp_path}/ran"],
-        env=environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=600,
-        preexec_fn=lambda: os.close(1),
-    )
+    done = launch(*TORCH, "--", "sh", "-c", f"echo ran > {tmp_path}/ran", preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "ran").read_text() == "ran\n"
 
@@ -111,13 +85,6 @@ def test_a_terminal_is_read_by_rank_0(base_python, arguments):
     os.close(controller)
     os.close(terminal)
     assert (done.returncode, done.stdout) == (0, "['typed']\n"), done.stderr
-
-
-@pytest.mark.parametrize("grace", ["nan", "-5", "inf", "-0.1"])
-def test_a_grace_that_is_no_time_is_refused(grace):
-    done = launch(*TORCH, "--grace", grace, "--", "true")
-    assert done.returncode == 2
-    assert "--grace" in done.stderr and "0 or more" in done.stderr
 
 
 # Notes how long the ranks that are left have, and ends them at once.

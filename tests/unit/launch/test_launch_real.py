@@ -11,30 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from transect.launch import rank
+from launching import LAUNCH, MPI, TORCH, environment, launch
 
 pytestmark = pytest.mark.env
-
-SRC = Path(rank.__file__).parents[2]
-LAUNCH = [sys.executable, "-m", "transect", "launch"]
-TORCH = ["--framework", "torch", "--strategy", "ddp"]
-
-
-def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(SRC)}
-
-
-def launch(
-    *arguments: str, cwd: Path | None = None, variables: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LAUNCH, *arguments],
-        env=environment() | (variables or {}),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
 
 
 def test_two_torch_ranks_meet(torch_python, tmp_path):
@@ -52,27 +31,14 @@ def test_two_torch_ranks_meet(torch_python, tmp_path):
     assert sorted(done.stdout.splitlines()) == ["[0] sum 3.0", "[1] sum 3.0"]
 
 
-MPI = "from mpi4py import MPI; c = MPI.COMM_WORLD; print('sum', c.allreduce(c.rank + 1))"
+ADD = "from mpi4py import MPI; c = MPI.COMM_WORLD; print('sum', c.allreduce(c.rank + 1))"
 
 
 def test_two_mpi_ranks_meet(base_python):
-    for label in ([], ["--no-label"]):
-        done = launch(
-            "--framework",
-            "numpy",
-            "--strategy",
-            "mpi-allreduce",
-            "--ranks-per-node",
-            "2",
-            *label,
-            "--",
-            base_python,
-            "-c",
-            MPI,
-        )
+    for label, head in (("--label", True), ("--no-label", False)):
+        done = launch(*MPI, "--ranks-per-node", "2", label, "--", base_python, "-c", ADD)
         assert done.returncode == 0, done.stderr
-        lines = ["sum 3", "sum 3"] if label else ["[0] sum 3", "[1] sum 3"]
-        assert sorted(done.stdout.splitlines()) == lines
+        assert sorted(done.stdout.splitlines()) == (["[0] sum 3", "[1] sum 3"] if head else ["sum 3", "sum 3"])
 
 
 # As `salloc` on a node that is not this one leaves them.
@@ -90,21 +56,8 @@ ALLOCATION = {
 
 
 def test_mpiexec_starts_its_ranks_here_inside_a_slurm_job_too(base_python):
-    done = launch(
-        "--framework",
-        "numpy",
-        "--strategy",
-        "mpi-allreduce",
-        "--ranks-per-node",
-        "2",
-        "--launcher",
-        "mpiexec",
-        "--",
-        base_python,
-        "-c",
-        MPI,
-        variables=ALLOCATION,
-    )
+    options = (*MPI, "--ranks-per-node", "2", "--launcher", "mpiexec")
+    done = launch(*options, "--", base_python, "-c", ADD, variables=ALLOCATION)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["[0] sum 3", "[1] sum 3"]
 
@@ -128,9 +81,7 @@ def test_a_rank_spawns_another(base_python, options):
     # Open MPI has a slot for each core, and one goes to the child.
     if (os.cpu_count() or 1) < 2:
         pytest.skip("mpiexec has one slot here")
-    done = launch(
-        "--framework", "numpy", "--strategy", "mpi", *options, "--env", f"SPAWN={SPAWN}", "--", base_python, "-c", SPAWN
-    )
+    done = launch(*MPI, *options, "--env", f"SPAWN={SPAWN}", "--", base_python, "-c", SPAWN)
     assert done.returncode == 0, done.stderr
     assert "child 0" in done.stdout
 
@@ -147,7 +98,7 @@ def test_one_rank_ends_all_and_gives_its_code(label, end, code):
 def test_one_mpi_rank_ends_all(base_python):
     code = "import os, time; r = os.environ['OMPI_COMM_WORLD_RANK']; "
     code += "os.kill(os.getpid(), 9) if r == '1' else time.sleep(6000)"
-    done = launch("--framework", "numpy", "--strategy", "mpi", "--ranks-per-node", "2", "--", base_python, "-c", code)
+    done = launch(*MPI, "--ranks-per-node", "2", "--", base_python, "-c", code)
     assert done.returncode == 137, done.stderr
 
 
@@ -275,14 +226,8 @@ def test_a_hang_up_that_nohup_has_ignored_ends_nothing(tmp_path):
 
 
 def test_a_code_is_told_where_the_end_of_children_was_ignored():
-    done = subprocess.run(
-        [*LAUNCH, *TORCH, "--", sys.executable, "-c", "raise SystemExit(7)"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
-    )
+    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
+    done = launch(*TORCH, "--", sys.executable, "-c", "raise SystemExit(7)", preexec_fn=ignore)
     assert done.returncode == 7, done.stderr
 
 
@@ -315,23 +260,8 @@ def test_killed_launcher_leaves_no_orphans_of_mpiexec(tmp_path, monkeypatch):
 
 def test_dry_run_prints_a_script_that_runs(tmp_path):
     show = "import os, sys; e = os.environ; print(e['RANK'], e['WORLD_SIZE'], e['A'], sys.argv[1:])"
-    done = launch(
-        *TORCH,
-        "--ranks-per-node",
-        "2",
-        "--env",
-        "A=it's $HOME",
-        "--threads",
-        "3",
-        "--dry-run",
-        "--",
-        sys.executable,
-        "-c",
-        show,
-        "a  b",
-        "'",
-        "$x",
-    )
+    options = (*TORCH, "--ranks-per-node", "2", "--env", "A=it's $HOME", "--threads", "3", "--dry-run")
+    done = launch(*options, "--", sys.executable, "-c", show, "a  b", "'", "$x")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# torch ddp-gloo, rendezvous tcp, plain\n")
     for line in ("export MASTER_ADDR=127.0.0.1", "export OMP_NUM_THREADS=3", "export WORLD_SIZE=2"):
@@ -386,28 +316,6 @@ def test_horovod_store_answers_every_rank():
     )
     assert sorted(done.stdout.splitlines()) == ["[0] here", "[1] here"], done.stderr
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--framework", "troch", "--strategy", "ddp"], "'torch'?"),
-        (["--framework", "torch", "--strategy", "dpd"], "Known: async, ddp, ddp-gloo"),
-        (["--framework", "torch", "--strategy", "ddp-nccl"], "give --gpus-per-rank"),
-        (["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"], "1 rank, not"),
-        ([*TORCH, "--nodes", "2"], "there is one node"),
-        ([*TORCH, "--nodes", "0"], "--nodes 0: expected 1"),
-        ([*TORCH, "--env", "A"], "--env 'A': expected NAME=VALUE"),
-        ([*TORCH, "--launcher", "mpirun"], "unknown launcher 'mpirun'"),
-        ([*TORCH, "--launcher", "srun"], "allocation"),
-        ([*TORCH, "--module", "a;b"], "module 'a;b'"),
-        ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "there is one node"),
-    ],
-)
-def test_bad_input_is_one_message(arguments, message):
-    done = launch(*arguments, "--", "true")
-    assert done.returncode == 2
-    assert message in done.stderr and "Traceback" not in done.stderr
 
 
 def test_program_that_is_not_there():

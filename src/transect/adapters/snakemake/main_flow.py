@@ -21,14 +21,14 @@ from transect.adapters.snakemake.follow import Follower
 from transect.adapters.snakemake.options import read_options
 from transect.adapters.snakemake.settle import settle
 from transect.domain.errors import FAULTS, BadInput, say_fault
+from transect.domain.owner import SESSION, Owner
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
-from transect.engine import slurm_run
-from transect.engine.abandoned import end_abandoned
+from transect.engine import submissions
 from transect.engine.build_image import lost
 from transect.engine.claim import Claim, cannot_write, check_environments
-from transect.engine.interruption import watch_for_interruption
+from transect.engine.interruption import end_abandoned, watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
 from transect.engine.progress import start_progress
 from transect.engine.questions import check_questions
@@ -39,7 +39,6 @@ from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
 
-SESSION = "TRANSECT_SNAKEMAKE"
 _FLOW = "TRANSECT_FLOW"
 
 
@@ -129,9 +128,9 @@ class MainFlow(Flow):
     def _begin(self, jobs: Any) -> None:
         check_questions(self._plan.study, self._plan.file)
         self._claim.take()
-        slurm_run.cancel_earlier(self._plan.paths.runs, self._plan.study.name)
+        submissions.cancel_earlier(self._plan.paths.runs, self._plan.study.name)
         if SUBMISSIONS.run:
-            slurm_run.begin(self._run_file(), SUBMISSIONS.job_names())
+            submissions.begin(self._run_file(), SUBMISSIONS.job_names())
         if self._moved:
             say(f"[transect] {self._moved}")
         ended = end_abandoned(Path(self.results))
@@ -161,7 +160,7 @@ class MainFlow(Flow):
         """Give everything back."""
         self._follower.end()
         if self._run_file().exists():
-            slurm_run.end(self._run_file(), SUBMISSIONS.job_names())
+            submissions.end(self._run_file(), SUBMISSIONS.job_names())
         self._claim.give_back()
 
     def fail(self) -> None:
@@ -210,6 +209,6 @@ def open_flow(config: dict[str, Any], workflow: Any) -> Flow:
         flow = MainFlow(str(config["study"]), str(config["system"]), results, strict, workflow)
     except FAULTS as error:
         _leave(error)
-    os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
+    os.environ[SESSION] = Owner.me().text
     os.environ[_FLOW] = str(Path(flow.folder).resolve())
     return flow

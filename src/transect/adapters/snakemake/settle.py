@@ -10,12 +10,11 @@ from transect.domain.files import FULL
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, write_record
 from transect.domain.terminal import complain, say
-from transect.engine.attempts import Attempt
+from transect.engine.attempts import Attempt, fate_of
 from transect.engine.early_report import make_report_of
 from transect.engine.job import Job, Result, load_job
 from transect.engine.lease import runs_elsewhere
 from transect.engine.run_cell import make_record
-from transect.engine.scheduler import fate
 from transect.engine.stage import RUNNERS
 from transect.engine.store import fingerprint_of, kept
 from transect.engine.submissions import SUBMISSIONS
@@ -28,10 +27,8 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     """Say why a cell has no record of its own. `lacking`: the block of each cell without one."""
     earlier = Attempt(job.folder).of_session()
     if earlier is not None:
-        if earlier["slurm_job"]:
-            told = fate(earlier["slurm_job"])
-            return Result.failed(told.cause, told.message)
-        return Result.failed(Cause.KILLED, f"its runner (pid {earlier['pid']}) was killed")
+        told = fate_of(earlier)
+        return Result.failed(told.cause, told.message)
     message = SUBMISSIONS.failed.get(block.id)
     if message is not None:
         return Result.failed(Cause.SCHEDULER, f"its job {block.id} did not run: {message}")

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from transect.domain.errors import MissingDependency
-from transect.launch import LAUNCHERS, Request, rank
+from transect.launch import LAUNCHERS, Launcher, Request, rank
 from transect.launch.hosts import HOSTS, Allocation, allocation
 from transect.launch.network import addresses_of, derived_port, free_port
 from transect.launch.rendezvous import Rendezvous, World
@@ -120,7 +120,7 @@ def _given(request: Request) -> Allocation | None:
 
 
 @LAUNCHERS.register("mpiexec")
-class Mpiexec:
+class Mpiexec(Launcher):
     """One mpiexec process; it starts and ends the ranks, here or on the hosts of an allocation."""
 
     def supports(self, request: Request) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.launch import LAUNCHERS, Request
+from transect.launch import LAUNCHERS, Launcher, Request
 from transect.launch.network import free_port
 from transect.launch.rank import Numbers, fill
 from transect.launch.rendezvous import NUMBERS, World
@@ -11,7 +11,7 @@ from transect.launch.shim import common_variables, rank_command, rendezvous_of
 
 
 @LAUNCHERS.register("plain")
-class Plain:
+class Plain(Launcher):
     """One process per rank, on one node."""
 
     def supports(self, request: Request) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from transect.domain.errors import BadInput
-from transect.launch import LAUNCHERS, Request, rank
+from transect.launch import LAUNCHERS, Launcher, Request, rank
 from transect.launch.network import addresses_of, derived_port, free_port
 from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
@@ -17,7 +17,7 @@ _FENCES = {"SLURM_PMIX_FENCE": "ring"}
 
 
 @LAUNCHERS.register("srun")
-class Srun:
+class Srun(Launcher):
     """One job step; Slurm starts, binds and ends the ranks.
 
     Slurm 21.08 or later. Where it does not bind, rank.py may.

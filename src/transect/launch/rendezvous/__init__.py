@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
@@ -73,7 +74,7 @@ class Service:
     ends: bool = False
 
 
-class Rendezvous(Protocol):
+class Rendezvous(ABC):
     """One way to meet. `common` and `per_rank` are variables, `services` what else must run."""
 
     # Framework to the strategies that meet in this way; the first name is the preferred one.

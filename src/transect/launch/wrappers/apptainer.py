@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import shutil
 
-from transect.launch.wrapping import WRAPPERS, Inside
+from transect.launch.wrapping import WRAPPERS, Inside, Wrapper
 
 
 @WRAPPERS.register("apptainer")
-class Apptainer:
+class Apptainer(Wrapper):
     """`apptainer exec`: of SIF and SquashFS files, of folders and of URIs.
 
     It passes the environment on, apart from PATH and LD_LIBRARY_PATH, and shows the home folder, /tmp,
@@ -20,8 +20,6 @@ class Apptainer:
     """
 
     programs = ("apptainer", "singularity")
-    form = "folder"
-    detaches = False
     separators = ":,"
     faults = (
         (r"FATAL: +could not open image (\S+):", r"image {image} is not there or cannot be opened"),
@@ -29,10 +27,6 @@ class Apptainer:
         (r"FATAL: +stat (\S+): no such file or directory", r"image {image} lacks the program \1"),
         (r'FATAL: +"([^"]+)": executable file not found', r"image {image} lacks the program \1"),
     )
-
-    def supports(self, inside: Inside) -> str | None:
-        """Anything that is an image."""
-        return None
 
     def argv(self, inside: Inside) -> list[str]:
         """`--nv` brings the driver's libraries and devices into the image."""
@@ -43,7 +37,3 @@ class Apptainer:
         for folder in inside.binds:
             argv += ["--bind", folder]
         return [*argv, inside.image]
-
-    def variables(self, inside: Inside) -> dict[str, str]:
-        """None."""
-        return {}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import getpass
 import os
 
-from transect.launch.wrapping import SHARED, WRAPPERS, Inside, outermost
+from transect.launch.wrapping import SHARED, WRAPPERS, Inside, Wrapper, outermost
 
 
 @WRAPPERS.register("charliecloud")
-class Charliecloud:
+class Charliecloud(Wrapper):
     """`ch-run`: of a folder with a root file system, or of a SquashFS file.
 
     It needs no rights, and passes the whole environment on. Network, processes and IPC are the host's, so
@@ -21,8 +21,6 @@ class Charliecloud:
     """
 
     programs = ("ch-run",)
-    form = "folder"
-    detaches = False
     faults = (
         (r"ch-run\[\d+\]: error: can't stat: .*", r"image {image} is not there"),
         (

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.launch.wrapping import SHARED, WRAPPERS, Inside, outermost
+from transect.launch.wrapping import SHARED, WRAPPERS, Inside, Wrapper, outermost
 
 
 @WRAPPERS.register("enroot")
-class Enroot:
+class Enroot(Wrapper):
     """`enroot start`: of a SquashFS file, or of a container that `enroot create` made from one.
 
     Network, processes and IPC are the host's. By itself it passes no environment on; a configuration
@@ -20,7 +20,6 @@ class Enroot:
 
     programs = ("enroot",)
     form = "squashfs"
-    detaches = False
     # Of a line of fstab too.
     separators = ": \t"
     faults = (

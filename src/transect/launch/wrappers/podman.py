@@ -10,13 +10,13 @@ import resource
 import shutil
 from pathlib import Path
 
-from transect.launch.wrapping import SHARED, WRAPPERS, Inside, outermost
+from transect.launch.wrapping import SHARED, WRAPPERS, Inside, Wrapper, outermost
 
 _UNIFIED = "/sys/fs/cgroup/unified"
 
 
 @WRAPPERS.register("podman")
-class Podman:
+class Podman(Wrapper):
     """`podman run`: of a folder with a root file system, or of an image in its storage.
 
     Network, processes, /dev/shm and /tmp are the host's, and the environment is passed on, so that MPI and
@@ -26,7 +26,6 @@ class Podman:
     """
 
     programs = ("podman",)
-    form = "folder"
     detaches = True
     faults = (
         (
@@ -48,10 +47,6 @@ class Podman:
             r"image {image} is in no storage here, and its registry does not answer",
         ),
     )
-
-    def supports(self, inside: Inside) -> str | None:
-        """Anything that is an image."""
-        return None
 
     def argv(self, inside: Inside) -> list[str]:
         """A root file system stays read-only: several ranks, and several jobs, share it."""
@@ -84,10 +79,6 @@ class Podman:
         if os.path.isabs(inside.image):  # noqa: PTH117 a name in its storage is no path
             return [*argv, "--read-only", "--rootfs", inside.image]
         return [*argv, inside.image]
-
-    def variables(self, inside: Inside) -> dict[str, str]:
-        """None."""
-        return {}
 
 
 def _limits() -> list[str]:

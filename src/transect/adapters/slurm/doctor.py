@@ -8,33 +8,26 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from transect.cli.node_doctor import examine_nodes
-from transect.cli.slurm_words import absent, fitting, gpus, minutes, usable
+from transect.adapters.slurm.doctor_nodes import Row, examine_nodes, row
+from transect.adapters.slurm.scheduler import accounting, ask, associations
+from transect.adapters.slurm.words import absent, fitting, gpus, minutes, usable
 from transect.domain.errors import BadInput
+from transect.domain.owner import user_name
 from transect.domain.system import System
-from transect.engine.associations import associations
-from transect.engine.locks import user_name
-from transect.engine.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
 
-Row = dict[str, str]
-
 _PROGRAMS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
-
-
-def _row(name: str, state: str, detail: str = "") -> Row:
-    return {"name": name, "state": state, "detail": detail}
 
 
 def _programs() -> list[Row]:
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing:
         text = f"{', '.join(missing)}: run this on a login node of the cluster"
-        return [_row("Slurm's programs", "wrong", text)]
+        return [row("Slurm's programs", "wrong", text)]
     if ask("scontrol", "ping") is None:
-        return [_row("Slurm's controller", "wrong", "`scontrol ping` fails: is slurmctld up?")]
+        return [row("Slurm's controller", "wrong", "`scontrol ping` fails: is slurmctld up?")]
     version = (ask("sinfo", "--version") or "").strip()
-    return [_row("Slurm", "ok", version)]
+    return [row("Slurm", "ok", version)]
 
 
 def _nodes(partition: str) -> list[dict[str, str]]:
@@ -52,35 +45,35 @@ def _partitions(system: System, names: str | None, *, gpus_too: bool) -> list[Ro
         names = next((n for n, line in known.items() if "Default=YES" in line), None)
         if names is None:
             text = f"the cluster has no default: set it to one of {', '.join(known)}"
-            return [_row(key, "wrong", text)]
+            return [row(key, "wrong", text)]
     rows, groups = [], []
     for name in names.split(","):
         if name in known:
             groups.append(_partition(system, key, name, known[name], gpus_too=gpus_too))
         else:
             text = f"'{name}' does not exist: set it to one of {', '.join(known)}"
-            rows.append(_row(key, "wrong", text))
-    if not all(any(row["state"] == "wrong" for row in group) for group in groups):
+            rows.append(row(key, "wrong", text))
+    if not all(any(made["state"] == "wrong" for made in group) for group in groups):
         # Slurm passes over those that do not fit.
-        for row in (row for group in groups for row in group if row["state"] == "wrong"):
-            row["state"] = "note"
-    return [*rows, *(row for group in groups for row in group)]
+        for made in (made for group in groups for made in group if made["state"] == "wrong"):
+            made["state"] = "note"
+    return [*rows, *(made for group in groups for made in group)]
 
 
 def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool) -> list[Row]:
     nodes = _nodes(name)
-    rows = [_row(f"{key} {name}", "ok", f"{len(nodes)} nodes")]
+    rows = [row(f"{key} {name}", "ok", f"{len(nodes)} nodes")]
 
     def check(what: str, asked: float | None, offered: float, advice: str) -> None:
         if asked is None:
             return
         state = "ok" if asked <= offered else "wrong"
         text = f"{asked:g} asked, {offered:g} offered"
-        rows.append(_row(f"{name}: {what}", state, text if state == "ok" else f"{text}: {advice}"))
+        rows.append(row(f"{name}: {what}", state, text if state == "ok" else f"{text}: {advice}"))
 
     state = re.search(r"\bState=(\S+)", line)
     if state and state[1] != "UP":
-        rows.append(_row(f"{name}: state", "wrong", f"{state[1]}: ask the site"))
+        rows.append(row(f"{name}: state", "wrong", f"{state[1]}: ask the site"))
     most = re.search(r"\bMaxTime=(\S+)", line)
     limit = minutes(most[1]) if most else float("inf")
     longest = system.block_minutes + system.overhead_minutes
@@ -95,7 +88,7 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
         if not fit:
             features = sorted({f for n in nodes for f in absent(n["features"]).split(",") if f})
             text += f"; features there: {', '.join(features) or 'none'}"
-            return [*rows, _row(f"{name}: constraint {system.constraint}", "wrong", text)]
+            return [*rows, row(f"{name}: constraint {system.constraint}", "wrong", text)]
     check(
         "nodes",
         min(system.nodes, len(nodes)) if gpus_too else system.nodes,
@@ -112,31 +105,31 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     down = [n["name"] for n in fit if not usable(n["state"])]
     if down:
         text = f"{len(down)} of {len(fit)} cannot be used now: {', '.join(down[:8])}"
-        rows.append(_row(f"{name}: node states", "note", text))
+        rows.append(row(f"{name}: node states", "note", text))
     return rows
 
 
 def _account(system: System) -> list[Row]:
     if not accounting():
         text = "no accounting database: account and QOS are not checked; states come from squeue"
-        return [_row("accounting", "note", text)]
+        return [row("accounting", "note", text)]
     user, found = user_name(), associations()
     if found is None:
         text = "sacctmgr does not answer (is slurmdbd down?): account and QOS are not checked"
-        return [_row("accounting", "note", text)]
+        return [row("accounting", "note", text)]
     accounts = sorted(found)
     rows = []
     if system.account is None:
-        rows.append(_row("account", "ok", f"your default; yours are: {', '.join(accounts)}"))
+        rows.append(row("account", "ok", f"your default; yours are: {', '.join(accounts)}"))
     elif system.account.lower() in accounts:
-        rows.append(_row(f"account {system.account}", "ok", f"user {user} may use it"))
+        rows.append(row(f"account {system.account}", "ok", f"user {user} may use it"))
     else:
         text = f"user {user} has {', '.join(accounts) or 'none'}: set account to one of these"
-        rows.append(_row(f"account {system.account}", "wrong", text))
+        rows.append(row(f"account {system.account}", "wrong", text))
     if system.qos is not None:
         known = sorted({qos for names in found.values() for qos in names})
         state = "ok" if system.qos in known else "wrong"
-        rows.append(_row(f"qos {system.qos}", state, f"yours are: {', '.join(known) or 'none'}"))
+        rows.append(row(f"qos {system.qos}", state, f"yours are: {', '.join(known) or 'none'}"))
     return rows
 
 
@@ -144,31 +137,24 @@ def _mpi(system: System) -> list[Row]:
     for key in ("launcher", "mpi_launcher"):
         LAUNCHERS.get(getattr(system, key), f"system '{system.name}': {key}")
     if system.mpi_launcher != "srun":
-        return [_row("mpi_launcher", "note", f"{system.mpi_launcher}: not tried between nodes")]
+        return [row("mpi_launcher", "note", f"{system.mpi_launcher}: not tried between nodes")]
     done = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True)
     known = re.findall(r"^\s*(?:srun: )?\s*([a-z][\w-]*)$", done.stdout + done.stderr, re.MULTILINE)
     state = "ok" if system.mpi_type in known else "wrong"
-    return [_row(f"mpi_type {system.mpi_type}", state, f"srun offers: {', '.join(known)}")]
+    return [row(f"mpi_type {system.mpi_type}", state, f"srun offers: {', '.join(known)}")]
 
 
 def _startable(system: System, rows: list[Row]) -> System:
     """Return the system without what Slurm would refuse, so that nodes are looked at in the same round."""
-    wrong = [row["name"] for row in rows if row["state"] == "wrong"]
-
-    def has(sign: str) -> bool:
-        return any(re.search(sign, name) for name in wrong)
-
-    asked: dict[str, Any] = {}
-    if has(r"^partition|: state$"):
-        asked["partition"] = None
-    if has("^account "):
-        asked["account"] = None
-    if has("^qos "):
-        asked["qos"] = None
-    if has(": constraint "):
-        asked["constraint"] = None
-    if has(": nodes$"):
-        asked["nodes"] = 1
+    wrong = [made["name"] for made in rows if made["state"] == "wrong"]
+    signs: dict[str, tuple[str, Any]] = {
+        "partition": (r"^partition|: state$", None),
+        "account": ("^account ", None),
+        "qos": ("^qos ", None),
+        "constraint": (": constraint ", None),
+        "nodes": (": nodes$", 1),
+    }
+    asked = {key: value for key, (sign, value) in signs.items() if any(re.search(sign, name) for name in wrong)}
     return system.model_copy(update=asked)
 
 
@@ -182,7 +168,7 @@ def examine_system(system: System, results: Path, wait_s: float) -> dict[str, li
         where = "on this machine"
         if system.nodes > 1:
             where = "here, those of several nodes on the hosts of an allocation, which is not tried"
-        return {title: [_row("scheduler", "note", f"none: cells run {where}")]}
+        return {title: [row("scheduler", "note", f"none: cells run {where}")]}
     rows = _programs()
     if rows[0]["state"] == "wrong":
         return {title: rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transect.cli.slurm_words import absent, fitting, gpus, minutes, usable
+from transect.adapters.slurm.words import absent, fitting, gpus, minutes, usable
 from transect.domain.errors import BadInput
 
 # Nodes by index, as sinfo's %f has their features.

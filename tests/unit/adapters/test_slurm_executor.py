@@ -45,7 +45,7 @@ def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
     async def ask():
         return [job async for job in executor.check_active_jobs([ended, runs])]
 
-    monkeypatch.setattr("transect.engine.scheduler.known", lambda job: True)
+    monkeypatch.setattr("transect.adapters.slurm.scheduler.known", lambda job: True)
     # In a thread of its own: a browser that this worker began keeps a loop in this one.
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(asyncio.run, ask()).result() == [runs]
@@ -105,7 +105,7 @@ def test_the_controller_tells_states_while_sacct_is_silent(monkeypatch, capsys):
 
 @pytest.mark.parametrize("known", [None, {}, {"physics": ["normal"]}])
 def test_an_account_is_checked_where_somebody_knows_accounts(monkeypatch, known):
-    monkeypatch.setattr("transect.engine.associations.associations", lambda: known)
+    monkeypatch.setattr("transect.adapters.slurm.scheduler.associations", lambda: known)
     executor = object.__new__(Executor)
 
     def argument(account):

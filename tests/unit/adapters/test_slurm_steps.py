@@ -15,15 +15,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from transect.adapters.slurm import scheduler
+from transect.adapters.slurm.scheduler import Slurm
+from transect.adapters.slurm.steps import refusal, step_cause
 from transect.domain.errors import Interruption, MissingDependency
 from transect.domain.record import Cause, Status
-from transect.engine import scheduler
 from transect.engine.allocation import AllocationGuard, job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Result
 from transect.engine.payload import execute
-from transect.engine.scheduler import fate
-from transect.engine.steps import refusal, step_cause
 from transect.launch import Request, processes, slurm
 from transect.measure.guard import Guard
 from transect.measure.watcher import watch
@@ -134,7 +134,7 @@ BUSY = "echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&
 def test_what_a_busy_controller_does_not_answer_is_asked_again(programs):
     job = "echo 'JobId=7 JobState=TIMEOUT Reason=TimeLimit Dependency=(null) NodeList=n1'"
     script(programs, "scontrol", counted(programs, [BUSY, BUSY, job]))
-    assert fate("7").cause is Cause.TIMEOUT
+    assert Slurm().fate("7").cause is Cause.TIMEOUT
     (programs / "calls").unlink()
     assert slurm.ask("scontrol", "x").startswith("JobId=7")
     (programs / "calls").unlink()
@@ -309,7 +309,7 @@ def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
         subprocess.Popen(["sleep", "6000"], env={"SLURM_JOB_ID": "8", "SLURM_STEP_ID": step}) for step in ("3", "2")
     )
     nodes = "n1, n2" if isinstance(guard, AllocationGuard) else socket.gethostname()
-    assert lost_daemon(guard) == f"slurmstepd of step 8.3 has died on {nodes}"
+    assert lost_daemon(guard) == f"the daemon of step 8.3 has died on {nodes}"
     assert orphan.wait() == -signal.SIGKILL and other.poll() is None
     other.kill()
     other.wait()
@@ -330,4 +330,4 @@ def test_a_cell_whose_step_has_lost_its_daemon_does_not_wait_out_its_limit(progr
     srun = script(programs, "srun", "exec sleep 6000")
     result = run_step(tmp_path / "cell", srun, guard=Guard(), launcher="srun")
     assert result.cause is Cause.NODE_FAILURE
-    assert result.message == f"slurmstepd of step 8.3 has died on {socket.gethostname()}"
+    assert result.message == f"the daemon of step 8.3 has died on {socket.gethostname()}"

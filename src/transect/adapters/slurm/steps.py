@@ -8,13 +8,9 @@ Messages: src/srun/libsrun/{allocate,launch,step_ctx}.c and slurm_errno.c of Slu
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from transect.domain.record import Cause
-from transect.engine.scheduler import ask
-from transect.launch.launchers.mpiexec import unreached
+from transect.engine.scheduler import Refusal
 
 # Daemons may sign with their node: `slurmstepd-n1: `.
 _STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd)(?:-[\w.-]+)?: ")
@@ -50,16 +46,9 @@ _ENDS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Refusal:
-    """A step that did not begin on all its nodes.
-
-    `passes`: the same step may be taken later. `step` is its id where some ranks may have begun.
-    """
-
-    line: str
-    passes: bool
-    step: str = ""
+ENERGY_FIELDS = "JobID,JobName,State,ConsumedEnergyRaw"
+# Slurm's "no value", 32 and 64 bits wide, and what it prints of nodes that tell nothing.
+_NO_VALUES = (0, 0xFFFFFFFE, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 
 def refusal(log: str) -> Refusal | None:
@@ -82,13 +71,10 @@ def refusal(log: str) -> Refusal | None:
 
 
 def step_cause(log: str) -> tuple[Cause | None, str] | None:
-    """Return the cause that the first telling line of srun names, with that line.
+    """Return the cause that the first telling line of srun names, with that line; None when no line tells.
 
-    The cause is None when a rank ended by itself first: its own files say more. None when no
-    line tells. Of mpiexec: that it did not reach a host.
+    The cause is None when a rank ended by itself first: its own files say more.
     """
-    if said := unreached(log):
-        return Cause.SCHEDULER, said
     for line in log.splitlines():
         if not _STEP_LINE.match(line):
             continue
@@ -98,17 +84,17 @@ def step_cause(log: str) -> tuple[Cause | None, str] | None:
     return None
 
 
-def wait_for_end(job: str, step: str, within_s: float, sleep: Callable[[float], object] = time.sleep) -> bool:
-    """Cancel a step that began on some nodes only; return whether Slurm says that it is over.
-
-    A node that was late may still start its rank: nothing may run beside the next attempt.
-    """
-    ask("scancel", step)
-    begin = time.monotonic()
-    while True:
-        listed = ask("squeue", "--noheader", "--steps", f"--job={job}", "--format=%i")
-        if listed is not None and step not in listed.split():
-            return True
-        if time.monotonic() - begin > within_s:
-            return False
-        sleep(0.5)
+def energy(text: str, name: str) -> tuple[float | str, bool]:
+    """Return the energy in J that sacct's table has of the last step of that name, and whether it will say no more."""
+    rows = [line.split("|") for line in text.splitlines()]
+    own = [row for row in rows if len(row) == 4 and row[1] == name]
+    if not own:
+        return f"sacct knows no step {name}", False
+    state, raw = own[-1][2:]
+    if not state.startswith("COMPLETED"):
+        return f"sacct calls the step {own[-1][0]} {state or 'nothing'}", False
+    if not raw.strip():
+        return f"sacct tells no energy of the step {own[-1][0]}", False
+    if not raw.strip().isdecimal() or int(raw) in _NO_VALUES:
+        return f"sacct tells '{raw.strip()}' as the energy of the step {own[-1][0]}", True
+    return float(raw), True

@@ -58,7 +58,7 @@ class _Constraint:
 
     def __init__(self, text: str, features: Sequence[frozenset[str]]) -> None:
         self._text, self._features = text, features
-        self._words = _WORDS.findall(text)
+        self._words: list[str] = _WORDS.findall(text)
         if "".join(self._words) != re.sub(r"\s", "", text):
             raise self._error()
 
@@ -117,4 +117,5 @@ def fitting(constraint: str, features: Sequence[str]) -> list[int]:
     `features`: of each node, as sinfo's %f has them. Raises BadInput for what is no constraint.
     """
     sets = [frozenset(absent(one).split(",")) - {""} for one in features]
-    return sorted(max(_Constraint(constraint, sets).read(), key=len))
+    most: frozenset[int] = max(_Constraint(constraint, sets).read(), key=len)
+    return sorted(most)

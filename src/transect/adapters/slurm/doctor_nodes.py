@@ -8,7 +8,8 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,16 @@ _RUN_S = 300
 _IMPORTED = ("numpy", "pydantic", "psutil", "mpi4py", "torch", "tensorflow", "onnx", "onnxruntime")
 
 
-def _row(name: str, state: str, detail: str = "") -> Row:
+def row(name: str, state: str, detail: str = "") -> Row:
+    """Return what the doctor says of one thing: `state` is ok, wrong or note."""
     return {"name": name, "state": state, "detail": detail}
 
 
 def _srun(system: System, nodes: int) -> list[str]:
     command = ["srun", "--quiet", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={_RUN_S // 60}"]
-    command += ["--ntasks-per-node=1", "--kill-on-bad-exit=1", "--input=none"]
-    for flag, value in (
-        ("partition", system.partition),
-        ("account", system.account),
-        ("qos", system.qos),
-        ("constraint", system.constraint),
-    ):
-        if value is not None:
-            command.append(f"--{flag}={value}")
-    return command
+    asked = system.model_dump(include={"partition", "account", "qos", "constraint"}, exclude_none=True)
+    each = ["--ntasks-per-node=1", "--kill-on-bad-exit=1", "--input=none"]
+    return [*command, *each, *(f"--{flag}={value}" for flag, value in asked.items())]
 
 
 def _program(system: System, choice: EnvironmentChoice | None, *command: str) -> Program:
@@ -81,18 +76,18 @@ def _programs(system: System) -> tuple[dict[str, Program], list[Row]]:
     """Return what is to be started on the nodes, by the name of its row, and what cannot be."""
     wanted: dict[str, Callable[[], Program]] = {}
     if system.modules:
-        wanted["modules"] = lambda: _program(system, None, "true")
+        wanted["modules"] = partial(_program, system, None, "true")
     for name in environment_names():
         if name not in ("driver", "test") and _made(system, name):
-            wanted[f"environment {name}"] = lambda n=name: _environment(system, n)  # type: ignore[misc]
+            wanted[f"environment {name}"] = partial(_environment, system, name)
     for name, choice in system.benchmarks.items():
-        wanted[f"benchmark {name}"] = lambda c=choice: _program(system, c, "true")  # type: ignore[misc]
+        wanted[f"benchmark {name}"] = partial(_program, system, choice, "true")
     found, rows = {}, []
     for name, make in wanted.items():
         try:
             found[name] = make()
         except TransectError as error:
-            rows.append(_row(name, "wrong", str(error)))
+            rows.append(row(name, "wrong", str(error)))
     return found, rows
 
 
@@ -143,47 +138,34 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
     programs, unable = _programs(system)
     facts, problem = _facts(system, programs, results, wait_s)
     if problem:
-        return [_row("a job on compute nodes", "wrong", problem), *unable]
-    rows = [_row("a job on compute nodes", "ok", ", ".join(node["host"] for node in facts))]
+        return [row("a job on compute nodes", "wrong", problem), *unable]
+    rows = [row("a job on compute nodes", "ok", ", ".join(node["host"] for node in facts))]
 
-    def check(name: str, test: Callable[[dict[str, Any]], bool], advice: str) -> None:
-        bad = [node["host"] for node in facts if not test(node)]
-        text = f"on {', '.join(bad)}: {advice}" if bad else ""
-        rows.append(_row(name, "wrong" if bad else "ok", text))
+    def check(name: str, sound: Iterable[bool], advice: str) -> None:
+        bad = [node["host"] for node, good in zip(facts, sound, strict=True) if not good]
+        rows.append(row(name, "wrong" if bad else "ok", f"on {', '.join(bad)}: {advice}" if bad else ""))
 
-    check(
-        "results folder, seen from there",
-        lambda node: node["token_seen"],
-        f"{results} is not shared: give --results a folder that every node sees",
-    )
-    check(
-        "results folder, written from there",
-        lambda node: node["answer_seen"],
-        f"what a node writes in {results} does not show here",
-    )
+    text = f"{results} is not shared: give --results a folder that every node sees"
+    check("results folder, seen from there", (node["token_seen"] for node in facts), text)
+    text = f"what a node writes in {results} does not show here"
+    check("results folder, written from there", (node["answer_seen"] for node in facts), text)
     for name, network in system.networks.items():
-        check(
-            f"network {name}",
-            lambda node, n=name: node["interfaces"][n],  # type: ignore[misc]
-            f"no interface '{network.interface}' there: see `ip -brief link` on a node",
-        )
+        text = f"no interface '{network.interface}' there: see `ip -brief link` on a node"
+        check(f"network {name}", (node["interfaces"][name] for node in facts), text)
     if system.scratch:
-        reasons = {node["scratch"] for node in facts if node["scratch"]}
-        text = f"{system.scratch} cannot be written: {'; '.join(sorted(reasons))}"
-        check("scratch", lambda node: not node["scratch"], text)
+        reasons = sorted({node["scratch"] for node in facts} - {""})
+        text = f"{system.scratch} cannot be written: {'; '.join(reasons)}"
+        check("scratch", (not node["scratch"] for node in facts), text)
     for name in programs:
-        told = next((node["programs"][name] for node in facts if node["programs"][name]), "")
-        check(
-            name,
-            lambda node, n=name: not node["programs"][n],  # type: ignore[misc]
-            f"{told}: {_advice(system, name)}",
-        )
+        faults = [node["programs"][name] for node in facts]
+        text = f"{next(filter(None, faults), '')}: {_advice(system, name)}"
+        check(name, (not fault for fault in faults), text)
     absent = [name for name in environment_names() if not _made(system, name)]
     for name in sorted({*absent} - {"driver", "test"}):
-        rows.append(_row(f"environment {name}", "note", "not built yet: the first run does"))
+        rows.append(row(f"environment {name}", "note", "not built yet: the first run does"))
     for name in sorted({*system.environments} - {*environment_names()}):
         text = "not tried: there is no such folder in envs/; a study's plug-ins may bring it"
-        rows.append(_row(f"environment {name}", "note", text))
+        rows.append(row(f"environment {name}", "note", text))
     return [*rows, *unable]
 
 
@@ -202,7 +184,7 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
     if system.mpi_launcher != "srun":
         return []
     if not _made(system, "base"):
-        return [_row(name, "note", "not tried: environment 'base' is not built yet")]
+        return [row(name, "note", "not tried: environment 'base' is not built yet")]
     choice = system.environments.get("base")
     python = choice.python if choice else str(environment_folder("base") / "bin" / "python")
     code = "from mpi4py import MPI; print('size', MPI.COMM_WORLD.size)"
@@ -219,11 +201,11 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
     except TransectError:
         return []  # said of the environment
     except subprocess.TimeoutExpired:
-        return [_row(name, "wrong", f"no answer within {wait_s:g} s")]
+        return [row(name, "wrong", f"no answer within {wait_s:g} s")]
     if done.stdout.split() == ["size", str(nodes)] * nodes:
-        return [_row(name, "ok", f"{nodes} ranks found each other")]
+        return [row(name, "ok", f"{nodes} ranks found each other")]
     text = "ranks do not find each other: try another mpi_type, or modules for 'base'. "
-    return [_row(name, "wrong", text + done.stderr.strip()[-300:])]
+    return [row(name, "wrong", text + done.stderr.strip()[-300:])]
 
 
 def examine_nodes(system: System, results: Path, wait_s: float, *, mpi: bool) -> list[Row]:

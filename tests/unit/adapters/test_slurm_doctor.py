@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from transect.cli.cluster_doctor import examine_system
+from transect.adapters.slurm import scheduler
+from transect.adapters.slurm.doctor import examine_system
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
-from transect.engine import associations, scheduler
 
 pytestmark = pytest.mark.env
 
@@ -60,7 +60,7 @@ def rows(tmp_path, monkeypatch):
     # None is built: each one would be tried.
     monkeypatch.setenv("TRANSECT_ENVS", str(tmp_path / "environments"))
     scheduler.accounting.cache_clear()
-    associations.associations.cache_clear()
+    scheduler.associations.cache_clear()
 
     def ask(lines: str) -> dict[str, tuple[str, str]]:
         (tmp_path / "system.yaml").write_text(SYSTEM + lines)
@@ -71,7 +71,7 @@ def rows(tmp_path, monkeypatch):
 
     yield ask
     scheduler.accounting.cache_clear()
-    associations.associations.cache_clear()
+    scheduler.associations.cache_clear()
 
 
 def wrong(rows: dict[str, tuple[str, str]]) -> set[str]:

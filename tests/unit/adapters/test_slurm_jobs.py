@@ -1,0 +1,168 @@
+"""From what Slurm says of a job or a step to the cause, or the energy, in a record."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from transect.adapters.slurm import scheduler
+from transect.adapters.slurm.scheduler import Slurm
+from transect.adapters.slurm.steps import step_cause
+from transect.domain.cell import Cell
+from transect.domain.record import Cause
+from transect.engine.job import Job, Result
+from transect.engine.step_energy import COUNTER, counts_energy, note_energy, step_name
+from transect.launch.processes import Outcome
+
+STEPS = {
+    "memory": (
+        "slurmstepd-n1: error: StepId=11.1 exceeded memory limit (895463424 > 629145600), being "
+        "killed\nsrun: error: n1: task 0: Killed\n",
+        Cause.OUT_OF_MEMORY,
+    ),
+    "cgroup": (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have "
+        "been OOM Killed.\nsrun: error: node7: task 3: Out Of Memory\n",
+        Cause.OUT_OF_MEMORY,
+    ),
+    "a rank": ("epoch 1\nsrun: error: n2: tasks 1,3: Killed\n", Cause.KILLED),
+    "node": (
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 DUE TO NODE "
+        "FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n",
+        Cause.NODE_FAILURE,
+    ),
+    "time": (
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 DUE TO TIME "
+        "LIMIT ***\nsrun: error: n1: task 0: Terminated\n",
+        Cause.TIMEOUT,
+    ),
+    "cancelled": ("slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n", Cause.KILLED),
+    # One crashed, srun ended the other: the first line counts.
+    "crash": ("srun: error: n1: task 0: Exited with exit code 1\nsrun: error: n2: task 1: Killed\n", None),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_first_telling_line_of_srun_names_the_cause(name):
+    log, cause = STEPS[name]
+    told = step_cause(log)
+    assert told is not None and told[0] == cause
+
+
+def test_a_payload_that_prints_such_words_is_not_believed():
+    assert step_cause("n1: task 0: Killed\nexceeded memory limit\nNode failure on n1\n") is None
+
+
+def job_is(state: str, reason: str = "None", nodes: str = "n1") -> str:
+    return f"JobId=7 JobName=x JobState={state} Reason={reason} Dependency=(null) NodeList={nodes}"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "cause", "words"),
+    [
+        ("TIMEOUT", "TimeLimit", Cause.TIMEOUT, "time limit"),
+        ("NODE_FAIL", "NodeDown", Cause.NODE_FAILURE, "(NodeDown)"),
+        ("CANCELLED", "None", Cause.KILLED, "cancelled"),
+        ("OUT_OF_MEMORY", "OutOfMemory", Cause.OUT_OF_MEMORY, "memory"),
+        ("PREEMPTED", "None", Cause.SCHEDULER, "preempted"),
+        ("FAILED", "NonZeroExitCode", Cause.KILLED, "FAILED"),
+    ],
+)
+def test_what_became_of_a_job(says, tmp_path, state, reason, cause, words):
+    says["scontrol"] = [job_is(state, reason, "n[1-2]")]
+    told = Slurm().fate("7", tmp_path)
+    assert told.cause is cause
+    assert words in told.message and "job 7 on n[1-2]" in told.message
+
+
+def test_a_job_that_the_controller_has_forgotten_is_asked_of_accounting(says, tmp_path):
+    assert Slurm().fate("7", tmp_path).cause is Cause.KILLED
+    scheduler.accounting.cache_clear()
+    # The first question is for the job, the second one for the configuration.
+    says["scontrol"] = [None, "AccountingStorageType = accounting_storage/slurmdbd"]
+    says["sacct"] = ["CANCELLED by 1000|n3|None"]
+    told = Slurm().fate("7", tmp_path)
+    assert told.cause is Cause.KILLED and told.message == "job 7 on n3 was cancelled"
+
+
+def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(says, tmp_path):
+    says["scontrol"] = [job_is("COMPLETING", "NodeDown"), job_is("NODE_FAIL", "NodeDown")]
+    assert Slurm().fate("7", tmp_path).cause is Cause.NODE_FAILURE
+
+
+def test_a_job_that_never_ends_to_clean_up_is_called_what_slurm_calls_it(says, tmp_path, monkeypatch):
+    says["scontrol"] = [job_is("COMPLETING")]
+    monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
+    told = Slurm().fate("7", tmp_path)
+    assert told.cause is Cause.KILLED and "COMPLETING" in told.message
+
+
+def test_a_job_killed_for_memory_may_be_called_failed(says, tmp_path):
+    says["scontrol"] = [job_is("FAILED")]
+    (tmp_path / "rule_x").mkdir()
+    (tmp_path / "rule_x" / "7.log").write_text("slurmstepd: error: JobId=7 exceeded memory limit\n")
+    assert Slurm().fate("7", tmp_path).cause is Cause.OUT_OF_MEMORY
+    assert Slurm().fate("8", tmp_path).cause is Cause.KILLED
+
+
+OUTCOME = Outcome(end="exited", code=0, seconds=12.5, peak_bytes=0)
+CELL = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=4)
+
+
+def job(*, told: bool = True) -> Job:
+    return cast("Job", SimpleNamespace(spec={"about": {"step_energy": told}}, cell=CELL))
+
+
+def row(step: str, joules: str, state: str = "COMPLETED", name: str | None = None) -> str:
+    return f"7.{step}|{name or step_name(job())}|{state}|{joules}\n"
+
+
+def noted(**details: Any) -> Result:
+    result = Result(details=dict(details))
+    note_energy(job(), OUTCOME, result)
+    return result
+
+
+def test_the_steps_energy_is_told_once_its_nodes_have_reported(says):
+    others = "7|sbatch|RUNNING|\n7.batch|batch|RUNNING|99\n" + row("0", "44", name="else")
+    says["sacct"] = [others, others + row("1", "", "RUNNING"), others + row("1", "1234")]
+    result = noted()
+    [energy] = result.metrics
+    assert (energy.name, energy.value, energy.label, energy.unit) == ("energy", 1234, COUNTER, "J")
+    assert result.details["step_energy"] == {"seconds": 12.5}
+    assert len(says.asked) == 3 and says.asked[0][:3] == ("sacct", "-j", "7")
+
+
+def test_of_a_step_that_began_twice_the_last_one_counts(says):
+    says["sacct"] = [row("1", "70") + row("2", "80")]
+    assert noted().metrics[0].value == 80
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("", "sacct knows no step transect-"),
+        (row("1", ""), "tells no energy of the step 7.1"),
+        (row("1", "0"), "tells '0' as the energy"),
+        (row("1", str(2**64 - 2)), "as the energy of the step 7.1"),
+        (row("1", "-5"), "tells '-5'"),
+        (row("1", "12", "FAILED"), "calls the step 7.1 FAILED"),
+        ("<script>|a\n||||\n", "sacct knows no step transect-"),
+        (None, "sacct does not answer"),
+    ],
+)
+def test_what_sacct_does_not_tell_is_named_and_nothing_is_made_up(says, monkeypatch, answer, why):
+    monkeypatch.setattr(scheduler, "_ACCOUNTS_S", 0)
+    says["sacct"] = [answer]
+    result = noted(kept=1)
+    assert result.metrics == [] and result.details["kept"] == 1
+    assert why in result.details["step_energy"]["missing"]
+
+
+def test_nothing_is_asked_where_nobody_counts(says, monkeypatch):
+    assert not counts_energy(job(told=False))
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert not counts_energy(job()) and noted().details == {}
+    assert says.asked == []
