@@ -22,7 +22,6 @@ NO_CELLS_OWN = {
     "domain/until.py": "which repeats run, and none of them otherwise; the block's state has it",
     "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/inventory.py": "`transect crate` and `transect verify`, which a person calls",
-    "domain/process_state.py": "surrounds plug-ins, and leaves the process as it was",
     "engine/*": "surrounds every payload alike: an edit would run everything again",
     "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
     "measure/speed_variables.py": "what a record says of the surroundings",

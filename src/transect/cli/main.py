@@ -28,8 +28,8 @@ from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
 from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
-from transect.domain.process_state import hear_children
 from transect.domain.terminal import printable
+from transect.launch.processes import hear_children
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -54,6 +54,12 @@ class Outcome:
     why: str = ""
 
 
+def hear_children() -> None:
+    """Undo an ignored SIGCHLD, which a process inherits: every child would seem to have ended with code 0."""
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 def _family(roots: list[int], session: str) -> list[psutil.Process]:
     """Return our children and their descendants, those too that changed session or parent."""
     family = _below(roots)

@@ -17,7 +17,6 @@ from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
 from transect.stages.train.run_last_words import last_words
 from transect.training.frameworks import FRAMEWORKS, RankFiles
-from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.rank_files import rank_place, read_places, read_rank
 from transect.training.restarts import RESTARTS
 from transect.training.strategies import STRATEGIES
@@ -58,9 +57,6 @@ class Train:
         if "memory" in job.spec["inputs"]:
             arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
         worker = job.module("transect.stages.train.worker", *arguments)
-        if cell.memory_budget is not None:
-            # Its limit is kept by the kernel, and must not cost a fault for each page.
-            worker = job.module(BLOCK_CACHE, *worker[2:])
         files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell, worker=tuple(worker))
         # A framework from before there were commands has none.
         give = getattr(FRAMEWORKS.get(cell.framework), "command", None)

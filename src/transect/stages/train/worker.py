@@ -135,7 +135,7 @@ def _memory(trainer: Trainer) -> dict[str, Any]:
     """Return what became of activations, where a trainer tells it, and the most that its steps held."""
     activations, limit = getattr(trainer, "activations", None), getattr(trainer, "limit", None)
     told = dict(activations.facts()) if activations is not None else {}
-    return told if limit is None else told | {"step_bytes": limit.most, "blocks": limit.blocks}
+    return told if limit is None else told | {"step_bytes": limit.most}
 
 
 def make_batches(
