@@ -22,7 +22,7 @@ import torch
 
 from transect.stages.memory.worker import handling_seconds, swap_rates
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.torch_ import TorchTrainer
+from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import BatchNorm2d, Conv2d, GlobalAveragePool, Linear, ReLU
 from transect.training.memory._layer_costs import layer_costs

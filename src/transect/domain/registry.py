@@ -21,11 +21,12 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Named plug-ins of one kind. Discovery imports every public module of `package`."""
+    """Named plug-ins of one kind, subclasses of `base`. Discovery imports every public module of `package`."""
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, base: type | None = None) -> None:
         self.kind = kind
         self.package = package
+        self.base = base
         self._entries: dict[str, type[T]] = {}
         self._files: dict[str, Path] = {}
         self._discovered = False
@@ -33,7 +34,7 @@ class Registry(Generic[T]):
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Decorate a class to make it known as `name`.
 
-        Raises BadInput for a name that is taken, empty or not printable.
+        Raises BadInput for a name that is taken, empty or not printable, and for a class that lacks what the kind asks for.
         """
 
         def add(cls: type[T]) -> type[T]:
@@ -46,6 +47,11 @@ class Registry(Generic[T]):
                 )
             if name in self._entries and self._files[name] != source:
                 raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
+            if self.base is not None and not issubclass(cls, self.base):
+                raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
+            lacks = [one for one in dir(cls) if getattr(getattr(cls, one, None), "__isabstractmethod__", False)]
+            if lacks:
+                raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             self._entries[name] = cls
             self._files[name] = source
             return cls

@@ -132,6 +132,15 @@ def test_unknown_name_has_a_hint():
             "from transect.training.frameworks import FRAMEWORKS\n@FRAMEWORKS.register('numpy')\nclass Other: pass\n",
             "registered twice",
         ),
+        (
+            "from transect.training.frameworks import FRAMEWORKS\n@FRAMEWORKS.register('mine')\nclass Mine: pass\n",
+            "framework 'mine' is no transect.training.frameworks.Framework",
+        ),
+        (
+            "from transect.training.frameworks import *\n@FRAMEWORKS.register('mine')\n"
+            "class Mine(Framework):\n    environment = 'base'\n    def supports(self, cell): pass\n",
+            "framework 'mine' lacks libraries, trainer",
+        ),
     ],
 )
 def test_broken_plugin_file_is_named(tmp_path, text, expected):

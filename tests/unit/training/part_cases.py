@@ -14,7 +14,7 @@ import numpy as np
 from part_steps import BATCH, MODELS, RULES, apart, make_plan, part_step, whole_step
 
 from transect.training.frameworks import FRAMEWORKS, ModelPart
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout
 from transect.training.parts import parts_of
 

@@ -25,7 +25,7 @@ PLANS = """
 import json, os, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,

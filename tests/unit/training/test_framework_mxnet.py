@@ -20,8 +20,8 @@ MODELS = """
 import json, os, sys
 import numpy as np
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.mxnet_ import MxnetTrainer
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._mxnet_trainer import MxnetTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
@@ -171,7 +171,7 @@ def test_refuses_what_it_cannot_do():
     cell = Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16)
     framework, strategy = MxnetFramework(), KvstoreDistSync()
     assert framework.supports(cell) is None
-    assert "CPU" in framework.supports(cell.model_copy(update={"device": "cuda"}))
+    assert "cpu" in framework.supports(cell.model_copy(update={"device": "cuda"}))
     assert "bf16" in framework.supports(cell.model_copy(update={"precision": "bf16"}))
     assert strategy.supports(cell) is None
     assert "float32" in strategy.supports(cell.model_copy(update={"precision": "fp64"}))

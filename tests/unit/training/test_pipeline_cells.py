@@ -18,13 +18,13 @@ PLUGINS = """
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual,
 )
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 def block(channels):
     return Residual((Conv2d(channels, channels, 3, 1, bias=False), BatchNorm2d(channels), ReLU()))
 
 @WORKLOADS.register("own-net")
-class OwnNet:
+class OwnNet(Workload):
     dataset, sample = "digits", (1, 8, 8)
     layers = (
         Conv2d(1, 4, 3, 1, bias=False), BatchNorm2d(4), ReLU(), MaxPool2d(2), block(4), block(4),
@@ -42,7 +42,7 @@ from pathlib import Path
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import load_data
-from transect.training.workloads import WORKLOADS, model_of
+from transect.training.workloads import WORKLOADS, Workload, model_of
 
 workload, data = WORKLOADS.get("own-net"), load_data(Path("data"), 0)
 with np.load(sys.argv[1]) as file:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from transect.training.frameworks import ModelPart, ModelPlan
-from transect.training.frameworks.mxnet_ import MxnetTrainer
+from transect.training.frameworks._mxnet_trainer import MxnetTrainer
 from transect.training.parts import PartByTrainer
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.frameworks import ModelPart, ModelPlan
+from transect.training.frameworks import ModelPart, ModelPlan, TellsKept
 from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.frameworks._numpy_kept import kept_arrays
 from transect.training.frameworks._numpy_layers import Backward, loss_and_gradient
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.parts import PartByTrainer
 
 
-class NumpyPart(PartByTrainer):
+class NumpyPart(PartByTrainer, TellsKept):
     """The trainer's flat buffer holds one micro-batch's gradient, the part's own their sum."""
 
     trainer: NumpyTrainer

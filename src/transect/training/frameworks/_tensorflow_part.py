@@ -9,7 +9,7 @@ import numpy as np
 from transect.training.frameworks import ModelPart, ModelPlan
 from transect.training.frameworks._channels_last import samples_first
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer
-from transect.training.frameworks.tensorflow_ import TensorflowTrainer
+from transect.training.frameworks._tensorflow_trainer import TensorflowTrainer
 from transect.training.parts import PartByTrainer
 
 

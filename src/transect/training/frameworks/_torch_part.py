@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.frameworks import ModelPart, ModelPlan
+from transect.training.frameworks import ModelPart, ModelPlan, TellsKept
 from transect.training.frameworks._torch_kept import kept_storages
-from transect.training.frameworks.torch_ import TorchTrainer
+from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.parts import PartByTrainer
 
 
-class TorchPart(PartByTrainer):
+class TorchPart(PartByTrainer, TellsKept):
     """Gradients of micro-batches add up in `parameter.grad`, as autograd does it."""
 
     trainer: TorchTrainer
