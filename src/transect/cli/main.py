@@ -15,6 +15,7 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.check_plugin import check_plugin
 from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
@@ -98,6 +99,7 @@ def doctor(
 for command in (plan, train, launch, image, conformance, predict):
     app.command()(command)
 app.command("export-step")(export_step)
+app.command("check-plugin")(check_plugin)
 
 
 def _version(show: bool) -> None:
