@@ -11,13 +11,25 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from transect.domain.errors import FAULTS, BadInput, unknown_name
 
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
 T = TypeVar("T")
+
+
+class Plugin:
+    """What planning asks a plug-in of any kind."""
+
+    def supports(self, cell: Any) -> str | None:
+        """Return None, or the reason why the cell cannot run."""
+        return None
+
+    def code_files(self) -> list[Path]:
+        """Return files that its cells run and that nothing imports."""
+        return []
 
 
 class Registry(Generic[T]):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layers import Shape
 
 __all__ = ["DATASETS", "Dataset", "DerivedDataset", "Division", "LoadedDataset", "Samples", "Stored", "StoredDataset"]
@@ -34,7 +34,7 @@ class Samples:
     test: np.ndarray | None = None
 
 
-class Dataset(ABC):
+class Dataset(Plugin, ABC):
     """Where samples come from: `LoadedDataset`, `DerivedDataset` or `StoredDataset`.
 
     `options` are the workload's dataset options, e.g. a path.

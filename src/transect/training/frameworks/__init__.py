@@ -13,7 +13,7 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model
@@ -252,7 +252,7 @@ class RankFiles:
     worker: tuple[str, ...] = ()
 
 
-class Framework(ABC):
+class Framework(Plugin, ABC):
     """Builds trainers: see docs/adding.md for a whole one."""
 
     @property
@@ -280,10 +280,6 @@ class Framework(ABC):
     @abstractmethod
     def libraries(self) -> dict[str, str]:
         """Return the versions of what computes, for provenance."""
-
-    def code_files(self) -> list[Path]:
-        """Return files that its cells run and that nothing imports."""
-        return []
 
 
 class PartFramework(Framework):

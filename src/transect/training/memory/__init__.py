@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.saved_tensors import largest_layer
 from transect.training.strategies import STRATEGIES, Strategy
@@ -52,7 +52,7 @@ class Activations(ABC):
         """Return what a record should say: JSON. Bytes and seconds are of the last step."""
 
 
-class Memory(ABC):
+class Memory(Plugin, ABC):
     """Decides it for each layer. All leave every number as `plain` has it, to the last bit."""
 
     def supports(self, cell: TrainCell) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["OPTIMISERS", "Optimiser", "unsupported_optimiser"]
 
 
-class Optimiser(ABC):
+class Optimiser(Plugin, ABC):
     """One update rule, over flat arrays of all trained weights."""
 
     @property

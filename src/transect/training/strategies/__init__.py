@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob, Options, Value, chosen_options, settings
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
@@ -51,7 +50,7 @@ class Parts(NamedTuple):
     bubble: float = 0.0
 
 
-class Strategy(ABC):
+class Strategy(Plugin, ABC):
     """Keeps the ranks' models equal. A strategy object lives as long as its rank.
 
     Subclasses give `supports`, `join`, `barrier`, and `reduce` or `step`; all else has a default.
@@ -177,10 +176,6 @@ class Strategy(ABC):
     def details(self) -> dict[str, Any]:
         """Return what a record should say of how this rank worked, such as its layers: JSON."""
         return {}
-
-    def code_files(self) -> list[Path]:
-        """Return files that its cells run and that nothing imports."""
-        return []
 
 
 STRATEGIES: Registry[Strategy] = Registry("strategy", "transect.training.strategies", Strategy)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import unknown_name
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model
@@ -57,7 +57,7 @@ class Parameters(BaseModel):
         return name
 
 
-class Workload(ABC):
+class Workload(Plugin, ABC):
     """A model on a dataset: `layers` for samples of shape `sample`, or a `model` of another kind."""
 
     sample: Shape = ()
