@@ -33,7 +33,6 @@ NO_CELLS_OWN = {
     "portable_step/__main__.py": "`transect export-step`, which a person calls",
     "portable_step/coverage/*": "what the tests and a generated table of the documentation go through",
     "simulation/scale.py": "the report extrapolates with it, and is made again by its own hash",
-    "simulation/transformers.py": "held against published steps by a test",
     "hpc/archive.py": "`transect ingest --summary`, which a person calls",
     "hpc/table.py": "`transect ingest`, which a person calls",
     "text/predict_command.py": "`transect predict`, which a person calls",
