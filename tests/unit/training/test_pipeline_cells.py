@@ -42,7 +42,7 @@ from pathlib import Path
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import load_data
-from transect.training.workloads import WORKLOADS, Workload, model_of
+from transect.training.workloads import WORKLOADS, model_of
 
 workload, data = WORKLOADS.get("own-net"), load_data(Path("data"), 0)
 with np.load(sys.argv[1]) as file:
