@@ -1,6 +1,6 @@
 """Trains small models by one framework's trainer beside numpy's in float64; prints how far apart they end, as JSON.
 
-`python trainer_checks.py FRAMEWORK PRECISION...`, in the framework's environment. Other programs take its models.
+`python trainer_checks.py FRAMEWORK PRECISION`, in the framework's environment. Other programs take its models.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -186,20 +187,21 @@ def compare(framework: str, model: str, loss: str, precision: str, step: Callabl
     return off
 
 
-def main(framework: str, *precisions: str) -> None:
-    """Print all cases in float64, those of cross-entropy in others."""
-    found = {}
+def main(framework: str, precision: str) -> None:
+    """Print all cases in float64, two of cross-entropy in others."""
     steps = [separate]
     if framework.startswith(("keras", "tensorflow")):
         steps.append(fused)
     if framework.startswith("keras"):
         steps.append(keras_own)
-    for precision in precisions:
-        for model, loss in CASES if precision == "fp64" else [CASES[0], CASES[2]]:
-            for step in steps:
-                found[f"{precision} {model} {loss} {step.__name__}"] = compare(framework, model, loss, precision, step)
+    cases = CASES if precision == "fp64" else [CASES[0], CASES[2]]
+    every = product(cases, steps)
+    found = {
+        f"{precision} {m} {loss} {step.__name__}": compare(framework, m, loss, precision, step)
+        for (m, loss), step in every
+    }
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:3])
