@@ -37,7 +37,8 @@ import os
 import time
 
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 
 LAST = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1")) - 1
 SLOW = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0")) == LAST

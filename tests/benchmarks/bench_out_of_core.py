@@ -29,7 +29,6 @@ from transect.domain.paths import ROOT
 from transect.engine.build_environment import build
 from transect.planner.memory import NoMemory, decide
 from transect.stages.memory.result import problem_of
-from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.workloads import Parameters
 
 RIVALS = (
@@ -50,9 +49,8 @@ class Bench:
 
     def run(self, contender: str, batch: int, *more: str) -> dict[str, Any]:
         """Return what a contender's process tells; under a budget it runs as a cell does."""
-        cache = ("-m", BLOCK_CACHE) if {"--budget", "--apart"} & {*more} or contender == "costs" else ("-m",)
         done = subprocess.run(
-            [self._python, *cache, _STEPS, contender, str(batch), "--threads", str(self._threads), *more],
+            [self._python, "-m", _STEPS, contender, str(batch), "--threads", str(self._threads), *more],
             capture_output=True,
             text=True,
             check=False,

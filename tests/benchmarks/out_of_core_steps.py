@@ -22,10 +22,9 @@ import torch
 
 from transect.stages.memory.worker import handling_seconds, swap_rates
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.torch_ import TorchTrainer
+from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import BatchNorm2d, Conv2d, GlobalAveragePool, Linear, ReLU
-from transect.training.memory._block_cache import cached_blocks
 from transect.training.memory._layer_costs import layer_costs
 from transect.training.memory._limit import MemoryLimit, large_blocks_apart
 from transect.training.memory._runs import layers_of
@@ -141,15 +140,14 @@ def main() -> None:
     y = generator.integers(0, 10, given.batch)
     if given.contender == "costs":
         torch.set_num_threads(given.threads)
-        if cached_blocks() is None:
-            large_blocks_apart()
+        large_blocks_apart()
         write, read = swap_rates()
         trained = sum(int(np.prod(w.shape)) for w in MODEL.weight_shapes() if w.trained)
         rates = {"write_s_per_byte": write, "read_s_per_byte": read}
         more = {"gradient_bytes": 4 * trained, "handling_s": handling_seconds()}
         print(json.dumps(layer_costs(MODEL, x, "fp32", repeats=3) | rates | more))
         return
-    if given.apart and cached_blocks() is None:
+    if given.apart:
         large_blocks_apart()
     made = make(given)
     inputs = made.batch(x, y)

@@ -29,16 +29,16 @@ from pathlib import Path
 
 import numpy as np
 
-from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets import DATASETS, LoadedDataset, Samples
 from transect.training.layers import Linear
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 
 @DATASETS.register("rows")
-class Rows:
+class Rows(LoadedDataset):
     '''Rows of a table.'''
 
     def load(self, options):
@@ -55,7 +55,7 @@ class Rows:
 
 
 @WORKLOADS.register("rows-net")
-class RowsNet:
+class RowsNet(Workload):
     '''One layer.'''
 
     dataset = "rows"

@@ -75,11 +75,10 @@ def kind_of(cell: Cell) -> Kind:
 
 
 def _is_unchecked(cell: Cell) -> bool:
-    """Ask the strategy; one that is not there any more, or from before it was asked, says nothing."""
+    """Ask the strategy; one that is not there any more says nothing."""
     if not isinstance(cell, TrainCell) or cell.strategy not in _names():
         return False
-    ask = getattr(STRATEGIES.get(cell.strategy), "unchecked", None)
-    return ask is not None and ask(cell) is not None
+    return STRATEGIES.get(cell.strategy).unchecked(cell) is not None
 
 
 @cache

@@ -16,6 +16,7 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.check_plugin import check_plugin
 from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
@@ -29,8 +30,8 @@ from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
 from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
-from transect.domain.process_state import hear_children
 from transect.domain.terminal import printable
+from transect.launch.processes import hear_children
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -101,6 +102,7 @@ def doctor(
 for command in _LATER:
     app.command()(command)
 app.command("export-step")(export_step)
+app.command("check-plugin")(check_plugin)
 
 
 def _version(show: bool) -> None:

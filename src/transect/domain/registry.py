@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from transect.domain.errors import FAULTS, BadInput, unknown_name
 from transect.domain.terminal import printable
@@ -21,12 +21,25 @@ PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
-    """Named plug-ins of one kind. Discovery imports every public module of `package`."""
+class Plugin:
+    """What planning asks a plug-in of any kind."""
 
-    def __init__(self, kind: str, package: str) -> None:
+    def supports(self, cell: Any) -> str | None:
+        """Return None, or the reason why the cell cannot run."""
+        return None
+
+    def code_files(self) -> list[Path]:
+        """Return files that its cells run and that nothing imports."""
+        return []
+
+
+class Registry(Generic[T]):
+    """Named plug-ins of one kind, subclasses of `base`. Discovery imports every public module of `package`."""
+
+    def __init__(self, kind: str, package: str, base: type | None = None) -> None:
         self.kind = kind
         self.package = package
+        self.base = base
         self._entries: dict[str, type[T]] = {}
         self._files: dict[str, Path] = {}
         self._discovered = False
@@ -34,7 +47,7 @@ class Registry(Generic[T]):
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Decorate a class to make it known as `name`.
 
-        Raises BadInput for a name that is taken, empty or not printable.
+        Raises BadInput for a name that is taken, empty or not printable, and for a class that lacks what the kind asks for.
         """
 
         def add(cls: type[T]) -> type[T]:
@@ -46,6 +59,11 @@ class Registry(Generic[T]):
                 )
             if name in self._entries and self._files[name] != source:
                 raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
+            if self.base is not None and not issubclass(cls, self.base):
+                raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
+            lacks = [one for one in dir(cls) if getattr(getattr(cls, one, None), "__isabstractmethod__", False)]
+            if lacks:
+                raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             self._entries[name] = cls
             self._files[name] = source
             return cls

@@ -23,7 +23,6 @@ from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
-from transect.domain.process_state import kept_state
 from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
 from transect.engine.early_report import EarlyReport
@@ -97,8 +96,7 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
     prepare_allocation(jobs)
     for job in jobs:
         check_locks(job)
-    with kept_state("a plug-in"):
-        stale = _drop_stale(jobs)
+    stale = _drop_stale(jobs)
     todo = [job for job in stale if not job.spec.get("optional")]
     further = repetition if repetition is not None and repetition.asked else None
     if not todo and further is None:
@@ -115,11 +113,9 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
                 raise Interruption(1)
             if job_is_over(job.spec["system"]):
                 raise Interruption(1)
-            with kept_state(f"a plug-in of {job.cell.id}"):
-                if _holds_again(job):
-                    return
-                record = run_job(job, attempt, guard)
-            progress.note(record)
+            if _holds_again(job):
+                return
+            progress.note(run_job(job, attempt, guard))
             ran += 1
             if early is not None:
                 early.make_if_due()

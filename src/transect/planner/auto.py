@@ -10,7 +10,6 @@ Stages of different numbers of ranks are solved by `partition` too, but no strat
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -204,13 +203,6 @@ def make_plan(asked: Asked) -> Plan | Infeasible:
         why=tuple(_reasons(asked, layout, solution, problem, candidates)),
         candidates=tuple(sorted(candidates, key=lambda one: (one.stages, one.micro_batches))),
     )
-
-
-def replan(asked: Asked, layout: Layout, cuts: tuple[int, ...]) -> Solution:
-    """Return what a layout and a cut of one's own are predicted to take, by the same costs."""
-    problem = _problem(asked, layout)
-    ends = (0, *cuts, problem.count)
-    return problem.solution([(a, b, 1) for a, b in itertools.pairwise(ends)], "given")
 
 
 def _candidate(layout: Layout, step: float | None, reason: str) -> Candidate:

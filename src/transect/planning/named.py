@@ -46,13 +46,13 @@ def check_overrides(cells: Iterable[Cell], context: Context) -> None:
 
 def _check_read(changes: Iterable[str], optimisers: Iterable[str], where: str) -> None:
     """Raise BadInput for a change of what some optimiser reads, and none of these."""
-    # One from before `takes` was asked for may read anything, as one of a plug-in's stage may.
-    takes = {name: getattr(OPTIMISERS.get(name), "takes", None) for name in OPTIMISERS}
-    known = {key for keys in takes.values() for key in keys or ()}
-    used = {name: takes.get(name) for name in sorted(optimisers)}
-    if None in used.values():
+    takes = {name: OPTIMISERS.get(name).takes for name in OPTIMISERS}
+    known = {key for keys in takes.values() for key in keys}
+    used = sorted(optimisers)
+    # A plug-in's stage may have optimisers of its own, which may read anything.
+    if not set(used) <= set(takes):
         return
-    read = {key for keys in used.values() for key in keys or ()}
+    read = {key for name in used for key in takes[name]}
     for key in changes:
         if key in known - read:
             who = " or ".join(used)

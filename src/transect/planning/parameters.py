@@ -7,13 +7,13 @@ from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
-from transect.training.datasets import DATASETS, StoredDataset
+from transect.training.datasets import DATASETS
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 
 def dataset_paths(workload: str) -> tuple[str, ...]:
     """Return the names of the dataset's options that are files or folders."""
-    return tuple(getattr(DATASETS.get(WORKLOADS.get(workload).dataset), "paths", ()))
+    return DATASETS.get(WORKLOADS.get(workload).dataset).paths
 
 
 def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
@@ -38,7 +38,7 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
     key = f"key 'workloads.{workload}.dataset_options"
     described = WORKLOADS.get(workload)
     dataset = DATASETS.get(described.dataset)
-    known = getattr(dataset, "option_names", options)
+    known = options if dataset.option_names is None else dataset.option_names
     for name in options:
         if name not in known:
             what = f"option of dataset {described.dataset}"
@@ -50,13 +50,12 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
                 options[name] = str(path)
                 continue
             # A dataset may have something else to offer, where its options ask for it.
-            instead = getattr(dataset, "without", lambda *given: None)(options, name)
+            instead = dataset.without(options, name)
             if instead is None:
                 raise BadInput(f"{where}: {key}.{name}': {path}: no such file or folder")
             options = instead
-    if isinstance(dataset, StoredDataset):
-        try:
-            dataset.check(options, model_of(described).sample)
-        except BadInput as error:
-            raise BadInput(f"{where}: {key}': {error}") from None
+    try:
+        dataset.check(options, model_of(described).sample)
+    except BadInput as error:
+        raise BadInput(f"{where}: {key}': {error}") from None
     return parameters.model_copy(update={"dataset_options": options})

@@ -17,7 +17,6 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Complaints
 from transect.domain.files import canonical_json, digest
 from transect.domain.paths import StudyPaths
-from transect.domain.process_state import kept_state
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
 from transect.domain.system import System
@@ -251,7 +250,6 @@ def _in_turn(cells: dict[str, Planned]) -> dict[str, Planned]:
     return dict(sorted(cells.items(), key=lambda item: turns[item[1].key]))
 
 
-@kept_state("a plug-in")
 def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     """Expand, check and fingerprint. Raises BadInput with everything that a run would say."""
     complaints = Complaints()

@@ -154,23 +154,6 @@ def reduce_binomial(clocks: Clocks, size: float, machine: Machine) -> Clocks:
     return clocks
 
 
-def bcast_scatter_allgather(clocks: Clocks, size: float, machine: Machine) -> Clocks:
-    """Scatter along a binomial tree, then all-gather in a ring: for long messages.
-
-    R. van de Geijn's; what a child is sent is all that its subtree needs.
-    """
-    ranks = machine.ranks
-    for parents, children in _binomial(ranks):
-        below = int(children[0]) - int(parents[0])
-        part = np.minimum(below, ranks - children) * (size / ranks)
-        end = np.maximum(clocks[parents], clocks[children])
-        # A last subtree may be smaller; the largest part is no worse than the whole round.
-        end = end + machine.message_s(parents, children, float(part.max()))
-        clocks = clocks.copy()
-        clocks[parents] = clocks[children] = end
-    return allgather_ring(clocks, size, machine)
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """An all-reduce as it was measured on as many ranks: `points` are (bytes, s), sizes ascending.

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from transect.domain.precisions import find_precision
 
 # What models count with, by their names: who asks for costs runs again when these are edited.
 from transect.training import _encoder_costs, operations  # noqa: F401
-from transect.training.layers import Layer, weight_shapes
 from transect.training.layout import Layout
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
-
-
-def parameter_count(layers: tuple[Layer, ...]) -> int:
-    """Count the trainable numbers."""
-    return sum(prod(weight.shape) for weight in weight_shapes(layers) if weight.trained)
 
 
 def run_costs(model: Model, parameters: Parameters, batch: int, precision: str = "fp32") -> dict[str, int]:

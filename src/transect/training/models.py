@@ -55,9 +55,20 @@ class Model(Protocol):
     of a registered metric, a mean over test samples; its direction says which way is better.
     """
 
-    sample: Shape
-    inputs: Literal["float", "int64"]
-    score: str
+    @property
+    def sample(self) -> Shape:
+        """Return the shape of one input."""
+        ...
+
+    @property
+    def inputs(self) -> Literal["float", "int64"]:
+        """Say what becomes of samples."""
+        ...
+
+    @property
+    def score(self) -> str:
+        """Name the metric of its outputs."""
+        ...
 
     @property
     def parts_matter(self) -> bool:

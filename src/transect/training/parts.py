@@ -86,7 +86,7 @@ def part_plan(plan: ModelPlan, part: ModelPart) -> PartPlan:
 class PartByTrainer(PartTrainer):
     """A part whose weights, gradients and updates are those of a trainer of it as a model of its own.
 
-    A framework adds the passes, and `begin_step`. `trainer.gradient()` must give what they add up.
+    A framework adds the passes. `begin_step` must also set gradients to zero, and `trainer.gradient()` must give what they add up.
     """
 
     trainer: Trainer
@@ -95,6 +95,16 @@ class PartByTrainer(PartTrainer):
         self._cut = part_plan(plan, part)
         self.part = part
         self.trainer = build(self._cut.plan)
+        # Of each micro-batch under way, what its way back needs.
+        self.tapes: dict[int, Any] = {}
+
+    def begin_step(self) -> None:
+        """Forget the tapes."""
+        self.tapes.clear()
+
+    def native(self, x: Any) -> Any:
+        """Return inputs as the framework takes them: those of `batch` are, a neighbour's are not."""
+        return x if self.part.begins else self.trainer.batch(x, np.empty(0, np.int64))[0]
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Bring it to device and precision; what the part does not read stays as it is."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.cell import Cell
 from transect.training.datasets import DATASETS
-from transect.training.frameworks import FRAMEWORKS, Framework, only_layers
+from transect.training.frameworks import FRAMEWORKS, Framework, ProgramFramework
 from transect.training.memory import MEMORIES, too_small
 from transect.training.optimisers import unsupported_optimiser
 from transect.training.strategies import STRATEGIES, Strategy
-from transect.training.workloads import WORKLOADS, Parameters, model_of
+from transect.training.workloads import WORKLOADS, Parameters
 
 
 def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) -> str | None:
     """Return what of a cell's strategy a framework's own program does not implement, or None."""
-    implemented = getattr(framework, "program_strategies", None)
-    if implemented is None:
+    if not isinstance(framework, ProgramFramework) or framework.program_strategies is None:
         return None
+    implemented = framework.program_strategies
     if cell.strategy not in implemented:
         return f"the program of {cell.framework} knows the strategies {', '.join(sorted(implemented))}, not {cell.strategy}"
     more = framework.program_options.get(cell.strategy, {})
@@ -27,29 +26,28 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
     return None
 
 
-def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
+def reason_to_skip(cell: TrainCell, parameters: Parameters) -> str | None:
     """Return the first reason why the training cell cannot run, or None.
 
     Raises BadInput for a plug-in that is not known.
     """
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
-    workload = WORKLOADS.get(str(cell.workload))
-    has = getattr(framework, "optimisers", ("sgd",))
+    workload = WORKLOADS.get(cell.workload)
     reason = (
         framework.supports(cell)
         or _program_lacks(framework, strategy, cell)
         or strategy.supports(cell)
-        or getattr(framework, "builds", only_layers)(model_of(workload))
+        or framework.builds(workload.model)
         or strategy.follows(parameters)
-        or unsupported_optimiser(cell.framework, has, parameters.optimiser)
+        or unsupported_optimiser(cell.framework, framework.optimisers, parameters.optimiser)
     )
     if reason is not None:
-        return str(reason)
+        return reason
     layout = strategy.layout(cell)
     reason = MEMORIES.get(cell.memory).supports(cell) or too_small(cell, cell.batch // layout.replicas)
     if reason is not None:
-        return str(reason)
+        return reason
     dataset = workload.dataset
-    if cell.input == "files" and not getattr(DATASETS.get(dataset), "files", False):
+    if cell.input == "files" and not DATASETS.get(dataset).files:
         return f"the samples of {dataset} are not files that could be decoded in each step"
     return layout.complaint(cell.batch)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.domain.axes.train import TrainCell
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import RankFiles
@@ -48,7 +48,7 @@ def _model(model: Model) -> dict[str, Any]:
     }
 
 
-def _synthetic(cell: Cell, model: Model, steps: int, out: Path) -> dict[str, Any]:
+def _synthetic(cell: TrainCell, model: Model, steps: int, out: Path) -> dict[str, Any]:
     """Write the batches of the synthetic twin, which only numpy can draw; return where they are."""
     dtype = np.dtype(find_precision(cell.precision).array)
     drawn = [
@@ -63,7 +63,7 @@ def _synthetic(cell: Cell, model: Model, steps: int, out: Path) -> dict[str, Any
 
 
 def write_trainer_plan(
-    cell: Cell, parameters: Parameters, data: Path, files: RankFiles, restarts: Path | None = None
+    cell: TrainCell, parameters: Parameters, data: Path, files: RankFiles, restarts: Path | None = None
 ) -> dict[str, Any]:
     """Write the plan and return it; it points into files of other stages and copies nothing of them.
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 
 
 @FRAMEWORKS.register("test-waits")

@@ -4,7 +4,8 @@ import os
 import signal
 
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 
 
 class Dies(NumpyTrainer):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from transect.training.encoder_model import TextEncoder
 from transect.training.text_encoder import EncoderConfig
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
 @WORKLOADS.register("test-encoder")
-class SmallEncoder:
+class SmallEncoder(Workload):
     """One layer of width 8 over the first 12 words."""
 
     dataset = "tickets"

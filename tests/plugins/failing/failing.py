@@ -14,7 +14,8 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES, Runtime
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 
 
 @FRAMEWORKS.register("test-raises")

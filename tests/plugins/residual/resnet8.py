@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 from transect.training.workloads._resnet import resnet_cifar
 
 
 @WORKLOADS.register("test-resnet8")
-class Resnet8:
+class Resnet8(Workload):
     """ResNet-8 for 32 x 32 pixels: one block without and two with projections."""
 
     dataset = "images"

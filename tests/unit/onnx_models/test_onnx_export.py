@@ -12,7 +12,7 @@ import pytest
 from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_module
 from transect.domain.metrics import metric
 from transect.onnx_models.tensors import read_tensors
-from transect.training.costs import parameter_count, run_costs
+from transect.training.costs import run_costs
 from transect.training.layers import weight_shapes
 from transect.training.operations import prediction_operations
 from transect.training.workloads import WORKLOADS, model_of
@@ -43,9 +43,9 @@ def test_export_equals_the_framework(torch_python: str, tmp_path: Path, workload
     folded = sum(prod(w.shape) for w in weight_shapes(model.layers) if "running_mean" in w.name)
     assert details["costs"] == {
         "flops_per_sample": prediction_operations(model.layers, model.sample),
-        "weight_bytes": 4 * (parameter_count(model.layers) - folded),
+        "weight_bytes": 4 * (model.model.costs(model.defaults).parameters - folded),
         "end_bytes_per_sample": run_costs(model_of(model), model.defaults, 1)["bytes_per_run"]
-        - 4 * parameter_count(model.layers),
+        - 4 * model.model.costs(model.defaults).parameters,
         "operators_without_rule": [],
     }
 

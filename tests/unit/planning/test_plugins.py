@@ -6,99 +6,36 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from checkouts import ROOT
+from transect.cli.plugin_checks import KINDS, answers
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.engine.stage import RUNNERS
-from transect.hpc.base import PARSERS
-from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS, Request
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
-from transect.planning.environments import environment_names
 from transect.planning.stage import STAGES
-from transect.runtimes import RUNTIMES
-from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.strategies import STRATEGIES
-from transect.training.workloads import WORKLOADS, model_of
 
-REGISTRIES = [
-    BENCHMARKS,
-    DATASETS,
-    EXPORTERS,
-    FRAMEWORKS,
-    LAUNCHERS,
-    PARSERS,
-    RENDEZVOUS,
-    RUNNERS,
-    RUNTIMES,
-    STAGES,
-    STRATEGIES,
-    WORKLOADS,
-]
-ALL = [(registry, name) for registry in REGISTRIES for name in registry]
+ALL = [(kind, name) for kind, known in KINDS.items() for name in known.registry]
+OTHERS = [(registry, name) for registry in (EXPORTERS, RENDEZVOUS, RUNNERS) for name in registry]
 
 
-@pytest.mark.parametrize(("registry", "name"), ALL, ids=lambda v: getattr(v, "kind", v))
+@pytest.mark.parametrize(("kind", "name"), ALL)
+def test_plugin_does_what_its_kind_has_to(kind, name, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    checks = [*answers(kind, name)]
+    assert len(checks) >= 2 and [one for one in checks if not one.holds] == []
+
+
+@pytest.mark.parametrize(("registry", "name"), OTHERS, ids=lambda v: getattr(v, "kind", v))
 def test_plugin_is_documented_and_in_a_file(registry, name):
     plugin = registry.get(name)
-    doc = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
-    assert doc
+    assert type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
     assert registry.source(name).is_file()
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS.names())
-def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
-    framework = FRAMEWORKS.get(name)
-    assert framework.environment in environment_names()
-    axes = {"stage": "train", "workload": "iris-mlp", "framework": name, "strategy": "single", "batch": 16}
-    if name == "go+numpy":  # two languages take two ranks
-        assert "at least 2 ranks" in str(framework.supports(Cell.of(**axes)))
-        axes |= {"strategy": "mpi-allreduce", "ranks_per_node": 2}
-    assert framework.supports(Cell.of(**axes)) is None
-    reason = framework.supports(Cell.of(**axes, precision="int3"))
-    assert reason and "int3" in reason
-
-
-@pytest.mark.parametrize("name", STRATEGIES.names())
-def test_strategy_answers_for_any_cell(name):
-    for framework in FRAMEWORKS:
-        for ranks in (1, 4):
-            cell = Cell.of(
-                stage="train", workload="iris-mlp", framework=framework, strategy=name, batch=16, ranks_per_node=ranks
-            )
-            reason = STRATEGIES.get(name).supports(cell)
-            assert reason is None or len(reason) > 10
-
-
-@pytest.mark.parametrize("name", WORKLOADS.names())
-def test_workload_fits_its_model_and_weights(name):
-    workload = WORKLOADS.get(name)
-    assert workload.dataset in DATASETS
-    model = model_of(workload)
-    x, y = model.draw(np.random.default_rng(1))
-    assert x.shape == model.sample and y.shape == ()
-    weights, described = model.initial_weights(1), model.weight_shapes()
-    assert {n: a.shape for n, a in weights.items()} == {w.name: w.shape for w in described}
-    trained = [weights[weight.name].size for weight in described if weight.trained]
-    assert sum(trained) == model.costs(workload.defaults).parameters
-
-
-@pytest.mark.parametrize("name", LAUNCHERS.names())
-def test_launcher_gives_argument_lists(name, monkeypatch):
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    request = Request(command=["program", "with space"], ranks_per_node=2, threads=1, cores=2)
-    launcher = LAUNCHERS.get(name)
-    if launcher.supports(request) is not None:
-        pytest.skip(str(launcher.supports(request)))
-    for argv, variables in launcher.processes(request):
-        assert argv[-2:] == ["program", "with space"]
-        assert variables["OMP_NUM_THREADS"] == "1"
 
 
 def test_plain_launcher_numbers_its_ranks():
@@ -131,6 +68,15 @@ def test_unknown_name_has_a_hint():
         (
             "from transect.training.frameworks import FRAMEWORKS\n@FRAMEWORKS.register('numpy')\nclass Other: pass\n",
             "registered twice",
+        ),
+        (
+            "from transect.training.frameworks import FRAMEWORKS\n@FRAMEWORKS.register('mine')\nclass Mine: pass\n",
+            "framework 'mine' is no transect.training.frameworks.Framework",
+        ),
+        (
+            "from transect.training.frameworks import *\n@FRAMEWORKS.register('mine')\n"
+            "class Mine(Framework):\n    environment = 'base'\n    def supports(self, cell): pass\n",
+            "framework 'mine' lacks libraries, trainer",
         ),
     ],
 )

@@ -14,7 +14,6 @@ from transect.simulation.collectives import (
     Measured,
     allgather_ring,
     bcast_binomial,
-    bcast_scatter_allgather,
     reduce_binomial,
     reduce_scatter_ring,
 )
@@ -34,7 +33,6 @@ COLLECTIVES = {
     "reduce": reduce_binomial,
     "allgather": allgather_ring,
     "reduce-scatter": reduce_scatter_ring,
-    "scatter-allgather": bcast_scatter_allgather,
     "tree": Hierarchy(group=3, chunk_bytes=1000).allreduce,
     "chain": Hierarchy(group=4, chunk_bytes=700, upper="chain").allreduce,
 }

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from transformer_steps import A100, Calibration, Transformer, calibrate, held_out_errors
 
 from transect.simulation.networks import Network
 from transect.simulation.pipelines import Pipeline
-from transect.simulation.transformers import A100, Calibration, Transformer, calibrate, held_out_errors
 
 TIMES = Path(__file__).resolve().parents[2] / "data" / "simulation" / "megatron-step-times.csv"
 # Calculon's own mean and worst error on these eight (version of 2023).

@@ -13,11 +13,11 @@ WORKLOAD = """
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
 )
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
 @WORKLOADS.register("all-layers")
-class AllLayers:
+class AllLayers(Workload):
     dataset = "digits"
     sample = (1, 8, 8)
     layers = (
@@ -35,7 +35,7 @@ class AllLayers:
 
 
 @WORKLOADS.register("small-images")
-class SmallImages:
+class SmallImages(Workload):
     dataset = "images"
     sample = (3, 16, 16)
     layers = (Conv2d(3, 4, 3, stride=2), ReLU(), Flatten(), Linear(4 * 7 * 7, 6))
@@ -43,7 +43,7 @@ class SmallImages:
 
 
 @WORKLOADS.register("wide")
-class Wide:
+class Wide(Workload):
     dataset = "digits"
     sample = (1, 8, 8)
     layers = (Conv2d(1, 512, 3, padding=1), ReLU(), GlobalAveragePool(), Linear(512, 10))

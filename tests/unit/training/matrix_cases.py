@@ -17,7 +17,7 @@ from transect.training.layers import (
     Residual,
     Sigmoid,
 )
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 # Samples of a replica: 11 is a multiple of no number of micro-batches but 1, and 8 of four.
 SHARES = (11, 8)
@@ -39,7 +39,7 @@ def _rule(**more: Any) -> Parameters:
 
 
 @WORKLOADS.register("matrix-mlp")
-class Mlp:
+class Mlp(Workload):
     """Dense layers; nine of them, so that eight stages have some."""
 
     dataset, sample = "iris", (2, 2)
@@ -58,7 +58,7 @@ class Mlp:
 
 
 @WORKLOADS.register("matrix-net")
-class Net:
+class Net(Workload):
     """A residual net with batch norm: what depends on how batches are cut, and in which order."""
 
     dataset, sample = "digits", (2, 4, 4)

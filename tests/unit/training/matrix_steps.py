@@ -24,7 +24,7 @@ from transect.stages.reference.worker_path import Path64, Problem, trajectory
 from transect.stages.train.worker import make_batches, train
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, strategy_options

@@ -20,7 +20,7 @@ from transect.domain.errors import MissingDependency
 from transect.stages.train.worker import _peak_memory
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.torch_ import TorchTrainer
+from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Residual, Sigmoid
 from transect.training.memory import _offload

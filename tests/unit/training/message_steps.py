@@ -17,7 +17,7 @@ from part_steps import apart, make_plan
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, _progress, strategy_options
 

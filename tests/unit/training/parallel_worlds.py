@@ -13,7 +13,7 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import ModelPlan, TrainingState
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import initial_weights
 from transect.training.layout import Layout

@@ -11,12 +11,9 @@ import sys
 from typing import Any
 
 import numpy as np
-from part_steps import BATCH, MODELS, RULES, apart, make_plan, part_step, whole_step
+from part_steps import RULES, compare, make_plan, part_step
 
 from transect.training.frameworks import FRAMEWORKS, ModelPart
-from transect.training.frameworks.numpy_ import NumpyTrainer
-from transect.training.layout import Layout
-from transect.training.parts import parts_of
 
 # Model, cuts, micro-batches of 7 samples, index of the rule, whether all go forwards before one goes back.
 # Parts without weights begin the model, stand in its middle, and end in flattened images.
@@ -47,41 +44,10 @@ def gpipe_step(parts: list[Any], x: np.ndarray, y: np.ndarray, micro: list[slice
 
 
 def train(framework: str, precision: str, case: tuple[str, tuple[int, ...], int, int, bool]) -> dict[str, float]:
-    """Train four steps, the last one after going on from the state before the third."""
+    """Train a case as `part_steps` does all of numpy's and torch's."""
     name, cuts, micro_batches, rule, gpipe = case
-    plan = make_plan(name, precision, *RULES[rule])
-    whole = NumpyTrainer(make_plan(name, "fp64", *RULES[rule]))
-    makes: Any = FRAMEWORKS.get(framework)
-    parts = [makes.part_trainer(plan, part) for part in parts_of(plan.model, cuts)]
-    generator = np.random.default_rng(0)
-    micro = Layout(1, len(parts), micro_batches).micro(BATCH)
-    off = dict.fromkeys(("loss", "gradient", "weights", "predict"), 0.0)
-    state = None
-    for number, rate in enumerate((0.05, 0.1, 0.02, 0.02)):
-        if number == 2:
-            state = whole.state()
-        if number == 3 and state is not None:
-            for one in (whole, *parts):
-                one.resume(state)
-        x, y = generator.standard_normal((BATCH, *MODELS[name][0])), generator.integers(0, 3, BATCH)
-        losses = whole_step(whole, x, y, micro), (gpipe_step if gpipe else part_step)(parts, x, y, micro)
-        off["loss"] = max(off["loss"], abs(losses[0] - losses[1]))
-        flats = [part.gradient().copy() for part in parts]
-        # Layouts differ from framework to framework, and so do the places of numbers.
-        differences = np.sort(np.concatenate(flats)) - np.sort(whole.gradient())
-        off["gradient"] = max(off["gradient"], float(np.abs(differences).max()))
-        for part, flat in zip(parts, flats, strict=True):
-            part.set_gradient(flat)
-            part.update(rate)
-            part.finish_step()
-        whole.update(rate)
-        found = {key: array for part in parts for key, array in part.weights().items()}
-        off["weights"] = max(off["weights"], apart(whole.weights(), found))
-    x = passed = generator.standard_normal((5, *MODELS[name][0]))
-    for part in parts:
-        passed = part.predict(passed)
-    off["predict"] = float(np.abs(passed - whole.predict(x)).max())
-    return off
+    step = gpipe_step if gpipe else part_step
+    return compare(framework, name, precision, *RULES[rule], cuts, micro_batches, step)
 
 
 def slopes(framework: str) -> float:

@@ -19,7 +19,7 @@ from transect.domain.cell import Cell
 from transect.stages.reference.worker_path import Problem
 from transect.stages.reference.worker_restarts import even_points
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, SyntheticBatches
 from transect.training.layout import Share
 from transect.training.sharpness import blind_from
@@ -32,8 +32,9 @@ START, END = "<!-- generated table: start -->", "<!-- generated table: end -->"
 PLUGINS = """
 import os
 
-from transect.training.frameworks import FRAMEWORKS, TrainingState
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks import FRAMEWORKS, Trainer, TrainingState
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 
 BEGIN = 80
 
@@ -98,8 +99,12 @@ class LostAtResume(NumpyTrainer):
         self._states[0][...] = 0
 
 
-class NoResume(NumpyTrainer):
-    resume = None
+def passed_on(name):
+    return lambda self, *given: getattr(self.own, name)(*given)
+
+
+NoResume = type("NoResume", (Trainer,), {name: passed_on(name) for name in Trainer.__abstractmethods__} | {
+    "__init__": lambda self, plan: setattr(self, "own", NumpyTrainer(plan))})
 
 
 for trainer in (NumpyTrainer, Frozen, FrozenByUpdates, FrozenForAWhile, WrongRate, WrongRateLate,

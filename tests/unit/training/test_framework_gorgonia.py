@@ -21,12 +21,12 @@ SOURCES = ROOT / "src" / "trainers" / "go-gorgonia"
 # A residual net of the project's own, for images that a test can afford.
 RESNET = """
 from transect.training.layers import BatchNorm2d, Conv2d, GlobalAveragePool, Linear, ReLU
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 from transect.training.workloads._resnet import _basic, _bottleneck, _preactivated
 
 
 @WORKLOADS.register("small-resnet")
-class SmallResnet:
+class SmallResnet(Workload):
     dataset = "digits"
     sample = (1, 8, 8)
     layers = (

@@ -1,6 +1,5 @@
-"""MXNet computes what numpy computes in float64, alone and with its parameter servers."""
+"""MXNet with its parameter servers; one rank's steps: test_trainers.py."""
 
-import json
 import os
 import socket
 import subprocess
@@ -16,97 +15,13 @@ from transect.training.frameworks.mxnet_ import MxnetFramework
 from transect.training.strategies.kvstore import KvstoreDistSync
 from warm import ended, warm
 
-MODELS = """
+MODELS = f"""
 import json, os, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 import numpy as np
-from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.mxnet_ import MxnetTrainer
-from transect.training.frameworks.numpy_ import NumpyTrainer
-from transect.training.layered import LayeredModel
-from transect.training.layers import (
-    BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
-    initial_weights, is_statistic,
-)
-from transect.training.workloads import Parameters
-
-def block(inputs, outputs, stride):
-    body = (
-        Conv2d(inputs, outputs, 3, 1, stride, bias=False), BatchNorm2d(outputs), ReLU(),
-        Conv2d(outputs, outputs, 3, 1, bias=False), BatchNorm2d(outputs, momentum=0.3),
-    )
-    same = inputs == outputs and stride == 1
-    cut = (Conv2d(inputs, outputs, 1, stride=stride, bias=False), BatchNorm2d(outputs))
-    return Residual(body, () if same else cut)
-
-MODELS = {
-    "mlp": ((4,), (Linear(4, 30), Sigmoid(), Linear(30, 20), ReLU(), Linear(20, 3))),
-    "cnn": ((1, 9, 9), (
-        Conv2d(1, 16, 3, 1), ReLU(), MaxPool2d(3, 2), Conv2d(16, 32, 3, 1), ReLU(),
-        MaxPool2d(2), Flatten(), Linear(128, 3),
-    )),
-    "residual": ((3, 17, 17), (
-        Conv2d(3, 16, 7, 3, 2, bias=False), BatchNorm2d(16), ReLU(), MaxPool2d(3, 2, 1),
-        block(16, 16, 1), ReLU(), block(16, 24, 2), ReLU(), GlobalAveragePool(), Linear(24, 3),
-    )),
-}
-
-def plan(model, loss, precision, seed=3, momentum=0.9):
-    sample, layers = MODELS[model]
-    rule = Parameters(
-        batch=6, epochs=1, learning_rate=0.05, momentum=momentum, weight_decay=0.01, loss=loss,
-        quality_target=0.5,
-    )
-    return ModelPlan(
-        model=LayeredModel(layers, sample), parameters=rule, weights=initial_weights(layers, seed),
-        batch=6, precision=precision, device="cpu", threads=1,
-    )
-
-def data(model, seed, size=6):
-    generator = np.random.default_rng(seed)
-    return generator.standard_normal((size, *MODELS[model][0])), generator.integers(0, 3, size)
-"""
-
-COMPARE = """
-def run(trainer, model):
-    found = []
-    # The last batch is smaller: a sample variance depends on its size.
-    for seed, (rate, size) in enumerate([(0.05, 6), (0.05, 6), (0.1, 6), (0.02, 4)]):
-        x, y = data(model, seed, size)
-        loss = trainer.forward_backward(*trainer.batch(x, y))
-        flat = trainer.gradient().copy()
-        # What is set counts, not what was computed.
-        trainer.set_gradient(1.25 * flat)
-        trainer.update(rate)
-        trainer.finish_step()
-        found.append((loss, flat, trainer.predict(x), trainer.weights()))
-    return found
-
-def distance(a, b):
-    return float(np.abs(np.asarray(a) - np.asarray(b)).max())
-
-rows = {}
-for model in MODELS:
-    for loss in ("cross-entropy", "mse"):
-        for momentum in (0.9, 0.0):
-            expected = run(NumpyTrainer(plan(model, loss, "fp64", momentum=momentum)), model)
-            for precision in ("fp64", "fp32"):
-                trainer = MxnetTrainer(plan(model, loss, precision, momentum=momentum))
-                row = {}
-                for want, have in zip(expected, run(trainer, model)):
-                    assert list(have[3]) == list(want[3])
-                    assert have[1].dtype == (np.float32 if precision == "fp32" else np.float64)
-                    parts = {
-                        "loss": distance(want[0], have[0]),
-                        "gradient": distance(want[1], have[1]),
-                        "outputs": distance(want[2], have[2]),
-                    } | {name: distance(want[3][name], have[3][name]) for name in want[3]}
-                    row = {name: max(value, row.get(name, 0.0)) for name, value in parts.items()}
-                trainer.load(expected[0][3])
-                row["loaded"] = max(
-                    distance(one, expected[0][3][name]) for name, one in trainer.weights().items()
-                )
-                rows[f"{model} {loss} {momentum} {precision}"] = row
-print(json.dumps(rows))
+from transect.training.frameworks._mxnet_trainer import MxnetTrainer
+from transect.training.layers import is_statistic
+from trainer_checks import data, plan
 """
 
 WORKER = """
@@ -150,28 +65,11 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"} | more
 
 
-@pytest.fixture(scope="module")
-def deviations(mxnet_python):
-    done = warm(mxnet_python).run("-c", MODELS + COMPARE)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.parametrize(("precision", "limit"), [("fp64", 1e-13), ("fp32", 1e-5)])
-@pytest.mark.parametrize("momentum", [0.9, 0.0])
-@pytest.mark.parametrize("loss", ["cross-entropy", "mse"])
-@pytest.mark.parametrize("model", ["mlp", "cnn", "residual"])
-def test_follows_numpy(deviations, model, loss, momentum, precision, limit):
-    row = deviations[f"{model} {loss} {momentum} {precision}"]
-    assert ("4.body.1.running_var" in row) == (model == "residual")
-    assert all(value < limit for value in row.values()), row
-
-
 def test_refuses_what_it_cannot_do():
     cell = Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16)
     framework, strategy = MxnetFramework(), KvstoreDistSync()
     assert framework.supports(cell) is None
-    assert "CPU" in framework.supports(cell.model_copy(update={"device": "cuda"}))
+    assert "cpu" in framework.supports(cell.model_copy(update={"device": "cuda"}))
     assert "bf16" in framework.supports(cell.model_copy(update={"precision": "bf16"}))
     assert strategy.supports(cell) is None
     assert "float32" in strategy.supports(cell.model_copy(update={"precision": "fp64"}))

@@ -12,7 +12,7 @@ from rank_runs import Training, arrays
 from transect.domain.errors import BadInput
 from transect.stages.train.result_updates import Updates
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, strategy_options
@@ -24,7 +24,8 @@ PLUGINS = """
 import os, signal
 
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._parameter_server import Server
 from transect.training.strategies.async_ import Async

@@ -18,13 +18,13 @@ PLUGINS = """
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual,
 )
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 def block(channels):
     return Residual((Conv2d(channels, channels, 3, 1, bias=False), BatchNorm2d(channels), ReLU()))
 
 @WORKLOADS.register("own-net")
-class OwnNet:
+class OwnNet(Workload):
     dataset, sample = "digits", (1, 8, 8)
     layers = (
         Conv2d(1, 4, 3, 1, bias=False), BatchNorm2d(4), ReLU(), MaxPool2d(2), block(4), block(4),

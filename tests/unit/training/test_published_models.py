@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from transect.training.costs import parameter_count
+from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Residual, shapes, walk
 from transect.training.workloads import WORKLOADS
 from transect.training.workloads._resnet import resnet_cifar
@@ -19,7 +19,7 @@ PUBLISHED = {50: 25_557_032, 101: 44_549_160, 152: 60_192_808}
 def test_resnet_has_the_published_number_of_parameters(depth):
     workload = WORKLOADS.get(f"images-resnet{depth}")
     heads = (1000 - 6) * (2048 + 1)
-    assert parameter_count(workload.layers) == PUBLISHED[depth] - heads
+    assert workload.model.costs(workload.defaults).parameters == PUBLISHED[depth] - heads
     states = shapes(workload.layers, workload.sample)
     assert (2048, 7, 7) in states and states[-1] == (6,)
     strided = [
@@ -33,7 +33,8 @@ def test_resnet_has_the_published_number_of_parameters(depth):
 
 def test_resnet20_is_that_of_the_paper_with_projections():
     # 0.27 million with padded identities; the two projections add 2,752.
-    assert parameter_count(resnet_cifar(3, 10)) == 269_722 + 2_752
+    model = LayeredModel(resnet_cifar(3, 10), (3, 32, 32))
+    assert model.costs(WORKLOADS.get("images-resnet20").defaults).parameters == 269_722 + 2_752
     layers = WORKLOADS.get("images-resnet20").layers
     assert sum(isinstance(layer, Residual) for layer in layers) == 9
     assert sum(isinstance(layer, Residual) and bool(layer.shortcut) for layer in layers) == 2

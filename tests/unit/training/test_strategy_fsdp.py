@@ -10,7 +10,7 @@ from parallel_worlds import started
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,

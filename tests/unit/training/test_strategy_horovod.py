@@ -19,7 +19,7 @@ SCRIPT = """
 import json, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, initial_weights
 from transect.training.memory._limit import status_bytes

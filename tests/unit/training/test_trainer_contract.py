@@ -16,11 +16,11 @@ from transect.training.raw_arrays import describe_npz, read_array, write_array
 
 SOURCE = Path(__file__).resolve().parents[2] / "data" / "trainers" / "mlp.c"
 PLUGINS = '''
-from transect.training.frameworks import FRAMEWORKS, Framework
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework
 
 
 @FRAMEWORKS.register("c")
-class InC(Framework):
+class InC(ProgramFramework):
     """Sigmoids, half the squared distance and SGD, on one rank in float32."""
 
     environment = "base"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from transect.measure.intervals import wilson
-from transect.training.costs import parameter_count, step_costs
+from transect.training.costs import step_costs
 from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, shapes
 from transect.training.layout import Layout
@@ -80,9 +80,9 @@ def test_shapes_refuse_a_layer_that_does_not_fit():
 
 def test_costs_of_a_known_network():
     layers = (Conv2d(1, 2, 3, padding=1), ReLU(), Flatten(), Linear(8, 3))
-    assert parameter_count(layers) == 2 * 9 + 2 + 8 * 3 + 3
     model, sgd = LayeredModel(layers, (1, 2, 2)), RULE.model_copy(update={"momentum": 0.9})
     costs = model.costs(sgd)
+    assert costs.parameters == 2 * 9 + 2 + 8 * 3 + 3
     assert (costs.inputs, costs.outputs, costs.activations) == (4, 3, 8 + 8 + 3)
     # Convolution: each of 4 windows holds 4 numbers of the image, for 2 channels; no gradient of
     # the image. Biases take part backwards. Linear: forwards, weights, inputs.

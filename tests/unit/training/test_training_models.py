@@ -23,12 +23,13 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.domain.metrics import Direction, Mean, register_metric
-from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets import DATASETS, LoadedDataset, Samples
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.layers import Weight
 from transect.training.models import ModelCosts
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 register_metric("next_token_loss", "1", Direction.LOWER, Mean.ARITHMETIC, "mean over test tokens")
 TOKENS, LENGTH, WIDTH = 12, 6, 8
@@ -110,7 +111,7 @@ class NextToken:
 
 
 @DATASETS.register("chains")
-class Chains:
+class Chains(LoadedDataset):
     """Sequences of a Markov chain: the next token is mostly three further."""
 
     def load(self, options):
@@ -125,7 +126,7 @@ class Chains:
 
 
 @WORKLOADS.register("chains-next-token")
-class ChainsNextToken:
+class ChainsNextToken(Workload):
     dataset = "chains"
     model = NextToken()
     defaults = Parameters(batch=16, epochs=4, learning_rate=0.01, optimiser="adamw", quality_target=1.0)

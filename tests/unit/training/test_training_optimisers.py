@@ -32,7 +32,7 @@ STEPS = """
 import json, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import Linear, Sigmoid, initial_weights
 from transect.training.workloads import Parameters

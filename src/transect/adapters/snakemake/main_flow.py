@@ -23,7 +23,6 @@ from transect.adapters.snakemake.settle import settle
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.owner import SESSION, Owner
 from transect.domain.paths import ROOT, StudyPaths
-from transect.domain.process_state import hear_children, kept_state
 from transect.domain.terminal import say
 from transect.engine import submissions
 from transect.engine.build_image import lost
@@ -35,6 +34,7 @@ from transect.engine.questions import check_questions
 from transect.engine.staleness import Staleness
 from transect.engine.stamps import stale_stamps, stamp_entry
 from transect.engine.submissions import SUBMISSIONS
+from transect.launch.processes import hear_children
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
@@ -142,10 +142,9 @@ class MainFlow(Flow):
         wanted = {str(path) for job in jobs for path in job.output}
         stale = Staleness(self._plan)
         todo: Counter[str] = Counter()
-        with kept_state("a plug-in"):
-            for block in self._planned_blocks:
-                if str(self._plan.paths.stamp(block.rule, block.name)) in wanted:
-                    todo.update(p.cell.stage for p in block.cells if stale.of(p))
+        for block in self._planned_blocks:
+            if str(self._plan.paths.stamp(block.rule, block.name)) in wanted:
+                todo.update(p.cell.stage for p in block.cells if stale.of(p))
         start_progress(self._plan.paths, dict(todo))
         if todo and self._plan.left_out:
             told = f"{self._plan.left_out} cells that need a larger system are left out"

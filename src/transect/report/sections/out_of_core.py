@@ -36,6 +36,7 @@ def out_of_core_body(context: Context) -> Iterator[Part]:
     yield note(
         "Time per sample is the step over the batch. It stands beside plain memory at the largest batch that fits "
         "into the same budget, and beside plain memory without a budget at the same batch, where that ran. "
+        "Under a budget freed memory goes back to the system at once, which costs a fault for each page. "
         "Same digits: final loss and both distances to the reference are those of plain memory, bit by bit."
     )
     names = group_labels(found, always=("ranks",), never=("workload", "batch"))

@@ -32,8 +32,8 @@ class Data(Stage):
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """Whatever any dataset takes its samples from."""
-        stages = (getattr(DATASETS.get(name), "stages", ()) for name in DATASETS)
-        return tuple(sorted({stage for some in stages for stage in some}))
+        datasets = map(DATASETS.get, DATASETS)
+        return tuple(sorted({stage for one in datasets if isinstance(one, DerivedDataset) for stage in one.stages}))
 
     def inputs(self, cell: DataCell, context: Context) -> dict[str, Cell]:
         """What the dataset takes."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import sha256_file, write_atomic
-from transect.training.datasets import DATASETS, Dataset, DerivedDataset, Division, Samples, Stored, StoredDataset
+from transect.training.datasets import DATASETS, DerivedDataset, Division, LoadedDataset, Samples, Stored, StoredDataset
 from transect.training.layers import Shape
 from transect.training.models import Model
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -66,7 +66,7 @@ def _divide(
 
 
 def _load(
-    dataset: Dataset | DerivedDataset,
+    dataset: LoadedDataset | DerivedDataset,
     samples: Samples,
     model: Model,
     divide: Callable[..., tuple[np.ndarray, np.ndarray]],
@@ -121,6 +121,7 @@ def prepare(spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None 
     elif isinstance(dataset, DerivedDataset):
         data = _load(dataset, dataset.load_from(options, folders or {}), model, divide, out)
     else:
+        assert isinstance(dataset, LoadedDataset)
         data = _load(dataset, dataset.load(options), model, divide, out)
     for repeat in range(repeats):
         generator = np.random.default_rng([seed, repeat])

@@ -68,10 +68,7 @@ _SWEEPS = {"mpi": "message-sweep", "gloo": "message-sweep-torch"}
 
 
 def _traffic(cell: TrainCell) -> Traffic | None:
-    # A strategy from before there was traffic says nothing.
-    told = getattr(STRATEGIES.get(cell.strategy), "traffic", None)
-    found: Traffic | None = told(cell) if told is not None else None
-    return found
+    return STRATEGIES.get(cell.strategy).traffic(cell)
 
 
 def _like(cell: ForecastCell, benchmark: str, **axes: Any) -> BenchCell:

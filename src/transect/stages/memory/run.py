@@ -13,7 +13,6 @@ from transect.engine.stage_helpers import OneProcess, cores
 from transect.launch.processes import Outcome
 from transect.planner.memory import NoMemory, decide
 from transect.stages.memory.result import decision_facts, problem_of
-from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.workloads import Parameters
 
 
@@ -25,7 +24,7 @@ class Memory(OneProcess):
 
     def command(self, job: Job) -> list[str]:
         """One process, held to the cell's threads."""
-        return job.module(BLOCK_CACHE, "transect.stages.memory.worker", "--spec", job.spec_file, "--out", job.folder)
+        return job.module("transect.stages.memory.worker", "--spec", job.spec_file, "--out", job.folder)
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Solve; a budget that no choice fits is not supported, with the layer that does not fit."""

@@ -23,7 +23,6 @@ from transect.domain.errors import FAULTS, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.memory._block_cache import cached_blocks
 from transect.training.memory._layer_costs import layer_costs
 from transect.training.memory._limit import large_blocks_apart
 from transect.training.memory._offload import LEAST
@@ -88,8 +87,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(cell.threads)
-    if cached_blocks() is None:
-        large_blocks_apart()
+    large_blocks_apart()
     model = model_of(WORKLOADS.get(str(cell.workload)))
     generator = np.random.default_rng(0)
     drawn = np.stack([model.draw(generator)[0] for _ in range(int(cell.get("batch")))])

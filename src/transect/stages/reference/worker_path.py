@@ -12,7 +12,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.stages.train.worker import make_batches, score_test
 from transect.training.frameworks import ModelPlan, TrainingState
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout, Share
 from transect.training.schedule import learning_rates
 

@@ -262,7 +262,7 @@ class Train(Stage):
         """Files can be decoded, the batch divided, and a layer held."""
         if cell.input == "files":
             dataset = WORKLOADS.get(cell.workload).dataset
-            if not getattr(DATASETS.get(dataset), "files", False):
+            if not DATASETS.get(dataset).files:
                 return f"the samples of {dataset} are not files that could be decoded in each step"
         layout = STRATEGIES.get(cell.strategy).layout(cell)
         return layout.complaint(cell.batch) or too_small(cell, cell.batch // layout.replicas)

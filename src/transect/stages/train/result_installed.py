@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from transect.engine.job import Job
 from transect.measure.footprint import footprint
-from transect.training.frameworks import FRAMEWORKS, RankFiles
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 
 
 def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
@@ -16,10 +16,10 @@ def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
     and the `interpreter` that it borrows from the machine, which the environment's stamp tells.
     """
     files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin, cell=job.cell)
-    # A framework from before one could name them does not.
-    asked = getattr(FRAMEWORKS.get(job.cell.framework), "installed", None)
-    named = asked(files) if asked is not None and job.bin is not None else None
-    if named is not None:
-        return {"program": asdict(footprint(named))}
+    framework = FRAMEWORKS.get(job.cell.framework)
+    if isinstance(framework, ProgramFramework) and job.bin is not None:
+        named = framework.installed(files)
+        if named is not None:
+            return {"program": asdict(footprint(named))}
     told: dict[str, dict[str, int]] = job.environment.get("installed", {})
     return told

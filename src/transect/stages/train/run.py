@@ -16,8 +16,7 @@ from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
 from transect.stages.train.run_last_words import last_words
-from transect.training.frameworks import FRAMEWORKS, RankFiles
-from transect.training.memory._block_cache import BLOCK_CACHE
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 from transect.training.rank_files import rank_place, read_places, read_rank
 from transect.training.restarts import RESTARTS
 from transect.training.strategies import STRATEGIES
@@ -59,18 +58,13 @@ class Train:
         if "memory" in job.spec["inputs"]:
             arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
         worker = job.module("transect.stages.train.worker", *arguments)
-        if cell.memory_budget is not None:
-            # Its limit is kept by the kernel, and must not cost a fault for each page.
-            worker = job.module(BLOCK_CACHE, *worker[2:])
         files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell, worker=tuple(worker))
-        # A framework from before there were commands has none.
-        give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
-        command = give(files) if give is not None else None
+        framework = FRAMEWORKS.get(cell.framework)
         files.plan.unlink(missing_ok=True)
-        if command is not None:
-            write_trainer_plan(cell, parameters, data, files, states)
-        else:
-            command = worker
+        if not isinstance(framework, ProgramFramework):
+            return ranks(job, worker, strategy.rendezvous)
+        command = framework.command(files)
+        write_trainer_plan(cell, parameters, data, files, states)
         return ranks(job, command, strategy.rendezvous)
 
     def who(self, job: Job, outcome: Outcome) -> str:
@@ -97,7 +91,8 @@ class Train:
     def _silent(self, job: Job, outcome: Outcome) -> Result:
         """Return what became of ranks that left no word: of some the runtime itself says in the log."""
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
-        said = getattr(FRAMEWORKS.get(job.cell.framework), "says_no_memory", "")
+        framework = FRAMEWORKS.get(job.cell.framework)
+        said = framework.says_no_memory if isinstance(framework, ProgramFramework) else ""
         found = re.search(said, log, re.M) if said else None
         if found is not None:
             return Result.failed(Cause.OUT_OF_MEMORY, f"exit code {outcome.code}: {found[0]}")

@@ -127,16 +127,7 @@ def _peak_memory(trainer: Trainer) -> int:
     """Return the most bytes that the process held; where a trainer counts anew in each step it knows the rest."""
     import resource
 
-    limit = getattr(trainer, "limit", None)
-    last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return last if limit is None else max(last, limit.before)
-
-
-def _memory(trainer: Trainer) -> dict[str, Any]:
-    """Return what became of activations, where a trainer tells it, and the most that its steps held."""
-    activations, limit = getattr(trainer, "activations", None), getattr(trainer, "limit", None)
-    told = dict(activations.facts()) if activations is not None else {}
-    return told if limit is None else told | {"step_bytes": limit.most, "blocks": limit.blocks}
+    return max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, trainer.peak_before())
 
 
 def make_batches(
@@ -251,7 +242,7 @@ def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any])
         parameters=trained,
         steps_per_epoch=batches.steps_per_epoch,
         usage=usage,
-        memory=_memory(trainer),
+        memory=trainer.memory(),
         strategy=strategy.details(),
         libraries=framework.libraries() | strategy.libraries() | {"python": sys.version.split()[0]},
     )

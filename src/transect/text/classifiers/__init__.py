@@ -93,7 +93,7 @@ class Classifier(ABC):
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
         checked(self.options, options, where)
 
-    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:  # noqa: B027
+    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
         """Raise BadInput for values that do not go together, or not with vectors of this width."""
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:

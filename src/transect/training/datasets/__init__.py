@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layers import Shape
 
-__all__ = ["DATASETS", "Dataset", "DerivedDataset", "Division", "Samples", "Stored", "StoredDataset"]
+__all__ = ["DATASETS", "Dataset", "DerivedDataset", "Division", "LoadedDataset", "Samples", "Stored", "StoredDataset"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,42 +34,55 @@ class Samples:
     test: np.ndarray | None = None
 
 
-class Dataset(Protocol):
-    """Loads samples. `options` are the workload's dataset options, e.g. a path.
+class Dataset(Plugin, ABC):
+    """Where samples come from: `LoadedDataset`, `DerivedDataset` or `StoredDataset`.
 
-    A dataset of any kind with `option_names` has no other options than those.
+    `options` are the workload's dataset options, e.g. a path.
     """
 
+    # Names of all options that it has; None: any.
+    option_names: tuple[str, ...] | None = None
+    # Options that are files or folders: a study gives them relative to its own file.
+    paths: tuple[str, ...] = ()
+    # Whether FileReader can decode the samples again, from what `images.FILE_LIST` lists.
+    files: bool = False
+
+    def check(self, options: dict[str, Any], sample: Shape) -> None:
+        """Raise BadInput when the options cannot be used for samples of that shape; reads no file."""
+
+    def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
+        """Return options to go on with when what the path `name` leads to is not there; None: it is needed."""
+        return None
+
+
+class _Normalised(Dataset):
+    @abstractmethod
+    def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scale both by what the training part alone tells."""
+
+
+class LoadedDataset(_Normalised):
+    """Loads samples that fit in memory."""
+
+    @abstractmethod
     def load(self, options: dict[str, Any]) -> Samples:
         """Return all samples. Raises BadInput when they cannot be read."""
-        ...
-
-    def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scale both by what the training part alone tells."""
-        ...
 
 
-@runtime_checkable
-class DerivedDataset(Protocol):
-    """Makes its samples of what cells of other stages, `stages`, have left.
+class DerivedDataset(_Normalised):
+    """Makes its samples of what cells of other stages have left."""
 
-    `details` are what it reads of their records.
-    """
+    # Those stages, and what it reads of their records' details.
+    stages: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
-    stages: tuple[str, ...]
-    details: tuple[str, ...]
-
+    @abstractmethod
     def cells(self, options: dict[str, Any]) -> dict[str, Cell]:
         """Return those cells by role. Raises BadInput when the options cannot be used."""
-        ...
 
+    @abstractmethod
     def load_from(self, options: dict[str, Any], folders: Mapping[str, Path]) -> Samples:
-        """Return all samples, given each cell's folder by role. Raises BadInput as `Dataset.load`."""
-        ...
-
-    def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scale both by what the training part alone tells."""
-        ...
+        """Return all samples, given each cell's folder by role. Raises BadInput as `LoadedDataset.load`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,26 +111,15 @@ class Stored:
 Division = Callable[[Shape, np.ndarray, tuple[str, ...]], tuple[np.ndarray, np.ndarray]]
 
 
-@runtime_checkable
-class StoredDataset(Protocol):
+class StoredDataset(Dataset):
     """Writes its samples as bytes, in pieces: `x_train.npy` and `x_test.npy`, uint8 (n, C, H, W).
 
-    `mean` and `deviation` are those of the training part scaled to 0..1, per channel. `files` says
-    whether FileReader can decode the samples again, from what `images.FILE_LIST` lists; `paths`
-    names the options that are files or folders: a study gives them relative to its own file. A dataset with
-    `without(options, name)` is asked for other options where such a path is not there; None: it is needed.
+    `mean` and `deviation` are those of the training part scaled to 0..1, per channel.
     """
 
-    files: bool
-    paths: tuple[str, ...]
-
-    def check(self, options: dict[str, Any], sample: Shape) -> None:
-        """Raise BadInput when the options cannot be used; reads no file."""
-        ...
-
+    @abstractmethod
     def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:
         """Write the arrays into `out`. Raises BadInput when the samples cannot be read."""
-        ...
 
 
-DATASETS: Registry[Dataset | DerivedDataset | StoredDataset] = Registry("dataset", "transect.training.datasets")
+DATASETS: Registry[Dataset] = Registry("dataset", "transect.training.datasets", Dataset)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets import DATASETS, LoadedDataset, Samples
 from transect.training.datasets._bundled import bundled_file
 
 
 @DATASETS.register("digits")
-class Digits:
+class Digits(LoadedDataset):
     """1,797 samples of shape (1, 8, 8)."""
 
     option_names = ()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transect.domain.errors import BadInput
-from transect.training.datasets import DATASETS, Division, Stored
+from transect.training.datasets import DATASETS, Division, Stored, StoredDataset
 from transect.training.datasets._generated_images import SEED, generate
 from transect.training.datasets._image_folder import printable, scan, store
 from transect.training.layers import Shape
@@ -58,7 +58,7 @@ def _options(given: dict[str, Any], sample: Shape) -> tuple[ImageOptions, int]:
 
 
 @DATASETS.register("images")
-class ImageFolder:
+class ImageFolder(StoredDataset):
     """RGB samples of shape (3, size, size), classes by folder name."""
 
     files = True

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets import DATASETS, LoadedDataset, Samples
 from transect.training.datasets._bundled import bundled_file
 
 
 @DATASETS.register("iris")
-class Iris:
+class Iris(LoadedDataset):
     """150 samples of shape (4,)."""
 
     option_names = ()

@@ -13,7 +13,7 @@ from transect.domain.axes.text import EncodeCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import read_record
-from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets import DATASETS, DerivedDataset, Samples
 
 _UNKNOWN = 1
 _PARTS = ("train", "test")
@@ -40,7 +40,7 @@ class Options(BaseModel):
 
 
 @DATASETS.register("tickets")
-class Tickets:
+class Tickets(DerivedDataset):
     """Encoded tickets of the study: the parts `train` and `test` of a partition."""
 
     stages = ("encode",)

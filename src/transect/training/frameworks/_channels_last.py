@@ -89,11 +89,6 @@ def _moves(layers: tuple[Layer, ...], sample: Shape, ordered: bool = False) -> d
     return moves
 
 
-def native_shapes(layers: tuple[Layer, ...], sample: Shape) -> dict[str, Shape]:
-    """Return the shape of each array with channels last, in the order of `weight_shapes`."""
-    return {name: move.native for name, move in _moves(layers, sample).items()}
-
-
 def to_native(
     weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *, ordered: bool = False
 ) -> dict[str, np.ndarray]:

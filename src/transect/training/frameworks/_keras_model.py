@@ -57,7 +57,7 @@ def configure(keras: Any, floatx: str, data_format: str) -> None:
 def _batch_norm(keras: Any) -> type[Any]:
     """Return Keras' batch normalisation with the sample variance in its moving average."""
 
-    class SampleVariance(keras.layers.BatchNormalization):  # type: ignore[misc]
+    class SampleVariance(keras.layers.BatchNormalization):
         """Keras averages the population variance; only Keras 2's fused kernel the sample one."""
 
         def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
@@ -182,7 +182,7 @@ def make_loss(keras: Any, name: str) -> Any:
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     ops = _operations(keras)
 
-    class HalfSquaredDistance(keras.losses.Loss):  # type: ignore[misc]
+    class HalfSquaredDistance(keras.losses.Loss):
         """Keras' own "mse" averages over classes too and has no half."""
 
         def call(self, y_true: Any, y_pred: Any) -> Any:

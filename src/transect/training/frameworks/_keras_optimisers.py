@@ -46,7 +46,7 @@ def _sgd(keras: Any, rule: Parameters) -> Any:
     sgd: Any = type(keras.optimizers.SGD(rule.learning_rate))
     weight_decay = rule.weight_decay
 
-    class CoupledSGD(sgd):  # type: ignore[misc]
+    class CoupledSGD(sgd):
         """Keras' own `weight_decay` is decoupled: it does not go through the momentum."""
 
         rate_now = rule.learning_rate
@@ -96,7 +96,7 @@ def _adamw(keras: Any, rule: Parameters) -> Any:
         cast, power, root = tf.cast, tf.pow, tf.sqrt
     name = keras.backend.floatx()
 
-    class UncorrectedEpsilon(adamw):  # type: ignore[misc]
+    class UncorrectedEpsilon(adamw):
         """Its epsilon follows the step."""
 
         rate_now = rule.learning_rate

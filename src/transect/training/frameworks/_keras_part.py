@@ -10,13 +10,15 @@ from transect.training.frameworks import ModelPart, ModelPlan
 from transect.training.frameworks._channels_last import samples_first
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import TorchTrainer
+from transect.training.frameworks._torch_part import AutogradPart
 from transect.training.parts import PartByTrainer
 
 
 class KerasJaxPart(PartByTrainer):
     """`jax.vjp` within a jitted function gives a function as a result, with all that it has kept.
 
-    Functions are compiled once for each size of a micro-batch.
+    Functions are compiled once for each size of a micro-batch. The tape of one under way holds how to go back,
+    and the weight where the part ends the model.
     """
 
     trainer: JaxTrainer
@@ -52,21 +54,17 @@ class KerasJaxPart(PartByTrainer):
 
         self._forward, self._loss = taped(outputs), taped(loss)
         self._back = jax.jit(back)
-        # Of each micro-batch under way: how to go back, and the weight where the part ends the model.
-        self._tapes: dict[int, tuple[Any, float]] = {}
 
     def begin_step(self) -> None:
         """Forget gradients and tapes."""
+        super().begin_step()
         self.trainer.flat_gradient = self._none
-        self._tapes.clear()
 
     def _pass(self, i: int, function: Any, x: Any, y: tuple[Any, ...], weight: float) -> Any:
-        if not self.part.begins:
-            x, _ = self.trainer.batch(x, np.empty(0, np.int64))
         trained, others, moving = self.trainer.state
-        end, way, others = function(trained, others, x, *y)
+        end, way, others = function(trained, others, self.native(x), *y)
         self.trainer.state = (trained, others, moving)
-        self._tapes[i] = way, weight
+        self.tapes[i] = way, weight
         return end
 
     def forward(self, i: int, x: Any) -> np.ndarray:
@@ -79,7 +77,7 @@ class KerasJaxPart(PartByTrainer):
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
         """Call what the forward pass gave."""
-        way, weight = self._tapes.pop(i)
+        way, weight = self.tapes.pop(i)
         given = self.trainer.dtype.type(weight) if g is None else g
         self.trainer.flat_gradient, *rest = self._back(self.trainer.flat_gradient, way, given)
         return samples_first(np.asarray(rest[0])) if rest else None
@@ -95,52 +93,24 @@ class KerasJaxPart(PartByTrainer):
             self.trainer.finish_step()
 
 
-class KerasTorchPart(PartByTrainer):
-    """Gradients of micro-batches add up in autograd's own place."""
+class KerasTorchPart(AutogradPart):
+    """A part as Keras computes it on torch."""
 
     trainer: TorchTrainer
 
     def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
         super().__init__(plan, part, lambda own: TorchTrainer(own, keras))
-        import torch
-
-        self._torch = torch
-        # Of each micro-batch under way: what came in, what to go back from, and with which weight.
-        self._tapes: dict[int, tuple[Any, Any, float]] = {}
 
     def begin_step(self) -> None:
         """Forget gradients and tapes."""
+        super().begin_step()
         self.trainer.model.zero_grad()
-        self._tapes.clear()
 
-    def _inputs(self, x: Any) -> Any:
-        """Return a leaf of autograd's graph, whose gradient the part before will ask for."""
-        if self.part.begins:
-            return x
-        return self.trainer.batch(x, np.empty(0, np.int64))[0].requires_grad_()
+    def _outputs(self, x: Any) -> Any:
+        return self.trainer.model(x, training=True)
 
-    def forward(self, i: int, x: Any) -> np.ndarray:
-        """Return the outputs, in one piece."""
-        inputs = self._inputs(x)
-        outputs = self.trainer.model(inputs, training=True)
-        self._tapes[i] = inputs, outputs, 1.0
-        return np.ascontiguousarray(outputs.detach().numpy())
-
-    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss over the micro-batch."""
-        inputs = self._inputs(x)
-        loss = self.trainer.loss(y, self.trainer.model(inputs, training=True))
-        self._tapes[i] = inputs, loss, weight
-        return float(loss.detach())
-
-    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Run autograd from the outputs or the loss to the inputs."""
-        torch = self._torch
-        inputs, end, weight = self._tapes.pop(i)
-        # Layers without weights at the model's beginning leave nothing to compute.
-        if end.requires_grad:
-            end.backward(torch.full_like(end, weight) if g is None else torch.tensor(g))
-        return None if self.part.begins else np.ascontiguousarray(inputs.grad.numpy())
+    def _loss(self, x: Any, y: Any) -> Any:
+        return self.trainer.loss(y, self._outputs(x))
 
     def gradient(self) -> np.ndarray:
         """Return the trainer's, where there is one."""

@@ -32,7 +32,7 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
 
     parameters: dict[str, Any] = {}
 
-    class Sum(nn.HybridBlock):  # type: ignore[misc]
+    class Sum(nn.HybridBlock):
         """A residual layer."""
 
         def __init__(self, body: Any, shortcut: Any) -> None:
@@ -92,7 +92,7 @@ def with_loss(net: Any, loss: str, classes: int, dtype: str) -> Any:
     """
     from mxnet import gluon
 
-    class CrossEntropy(gluon.HybridBlock):  # type: ignore[misc]
+    class CrossEntropy(gluon.HybridBlock):
         """Of the logits. Gluon's loss takes oneDNN's log_softmax: seen off by 3e-6, also near 0."""
 
         def __init__(self) -> None:
@@ -105,7 +105,7 @@ def with_loss(net: Any, loss: str, classes: int, dtype: str) -> Any:
             moved = F.broadcast_sub(outputs, F.BlockGrad(F.max(outputs, axis=1, keepdims=True)))
             return F.mean(F.log(F.sum(F.exp(moved), axis=1)) - F.pick(moved, y, axis=1))
 
-    class HalfSquaredDistance(gluon.HybridBlock):  # type: ignore[misc]
+    class HalfSquaredDistance(gluon.HybridBlock):
         """Gluon's L2Loss is half the squares' mean over classes; the published loss is their sum."""
 
         def __init__(self) -> None:

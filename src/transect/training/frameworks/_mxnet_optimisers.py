@@ -36,7 +36,7 @@ def set_states(updater: Any, states: list[list[np.ndarray]], updates: int) -> No
 def _make_sgd(rule: Parameters, dtype: Any) -> Any:
     import mxnet as mx
 
-    class Sgd(mx.optimizer.SGD):  # type: ignore[misc]
+    class Sgd(mx.optimizer.SGD):
         """MXNet's own kernels. Their momentum holds learning_rate * v: scaled when that changes."""
 
         def __init__(self) -> None:
@@ -87,7 +87,7 @@ def _in_arrays() -> type[Any]:
     """Return a base for rules in NDArray arithmetic, one array in each call."""
     import mxnet as mx
 
-    class InArrays(mx.optimizer.Optimizer):  # type: ignore[misc]
+    class InArrays(mx.optimizer.Optimizer):
         """MXNet's kernel for Nesterov rounds factors to float32, and AdamW it has in a contrib only."""
 
         factor = 1.0
@@ -107,7 +107,9 @@ def _in_arrays() -> type[Any]:
 
 
 def _make_nesterov(rule: Parameters, dtype: Any) -> Any:
-    class Nesterov(_in_arrays()):  # type: ignore[misc]
+    base: Any = _in_arrays()
+
+    class Nesterov(base):
         """v = momentum v + g; w -= lr (g + momentum v)."""
 
         def create_state(self, index: Any, weight: Any) -> Any:
@@ -123,7 +125,9 @@ def _make_nesterov(rule: Parameters, dtype: Any) -> Any:
 
 
 def _make_adamw(rule: Parameters, dtype: Any) -> Any:
-    class AdamW(_in_arrays()):  # type: ignore[misc]
+    base: Any = _in_arrays()
+
+    class AdamW(base):
         """As in `optimisers/adamw.py`; each array counts its own updates."""
 
         def create_state(self, index: Any, weight: Any) -> Any:

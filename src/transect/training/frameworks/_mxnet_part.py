@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from transect.training.frameworks import ModelPart, ModelPlan
-from transect.training.frameworks.mxnet_ import MxnetTrainer
+from transect.training.frameworks._mxnet_trainer import MxnetTrainer
 from transect.training.parts import PartByTrainer
 
 
@@ -22,8 +22,6 @@ class MxnetPart(PartByTrainer):
 
     def __init__(self, plan: ModelPlan, part: ModelPart) -> None:
         super().__init__(plan, part, lambda own: MxnetTrainer(own, adds=True))
-        # Of each micro-batch under way: what came in, what to go back from, and with which weight.
-        self._tapes: dict[int, tuple[Any, Any, float]] = {}
         # Of the step's micro-batches: their sizes, in the order of forward passes, and statistics.
         self._sizes: dict[int, int] = {}
         self._statistics: dict[int, np.ndarray] = {}
@@ -31,7 +29,7 @@ class MxnetPart(PartByTrainer):
     def begin_step(self) -> None:
         """Set gradients to zero, forget tapes."""
         self.trainer.clear_gradient()
-        for kept in (self._tapes, self._sizes, self._statistics):
+        for kept in (self.tapes, self._sizes, self._statistics):
             kept.clear()
 
     def _pass(self, i: int, x: Any, y: tuple[Any, ...], weight: float) -> np.ndarray:
@@ -40,7 +38,7 @@ class MxnetPart(PartByTrainer):
             x = trainer.tensor(x)
             x.attach_grad()
         end = trainer.recorded(x, *y)
-        self._tapes[i] = x, end, weight
+        self.tapes[i] = x, end, weight
         self._sizes[i] = len(x)
         array: np.ndarray = end.asnumpy()
         return array
@@ -56,7 +54,7 @@ class MxnetPart(PartByTrainer):
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
         """Run autograd from the outputs or the loss to the inputs."""
         trainer, first = self.trainer, self.part.begins
-        x, end, weight = self._tapes.pop(i)
+        x, end, weight = self.tapes.pop(i)
         # Layers without weights at the model's beginning leave nothing to compute.
         if trainer.trained or not first:
             # Else MXNet forgets of the statistics' arrays that other micro-batches were computed with them.

@@ -48,7 +48,7 @@ class _Chain:
 
     def __init__(self, parts: list[_Leaf | _Sum]) -> None:
         self.parts = parts
-        self.trained = any(part.trained for part in parts)
+        self.trained: bool = any(part.trained for part in parts)
         # Before it, nobody needs a gradient.
         self._first = next((i for i, part in enumerate(parts) if part.trained), len(parts))
 

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.frameworks import ModelPart, ModelPlan
+from transect.training.frameworks import ModelPart, ModelPlan, TellsKept
 from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.frameworks._numpy_kept import kept_arrays
-from transect.training.frameworks._numpy_layers import Backward, loss_and_gradient
-from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.frameworks._numpy_layers import loss_and_gradient
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.parts import PartByTrainer
 
 
-class NumpyPart(PartByTrainer):
-    """The trainer's flat buffer holds one micro-batch's gradient, the part's own their sum."""
+class NumpyPart(PartByTrainer, TellsKept):
+    """The trainer's flat buffer holds one micro-batch's gradient, the part's own their sum.
+
+    The tape of one under way holds how to go back, and the gradient to go back with at the end.
+    """
 
     trainer: NumpyTrainer
 
@@ -27,30 +30,28 @@ class NumpyPart(PartByTrainer):
         self._loss = plan.parameters.loss
         self._total = np.zeros_like(self.trainer.flat_gradient)
         self._fresh = True
-        # Of each micro-batch under way: how to go back, and the gradient to go back with at the end.
-        self._tapes: dict[int, tuple[Backward, np.ndarray | None]] = {}
 
     def begin_step(self) -> None:
         """Forget what was added up."""
+        super().begin_step()
         self._fresh = True
-        self._tapes.clear()
 
     def forward(self, i: int, x: Any) -> np.ndarray:
         """Return the outputs, in one piece."""
         outputs, back = self._computation.forward(x)
-        self._tapes[i] = back, None
+        self.tapes[i] = back, None
         return np.ascontiguousarray(outputs)
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
         """Return the mean loss over the micro-batch."""
         outputs, back = self._computation.forward(x)
         loss, gradient = loss_and_gradient(self._loss, outputs, y)
-        self._tapes[i] = back, weight * gradient
+        self.tapes[i] = back, weight * gradient
         return loss
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
         """Add the micro-batch's gradient."""
-        back, own = self._tapes.pop(i)
+        back, own = self.tapes.pop(i)
         given = own if g is None else g
         if given is None:
             raise ValueError("a part that does not end the model goes back with a gradient")
@@ -65,7 +66,7 @@ class NumpyPart(PartByTrainer):
     def kept(self, i: int) -> dict[int, int]:
         """Return address and bytes of each array that the way back holds besides weights."""
         own = (self.trainer.flat_weights, self.trainer.flat_gradient)
-        return kept_arrays(self._tapes[i][0], own)
+        return kept_arrays(self.tapes[i][0], own)
 
     def gradient(self) -> np.ndarray:
         """Return the buffer of the sum itself."""

@@ -9,7 +9,7 @@ import numpy as np
 from transect.training.frameworks import ModelPart, ModelPlan
 from transect.training.frameworks._channels_last import samples_first
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer
-from transect.training.frameworks.tensorflow_ import TensorflowTrainer
+from transect.training.frameworks._tensorflow_trainer import TensorflowTrainer
 from transect.training.parts import PartByTrainer
 
 
@@ -30,8 +30,6 @@ class TensorflowPart(PartByTrainer):
         self._functions = [tf.function(one, autograph=False) for one in (self._outputs, self._loss)]
         self._add = tf.function(self._added, autograph=False)
         self._none = self.trainer.flat_gradient
-        # Of each micro-batch under way: what came in, what came out, and the gradient to go back with.
-        self._tapes: dict[int, tuple[Any, Any, Any, float]] = {}
 
     def _build(self, plan: ModelPlan) -> Any:
         return TensorflowTrainer(plan)
@@ -51,17 +49,16 @@ class TensorflowPart(PartByTrainer):
 
     def begin_step(self) -> None:
         """Forget gradients and tapes."""
+        super().begin_step()
         self.trainer.flat_gradient = self._none
-        self._tapes.clear()
 
     def _pass(self, i: int, function: Any, x: Any, y: tuple[Any, ...], weight: float) -> Any:
         """Call a compiled pass under a tape of its own."""
-        if not self.part.begins:
-            x, _ = self.trainer.batch(x, np.empty(0, np.int64))
+        x = self.native(x)
         with self._tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._trained if self.part.begins else [x, *self._trained])
             end = function(x, *y)
-        self._tapes[i] = tape, x, end, weight
+        self.tapes[i] = tape, x, end, weight
         return end
 
     def forward(self, i: int, x: Any) -> np.ndarray:
@@ -75,7 +72,7 @@ class TensorflowPart(PartByTrainer):
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
         """Let the tape call the compiled backward pass."""
         tf = self._tf
-        tape, x, end, weight = self._tapes.pop(i)
+        tape, x, end, weight = self.tapes.pop(i)
         given = tf.constant(weight, end.dtype) if g is None else tf.convert_to_tensor(g)
         sources = [*self._trained, *([] if self.part.begins else [x])]
         gradients = tape.gradient(end, sources, given) if sources else []

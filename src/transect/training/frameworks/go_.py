@@ -9,10 +9,9 @@ from types import MappingProxyType
 from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
 from transect.measure.footprint import of_package
-from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, RankFiles, Trainer
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles, runs_on
 from transect.training.workloads import WORKLOADS, model_of
 
-_PRECISIONS = ("fp32", "fp64")
 # What the program without MPI knows, and what only the one with MPI does.
 _ALONE = frozenset({"single"})
 _BY_MPI = frozenset(
@@ -33,7 +32,7 @@ _OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyTyp
 
 
 @FRAMEWORKS.register("go")
-class GoFramework(Framework):
+class GoFramework(ProgramFramework):
     """Own layers on gonum's matrix products, without a line of C; see docs/go.md."""
 
     environment = "trainer-go"
@@ -53,10 +52,8 @@ class GoFramework(Framework):
 
     def supports(self, cell: TrainCell) -> str | None:
         """CPU only, in float32 and float64; `program_strategies` says by which strategies."""
-        if cell.device != "cpu":
-            return f"the trainers in Go compute on the CPU, not on {cell.device}"
-        if cell.precision not in _PRECISIONS:
-            return f"the trainers in Go train in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
+        if reason := runs_on(cell, cell.framework):
+            return reason
         if cell.strategy == "async" and model_of(WORKLOADS.get(cell.workload)).parts_matter:
             return "the server in Go keeps no statistics of batch norms"
         if cell.input == "files":
@@ -65,10 +62,6 @@ class GoFramework(Framework):
                 "those of the data stage"
             )
         return None
-
-    def trainer(self, plan: ModelPlan) -> Trainer:
-        """There is none in Python. Raises TypeError."""
-        raise TypeError(f"{self.program} is a program of its own, see `command`")
 
     def command(self, files: RankFiles) -> list[str]:
         """Start the program, the one with MPI where the strategy needs it."""
@@ -89,10 +82,6 @@ class GoFramework(Framework):
         )
         environment = files.programs.parent
         return [program, *(file for name in packages for file in of_package(environment, name))]
-
-    def libraries(self) -> dict[str, str]:
-        """Nothing: the program tells its own."""
-        return {}
 
 
 @FRAMEWORKS.register("go-openblas")

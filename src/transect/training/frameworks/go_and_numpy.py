@@ -8,17 +8,18 @@ from types import MappingProxyType
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
-from transect.training.frameworks import FRAMEWORKS, RankFiles, only_layers
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles, only_layers
 from transect.training.frameworks.go_ import GoFramework
 from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.models import Model
 
 
 @FRAMEWORKS.register("go+numpy")
-class GoAndNumpy(NumpyFramework):
+class GoAndNumpy(NumpyFramework, ProgramFramework):
     """The trainer in Go and the one in numpy make the same calls of MPI in the same order."""
 
     environment = "trainer-go-numpy"
+    optimisers = GoFramework.optimisers
     # Strategies whose messages are the whole gradient; which layers share a message is each language's own.
     program_strategies = frozenset(
         {"async", "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv"}
@@ -26,11 +27,6 @@ class GoAndNumpy(NumpyFramework):
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType(
         {"async": {"staleness": None}}
     )
-
-    @property
-    def optimisers(self) -> tuple[str, ...]:
-        """Return those that the program in Go has."""
-        return GoFramework.optimisers
 
     def supports(self, cell: TrainCell) -> str | None:
         """What both support, on two ranks at least."""

@@ -20,15 +20,14 @@ from importlib.metadata import version
 from typing import Any
 
 from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
 from transect.training.frameworks._keras_jax import JaxTrainer
-from transect.training.frameworks._keras_trainers import (
-    OPTIMISERS,
-    PRECISIONS,
-    KerasTrainer,
-    TensorFlowTrainer,
-    TorchTrainer,
-)
+from transect.training.frameworks._keras_part import KerasJaxPart, KerasTorchPart
+from transect.training.frameworks._keras_trainers import TensorFlowTrainer, TorchTrainer
+from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
+from transect.training.frameworks._tensorflow_trainer import configure
+
+_OPTIMISERS = ("sgd", "nesterov", "adamw")
 
 
 def _keras(backend: str) -> Any:
@@ -41,39 +40,27 @@ def _keras(backend: str) -> Any:
     return keras
 
 
-def _refusal(cell: TrainCell, name: str, on_gpu: str) -> str | None:
-    if cell.device != "cpu":
-        return f"{name} cells run on the cpu, not on {cell.device}: {on_gpu}"
-    if cell.precision not in PRECISIONS:
-        return f"{name} cells train in {' or '.join(PRECISIONS)}, not in {cell.precision}"
-    return None
-
-
 @FRAMEWORKS.register("keras-tensorflow")
-class KerasTensorFlow:
+class KerasTensorFlow(PartFramework):
     """Keras 3 on TensorFlow."""
 
     environment = "tensorflow"
-    optimisers = OPTIMISERS
+    optimisers = _OPTIMISERS
     major = 3
 
     def supports(self, cell: TrainCell) -> str | None:
         """Float32 and float64 on the CPU."""
-        return _refusal(cell, f"Keras {self.major} on TensorFlow", "its environment has no CUDA")
+        return runs_on(cell, f"Keras {self.major} on TensorFlow", why="its environment has no CUDA")
 
-    def trainer(self, plan: ModelPlan) -> KerasTrainer:
+    def trainer(self, plan: ModelPlan) -> TensorFlowTrainer:
         """Set the threads, then build the model."""
         return TensorFlowTrainer(plan, self._begin(plan))
 
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTensorflowPart:
         """Set the threads, then build the part's model."""
-        from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
-
         return KerasTensorflowPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
-        from transect.training.frameworks.tensorflow_ import configure
-
         configure(plan.threads, plan.device)
         keras = _keras("tensorflow")
         if int(keras.__version__.split(".")[0]) != self.major:
@@ -97,24 +84,22 @@ class Keras2(KerasTensorFlow):
 
 
 @FRAMEWORKS.register("keras-torch")
-class KerasTorch:
+class KerasTorch(PartFramework):
     """Keras 3 on torch."""
 
     environment = "torch"
-    optimisers = OPTIMISERS
+    optimisers = _OPTIMISERS
 
     def supports(self, cell: TrainCell) -> str | None:
         """Float32 and float64 on the CPU."""
-        return _refusal(cell, "Keras on torch", "it was never tried there")
+        return runs_on(cell, "Keras on torch", why="it was never tried on a GPU")
 
-    def trainer(self, plan: ModelPlan) -> KerasTrainer:
+    def trainer(self, plan: ModelPlan) -> TorchTrainer:
         """Set threads and device, then build the model."""
         return TorchTrainer(plan, self._begin(plan))
 
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTorchPart:
         """Set threads and device, then build the part's model."""
-        from transect.training.frameworks._keras_part import KerasTorchPart
-
         return KerasTorchPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
@@ -134,24 +119,22 @@ class KerasTorch:
 
 
 @FRAMEWORKS.register("keras-jax")
-class KerasJax:
+class KerasJax(PartFramework):
     """Keras 3 on JAX."""
 
     environment = "keras-jax"
-    optimisers = OPTIMISERS
+    optimisers = _OPTIMISERS
 
     def supports(self, cell: TrainCell) -> str | None:
         """Float32 and float64 on the CPU."""
-        return _refusal(cell, "Keras on JAX", "a GPU takes another jaxlib than the pinned one")
+        return runs_on(cell, "Keras on JAX", why="a GPU takes another jaxlib than the pinned one")
 
-    def trainer(self, plan: ModelPlan) -> KerasTrainer:
+    def trainer(self, plan: ModelPlan) -> JaxTrainer:
         """Set threads and precision, then build the model."""
         return JaxTrainer(plan, self._begin(plan))
 
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasJaxPart:
         """Set threads and precision, then build the part's model."""
-        from transect.training.frameworks._keras_part import KerasJaxPart
-
         return KerasJaxPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.saved_tensors import largest_layer
 from transect.training.strategies import STRATEGIES, Strategy
@@ -35,23 +36,23 @@ def whole_models(name: str) -> bool:
     return name in _WHOLE_MODELS or not own
 
 
-class Activations(Protocol):
+class Activations(ABC):
     """One trainer's activations. Each step enters `forward`, then `backward`."""
 
+    @abstractmethod
     def forward(self, x: Any) -> AbstractContextManager[Any]:
         """Surround a forward pass of the batch x and its loss."""
-        ...
 
+    @abstractmethod
     def backward(self) -> AbstractContextManager[Any]:
         """Surround a backward pass."""
-        ...
 
+    @abstractmethod
     def facts(self) -> Mapping[str, Any]:
         """Return what a record should say: JSON. Bytes and seconds are of the last step."""
-        ...
 
 
-class Memory:
+class Memory(Plugin, ABC):
     """Decides it for each layer. All leave every number as `plain` has it, to the last bit."""
 
     def supports(self, cell: TrainCell) -> str | None:
@@ -65,9 +66,9 @@ class Memory:
     def prepare(self, device: Any) -> None:
         """Do what must be done before anything is allocated on a torch device."""
 
+    @abstractmethod
     def arrange(self, model: Any, plan: ModelPlan) -> Activations:
         """Change how a torch module computes, not what; its parameters keep their names."""
-        raise NotImplementedError
 
 
 def too_small(cell: TrainCell, batch: int) -> str | None:
@@ -93,4 +94,4 @@ def too_small(cell: TrainCell, batch: int) -> str | None:
     )
 
 
-MEMORIES: Registry[Memory] = Registry("memory", "transect.training.memory")
+MEMORIES: Registry[Memory] = Registry("memory", "transect.training.memory", Memory)

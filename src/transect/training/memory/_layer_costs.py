@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.precisions import find_precision
-from transect.training.memory._limit import Peak, private_bytes, settle
+from transect.training.memory._limit import Peak, settle, status_bytes
 from transect.training.memory._runs import layers_of
 from transect.training.models import Model, TorchModel
 
@@ -38,7 +38,7 @@ def layer_costs(model: Model, x: np.ndarray, precision: str, repeats: int) -> di
     settle()
     # What torch imports with its first hooks is no layer's, and a trainer has it before it begins.
     _measured(layers[0], value, needs=False, repeats=1)
-    begun = private_bytes()
+    begun = status_bytes("VmData")[0]
     for index, layer in enumerate(layers):
         with torch.autocast("cpu", torch.bfloat16) if lower else nullcontext():
             costs, value, own = _measured(layer, value, needs=index > 0, repeats=repeats)
@@ -64,7 +64,7 @@ def layer_costs(model: Model, x: np.ndarray, precision: str, repeats: int) -> di
                 "working_bytes": max(0, own["peak"] - kept),
             }
         )
-    held = private_bytes() - begun - _size(value)
+    held = status_bytes("VmData")[0] - begun - _size(value)
     return {"layers": found, "sizes": sizes, "library_bytes": max(0, held)}
 
 

@@ -1,10 +1,9 @@
 """A budget of memory, kept by the kernel: more is not given, and who asks for it fails.
 
 RLIMIT_DATA counts private writable memory (setrlimit(2)): what malloc gives, and stacks of threads. Neither shared
-mappings nor the page cache count, so that what lies in a file does not. glibc keeps freed memory for
-later where blocks are small; from 64 KiB on they wait in a cache that gives them back when the kernel
-gives no more (`_block_cache`), or without it are asked to be mappings of their own, which
-are given back at once (mallopt(3), M_MMAP_THRESHOLD).
+mappings nor the page cache count, so that what lies in a file does not. glibc keeps freed blocks for later, torn into
+pieces: a training would need half as much again. From 64 KiB on they are asked to be mappings of their own
+(mallopt(3), M_MMAP_THRESHOLD), which are given back at once, at the price of a fault for each page.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from transect.training.memory._block_cache import cached_blocks
 
 _M_MMAP_THRESHOLD = -3
 _BLOCK = 1 << 16
@@ -35,14 +32,6 @@ def large_blocks_apart() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _BLOCK)
-
-
-def private_bytes() -> int:
-    """Return what the limit counts, after giving back what only waits to be used again."""
-    blocks = cached_blocks()
-    if blocks:
-        blocks.drop()
-    return status_bytes("VmData")[0]
 
 
 class BudgetUsedUp(MemoryError):
@@ -71,35 +60,23 @@ def settle() -> None:
 
 
 class Peak:
-    """The most memory that a process takes, above what it had at the first `begin`.
+    """The most resident memory that a process takes, above what it had at the first `begin`.
 
-    With a cache of blocks: what large ones were asked for, and resident memory besides. Without: resident
-    memory, which is the same where freed blocks are given back at once. Page cache is not among it.
+    Where freed blocks are given back at once that is what it uses. Page cache is not among it.
     """
 
     def __init__(self) -> None:
-        self._blocks = cached_blocks()
-        self._resident = self._used = self._mapped = 0
-        self._begun = False
+        self._resident: int | None = None
 
     def begin(self) -> None:
         """Count anew (proc(5), clear_refs)."""
-        if not self._begun:
-            self._begun = True
-            if self._blocks:
-                self._used, _, self._mapped, _ = self._blocks.told()
+        if self._resident is None:
             self._resident = status_bytes("VmRSS")[0]
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        if self._blocks:
-            self._blocks.told()
 
     def bytes(self) -> int:
         """Return the most since `begin`; 0 at least."""
-        rest = status_bytes("VmHWM")[0] - self._resident
-        if not self._blocks:
-            return max(0, rest)
-        _, used, _, mapped = self._blocks.told()
-        return max(0, rest - (mapped - self._mapped)) + max(0, used - self._used)
+        return max(0, status_bytes("VmHWM")[0] - (self._resident or 0))
 
 
 class MemoryLimit:
@@ -115,8 +92,7 @@ class MemoryLimit:
         self._begun = False
         self._peak = Peak()
         self.most = self.before = 0
-        self.blocks = "cached" if cached_blocks() else "apart"
-        if budget is not None and self.blocks == "apart":
+        if budget is not None:
             large_blocks_apart()
 
     @contextmanager
@@ -128,7 +104,7 @@ class MemoryLimit:
         if not self._begun:
             self._begun = True
             settle()
-            self._data = private_bytes()
+            self._data = status_bytes("VmData")[0]
         self.before = max(self.before, status_bytes("VmHWM")[0])
         self._peak.begin()
         before = resource.getrlimit(resource.RLIMIT_DATA)

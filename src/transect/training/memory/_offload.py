@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from transect.training.memory import Activations
 from transect.training.memory._store import Kept, Store
 
 # Bytes of the smallest tensor that is worth its way: statistics of a batch norm are not.
@@ -28,7 +29,7 @@ def span_of(tensor: Any) -> Any:
     return tensor.detach().as_strided((tensor.numel(),), (1,), tensor.storage_offset())
 
 
-class OffloadedActivations:
+class OffloadedActivations(Activations):
     """Offloads what is saved inside of `offloading`; each storage goes once, whoever saves it.
 
     Weights and the batch stay, as somebody else holds them anyway.
@@ -66,7 +67,8 @@ class OffloadedActivations:
         """Surround layers whose saved tensors go."""
         from torch.autograd.graph import saved_tensors_hooks
 
-        return saved_tensors_hooks(self._pack, self._unpack)
+        hooks: AbstractContextManager[Any] = saved_tensors_hooks(self._pack, self._unpack)
+        return hooks
 
     def facts(self) -> dict[str, Any]:
         """Return what the last step moved, in bytes, the seconds that computing waited for it, and where to."""

@@ -38,7 +38,7 @@ class Planned(Memory):
         return PlannedActivations(model, runs, int(plan.memory_plan["window_bytes"]))
 
 
-class PlannedActivations:
+class PlannedActivations(Activations):
     """Offloads where the plan does; without any such run it has neither file nor threads."""
 
     def __init__(self, model: Any, runs: list[Run], window: int) -> None:

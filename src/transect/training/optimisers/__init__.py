@@ -5,11 +5,12 @@ The rule in float64 is what every framework's own implementation is held to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
@@ -17,27 +18,31 @@ if TYPE_CHECKING:
 __all__ = ["OPTIMISERS", "Optimiser", "unsupported_optimiser"]
 
 
-class Optimiser(Protocol):
-    """One update rule, over flat arrays of all trained weights.
+class Optimiser(Plugin, ABC):
+    """One update rule, over flat arrays of all trained weights."""
 
-    `states`: how many numbers it may keep for each weight from step to step. `takes`: which of a
-    workload's hyper-parameters it reads, besides the learning rate.
-    """
+    @property
+    @abstractmethod
+    def states(self) -> int:
+        """How many numbers it may keep for each weight from step to step."""
 
-    states: int
-    takes: tuple[str, ...]
+    @property
+    @abstractmethod
+    def takes(self) -> tuple[str, ...]:
+        """Which of a workload's hyper-parameters it reads, besides the learning rate."""
 
+    @abstractmethod
     def operations(self, rule: Parameters) -> int:
         """Count the least additions, multiplications, divisions and roots per weight and step.
 
         With this rule's hyper-parameters: what a momentum of 0 leaves out is not counted.
         """
-        ...
 
+    @abstractmethod
     def live_states(self, rule: Parameters) -> int:
         """Return how many of the states this rule reads and writes in a step."""
-        ...
 
+    @abstractmethod
     def update(
         self,
         rule: Parameters,
@@ -51,10 +56,9 @@ class Optimiser(Protocol):
 
         All arrays are (n,) of one dtype; states begin as zeros; `step` counts from 1.
         """
-        ...
 
 
-OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optimisers")
+OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optimisers", Optimiser)
 
 
 def unsupported_optimiser(framework: str, has: tuple[str, ...], optimiser: str) -> str | None:

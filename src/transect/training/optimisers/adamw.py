@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, Optimiser
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
 
 @OPTIMISERS.register("adamw")
-class AdamW:
+class AdamW(Optimiser):
     """m and v average g and g^2 with beta1 and beta2; the update does not scale with the gradient.
 
     w -= learning_rate weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;

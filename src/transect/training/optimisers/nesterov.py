@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, Optimiser
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
 
 @OPTIMISERS.register("nesterov")
-class Nesterov:
+class Nesterov(Optimiser):
     """g += weight_decay w; v = momentum v + g; w -= learning_rate (g + momentum v).
 
     The form of I. Sutskever et al., "On the importance of initialization and momentum in deep

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, Optimiser
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
 
 @OPTIMISERS.register("sgd")
-class Sgd:
+class Sgd(Optimiser):
     """g += weight_decay w; v = momentum v + g; w -= learning_rate v.
 
     A framework whose v holds learning_rate g must rescale v when the learning rate changes.

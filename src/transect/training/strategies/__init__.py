@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob, Options, Value, chosen_options, settings
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
 from transect.training.workloads import Parameters
 
-__all__ = ["STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum", "strategy_options"]
+__all__ = ["STRATEGIES", "Operation", "Parts", "Place", "Strategy", "strategy_options"]
 
 Operation = Literal["mean", "sum"]
 
@@ -49,10 +50,10 @@ class Parts(NamedTuple):
     bubble: float = 0.0
 
 
-class Strategy(Protocol):
+class Strategy(Plugin, ABC):
     """Keeps the ranks' models equal. A strategy object lives as long as its rank.
 
-    Subclasses give `supports`, `join`, `barrier`, and `reduce` or `step`.
+    Subclasses give `supports`, `join`, `barrier`, and `reduce` or `step`; all else has a default.
     """
 
     # How ranks meet: a name among `transect.launch.rendezvous.RENDEZVOUS`.
@@ -73,9 +74,9 @@ class Strategy(Protocol):
     # Whether its ranks count the gradients that they send and apply (`details`), which must agree.
     counts_gradients: bool = False
 
+    @abstractmethod
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
-        ...
 
     def layout(self, cell: TrainCell) -> Layout:
         """Return how many ranks share the data, and how many a model: all share the data.
@@ -100,9 +101,9 @@ class Strategy(Protocol):
         """Return every knob with its value in the cell."""
         return settings(self.knobs, cell.options)
 
+    @abstractmethod
     def join(self) -> Place:
         """Meet the other ranks; called once, before the model is built."""
-        ...
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
         """Build this rank's trainer; called once, after `join`. It holds the whole model here.
@@ -149,9 +150,9 @@ class Strategy(Protocol):
         """
         return trainer.weights()
 
+    @abstractmethod
     def barrier(self) -> None:
         """Wait for all ranks."""
-        ...
 
     def leave(self) -> None:
         """Do what a library must do while its peers are there; called once, after a barrier.
@@ -177,12 +178,7 @@ class Strategy(Protocol):
         return {}
 
 
-def refuse_sum(cell: TrainCell) -> str | None:
-    """Return the reason of strategies that can only average."""
-    return None if cell.reduce == "mean" else "it averages gradients and cannot sum them"
-
-
-STRATEGIES: Registry[Strategy] = Registry("strategy", "transect.training.strategies")
+STRATEGIES: Registry[Strategy] = Registry("strategy", "transect.training.strategies", Strategy)
 
 
 def strategy_options(name: str, given: Mapping[str, Value | None], where: str) -> Options:

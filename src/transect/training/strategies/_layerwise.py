@@ -14,6 +14,8 @@ from transect.training.frameworks import (
     ModelPlan,
     PartFramework,
     PartTrainer,
+    ProgramFramework,
+    ResumableTrainer,
     Trainer,
     TrainingState,
 )
@@ -28,7 +30,7 @@ def no_layers(cell: TrainCell) -> str | None:
     A program of its own that implements the strategy needs no part of a trainer in Python.
     """
     framework = FRAMEWORKS.get(cell.framework)
-    by_itself = cell.strategy in (getattr(framework, "program_strategies", None) or ())
+    by_itself = isinstance(framework, ProgramFramework) and cell.strategy in (framework.program_strategies or ())
     if not by_itself and not isinstance(framework, PartFramework):
         return f"{cell.framework} cannot train a part of a model"
     return no_parts(model_of(WORKLOADS.get(cell.workload)))
@@ -54,7 +56,7 @@ def weighty_parts(model: Model, least_bytes: int, itemsize: int) -> list[ModelPa
     return parts_of(model, tuple(cuts))
 
 
-class LayerwiseTrainer(Trainer):
+class LayerwiseTrainer(Trainer, ResumableTrainer):
     """Parts one after another, each with its own optimiser; a step is one micro-batch.
 
     `before` is called with a part's number before its forward pass, `after` after its backward pass:

@@ -121,7 +121,7 @@ def smooth_edges(module: Any) -> None:
             return g.contiguous()
 
     def before(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(Edge.apply(x) for x in inputs)  # type: ignore[no-untyped-call]
+        return tuple(Edge.apply(x) for x in inputs)
 
     def after(_: Any, __: Any, output: Any) -> Any:
         return output.clone() if output._is_view() else output.contiguous()

@@ -40,7 +40,7 @@ class _Multiworker(Strategy):
 
     def join(self) -> Place:
         """Meet the workers of TF_CONFIG. TensorFlow allows no operation before."""
-        from transect.training.frameworks.tensorflow_ import configure
+        from transect.training.frameworks._tensorflow_trainer import configure
 
         # The rendezvous sets what the trainer is told later.
         tf = self._tf = configure(int(os.environ.get("TF_NUM_INTRAOP_THREADS", "1")), self.device)

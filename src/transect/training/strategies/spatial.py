@@ -8,7 +8,7 @@ from typing import Any
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import ModelPlan, Trainer
-from transect.training.frameworks.torch_ import TorchTrainer
+from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import weight_shapes
 from transect.training.models import Model

@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import ModelPlan, Trainer, TrainingState
-from transect.training.frameworks.torch_ import TorchTrainer
+from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Linear, ReLU, Residual, Sigmoid
 from transect.training.layout import Layout

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import unknown_name
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model
@@ -56,22 +57,31 @@ class Parameters(BaseModel):
         return name
 
 
-class Workload(Protocol):
-    """A model on a dataset: `layers` for samples of shape `sample`, or any other `model`.
+class Workload(Plugin, ABC):
+    """A model on a dataset: `layers` for samples of shape `sample`, or a `model` of another kind."""
 
-    Readers ask `model_of`, as a workload gives one or the other.
-    """
+    sample: Shape = ()
+    layers: tuple[Layer, ...] = ()
 
-    dataset: str
-    sample: Shape
-    layers: tuple[Layer, ...]
-    defaults: Parameters
+    @property
+    @abstractmethod
+    def dataset(self) -> str:
+        """Name its samples among `datasets.DATASETS`."""
+
+    @property
+    @abstractmethod
+    def defaults(self) -> Parameters:
+        """Give the hyper-parameters that a study may override."""
+
+    @property
+    def model(self) -> Model:
+        """Return the model: that of `layers`, unless it is another one."""
+        return LayeredModel(self.layers, self.sample)
 
 
 def model_of(workload: Workload) -> Model:
-    """Return the workload's `model`, or that of its `layers`."""
-    given: Model | None = getattr(workload, "model", None)
-    return LayeredModel(workload.layers, workload.sample) if given is None else given
+    """Return the workload's model."""
+    return workload.model
 
 
-WORKLOADS: Registry[Workload] = Registry("workload", "transect.training.workloads")
+WORKLOADS: Registry[Workload] = Registry("workload", "transect.training.workloads", Workload)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
 @WORKLOADS.register("digits-cnn")
-class DigitsCnn:
+class DigitsCnn(Workload):
     """Two 3 x 3 convolutions with pooling and one linear layer: 6,090 parameters."""
 
     dataset = "digits"

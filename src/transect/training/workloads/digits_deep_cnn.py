@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.training.layers import Conv2d, Flatten, Layer, Linear, ReLU
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 _CHANNELS, _CONVOLUTIONS = 16, 48
 
@@ -16,7 +16,7 @@ def _layers() -> tuple[Layer, ...]:
 
 
 @WORKLOADS.register("digits-deep-cnn")
-class DigitsDeepCnn:
+class DigitsDeepCnn(Workload):
     """48 convolutions of 16 channels with rectifiers: 119,450 parameters.
 
     Made for training past the memory: in single precision each sample leaves 0.2 MB of activations,

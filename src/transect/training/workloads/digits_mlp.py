@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from transect.training.layers import Flatten, Linear, ReLU
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
 @WORKLOADS.register("digits-mlp")
-class DigitsMlp:
+class DigitsMlp(Workload):
     """64-512-512-10 with rectifiers: 301,066 parameters, 1.2 MB of gradient in each step.
 
     Made for studies of the network: what it communicates weighs more than what it computes.

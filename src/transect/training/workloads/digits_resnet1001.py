@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 from transect.training.workloads._resnet import resnet_preactivated
 
 
 @WORKLOADS.register("digits-resnet1001")
-class DigitsResnet1001:
+class DigitsResnet1001(Workload):
     """ResNet-1001 with pre-activation, as published for 32 x 32 pixels, on 8 x 8: 10 million parameters."""
 
     dataset = "digits"

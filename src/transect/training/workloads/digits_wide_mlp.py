@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.training.layers import Flatten, Layer, Linear, ReLU
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 _WIDTH, _HIDDEN = 1024, 6
 
@@ -16,7 +16,7 @@ def _layers() -> tuple[Layer, ...]:
 
 
 @WORKLOADS.register("digits-wide-mlp")
-class DigitsWideMlp:
+class DigitsWideMlp(Workload):
     """64, six times 1024, 10 with rectifiers: 5,324,810 parameters, 21 MB of gradient in each step.
 
     Made for pipelines: between two layers pass 4 kB for each sample, 0.3 MB for a batch.

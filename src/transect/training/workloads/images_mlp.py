@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from transect.training.layers import Flatten, Linear, Sigmoid
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
 @WORKLOADS.register("images-mlp")
-class ImagesMlp:
+class ImagesMlp(Workload):
     """67,500-40-10-6 with sigmoids and L2 loss, learning rate 0.004, 10 epochs, as published.
 
     The published batch of 4 per rank becomes a global batch of 16, four ranks' worth, so that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.training.layers import Shape
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 from transect.training.workloads._resnet import resnet_bottleneck
 
 _SAMPLE: Shape = (3, 224, 224)
@@ -21,7 +21,7 @@ _DEFAULTS = Parameters(
 
 
 @WORKLOADS.register("images-resnet50")
-class ImagesResnet50:
+class ImagesResnet50(Workload):
     """ResNet-50 v1.5: 23,520,326 parameters for 6 classes (25,557,032 for 1000)."""
 
     dataset = "images"
@@ -31,7 +31,7 @@ class ImagesResnet50:
 
 
 @WORKLOADS.register("images-resnet101")
-class ImagesResnet101:
+class ImagesResnet101(Workload):
     """ResNet-101 v1.5: 42,512,454 parameters for 6 classes (44,549,160 for 1000)."""
 
     dataset = "images"
@@ -41,7 +41,7 @@ class ImagesResnet101:
 
 
 @WORKLOADS.register("images-resnet152")
-class ImagesResnet152:
+class ImagesResnet152(Workload):
     """ResNet-152 v1.5: 58,156,102 parameters for 6 classes (60,192,808 for 1000)."""
 
     dataset = "images"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 from transect.training.workloads._resnet import resnet_cifar
 
 
 @WORKLOADS.register("images-resnet20")
-class ImagesResnet20:
+class ImagesResnet20(Workload):
     """ResNet-20 for 32 x 32 pixels, with projections: 272,214 parameters for 6 classes."""
 
     dataset = "images"

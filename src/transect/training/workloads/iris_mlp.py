@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from transect.training.layers import Linear, ReLU, Sigmoid
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
 @WORKLOADS.register("iris-mlp")
-class IrisMlp:
+class IrisMlp(Workload):
     """4-30-20-3 with sigmoids and L2 loss, learning rate 0.01, 100 epochs, as published.
 
     The published batch of 4 per rank becomes a global batch of 16, four ranks' worth, so that
@@ -21,7 +21,7 @@ class IrisMlp:
 
 
 @WORKLOADS.register("iris-mlp-ce")
-class IrisMlpCrossEntropy:
+class IrisMlpCrossEntropy(Workload):
     """The same widths with rectifiers, cross-entropy and momentum: it reaches its target."""
 
     dataset = "iris"

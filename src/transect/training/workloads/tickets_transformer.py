@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from transect.training.encoder_model import TextEncoder
 from transect.training.text_encoder import EncoderConfig
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 _LENGTH, _VOCABULARY = 48, 4096
 
 
 @WORKLOADS.register("tickets-transformer")
-class TicketsTransformer:
+class TicketsTransformer(Workload):
     """A transformer encoder of two layers, width 64, four heads, over 48 words: 329,608 parameters.
 
     `dataset_options` name what the study's `tickets` has: here the sample, dealt out at random.

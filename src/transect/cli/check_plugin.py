@@ -1,0 +1,69 @@
+"""`transect check-plugin`: whether a plug-in does what its kind has to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transect.cli.output import Json, print_lines
+from transect.domain.errors import BadInput
+
+
+def check_plugin(
+    kind: Annotated[str, typer.Argument(help="framework, strategy, runtime, parser, …")],
+    name: Annotated[str, typer.Argument(help="the name by which it is registered")],
+    study: Annotated[str | None, typer.Option(help="a study's name or file, whose `plugins` are taken")] = None,
+    plugins: Annotated[Path | None, typer.Option(help="a plug-in folder")] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="of a parser: a log of its benchmark, whole and without a fault")
+    ] = None,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="also let it work in a tiny study")] = True,
+    as_json: Json = False,
+) -> None:
+    """Check one plug-in as the project's own are checked: a line for each check, and exit code 1 if one fails.
+
+    It is asked, then run in a tiny study in its own environment, which is built where it is not there: a framework and a
+    strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a parser reads `--log`.
+    Example: transect check-plugin framework my-framework --plugins my/plugins
+    """
+    from transect.domain.registry import PLUGINS_VARIABLE
+
+    if plugins is not None:
+        if not plugins.is_dir():
+            raise BadInput(f"--plugins {plugins}: no such folder")
+        known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
+        os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*known, str(plugins.resolve())])
+    if study is not None:
+        from transect.planning.study import find_study, load_study
+
+        load_study(find_study(study))
+    from transect.cli.plugin_checks import answers, check_log, kind_of, to_json
+    from transect.cli.plugin_runs import runs
+
+    checks = [*answers(kind, name)]
+    if log is not None:
+        if kind != "parser" or not log.is_file():
+            raise BadInput(f"--log {log}: expected the file of a log, and a parser")
+        checks += check_log(name, log)
+    if run and kind_of(kind).runs and all(one.holds for one in checks):
+        checks += runs(kind, name)
+    if as_json:
+        print(to_json(checks))
+    else:
+        for one in checks:
+            if one.holds:
+                print_lines(f"ok    {one.what}: {one.given}")
+            else:
+                print_lines(f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
+    failed = sum(not one.holds for one in checks)
+    if not as_json:
+        print_lines(
+            f"{kind} '{name}': {failed} of {len(checks)} checks failed"
+            if failed
+            else f"{kind} '{name}': all {len(checks)} checks hold"
+        )
+    if failed:
+        raise typer.Exit(1)

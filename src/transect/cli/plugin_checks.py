@@ -1,0 +1,252 @@
+"""What a plug-in of each kind is asked: the checks that the project's own plug-ins pass, and a user's can."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.bench import BenchCell
+from transect.domain.axes.infer import InferCell
+from transect.domain.axes.train import TrainCell
+from transect.domain.errors import unknown_name
+from transect.domain.registry import Registry
+from transect.hpc.base import PARSERS
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.ingest import ingest
+from transect.launch import LAUNCHERS, Request
+from transect.launch.rendezvous import RENDEZVOUS
+from transect.planning.environments import has_environment
+from transect.planning.sources import plugin_files
+from transect.planning.stage import STAGES
+from transect.runtimes import RUNTIMES
+from transect.training.datasets import DATASETS
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.memory import MEMORIES
+from transect.training.optimisers import OPTIMISERS
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS
+
+# Cuts of a log, evenly spread.
+_CUTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was asked of a plug-in: what was expected, and what it gave."""
+
+    what: str
+    expected: object
+    given: object
+    holds: bool
+
+
+def _same(what: str, expected: object, given: object) -> Check:
+    return Check(what, expected, given, given == expected)
+
+
+def _reason(what: str, given: object, *, naming: str = "") -> Check:
+    """Expect None, or one sentence; with `naming` a sentence that has the word."""
+    sentence = isinstance(given, str) and len(given) > 10 and "\n" not in given
+    if naming:
+        return Check(what, f"one sentence with '{naming}'", given, sentence and naming in str(given))
+    return Check(what, "None or one sentence", given, given is None or sentence)
+
+
+def _known(what: str, name: str, known: Any) -> Check:
+    return Check(what, "a name that is known", name, name in known)
+
+
+def _environment(plugin: Any) -> Check:
+    return Check(
+        "environment", "a folder with requirements.txt", plugin.environment, has_environment(plugin.environment)
+    )
+
+
+def tiny_cell(
+    framework: str, strategy: str = "single", ranks: int = 1, workload: str = "iris-mlp", **axes: Any
+) -> TrainCell:
+    """Return a cell of few samples."""
+    return TrainCell(workload=workload, framework=framework, strategy=strategy, ranks_per_node=ranks, batch=16, **axes)
+
+
+def place_of(framework: str) -> TrainCell:
+    """Return the smallest cell that a framework takes: on one rank, or on two of MPI."""
+    cell = tiny_cell(framework)
+    return cell if FRAMEWORKS.get(framework).supports(cell) is None else tiny_cell(framework, "mpi-allreduce", 2)
+
+
+def _framework(plugin: Any, name: str) -> Iterator[Check]:
+    yield _environment(plugin)
+    for rule in plugin.optimisers:
+        yield _known(f"optimiser {rule}", rule, OPTIMISERS)
+    cell = place_of(name)
+    yield _same(f"supports a cell in fp32 by {cell.strategy}", None, plugin.supports(cell))
+    yield _reason(
+        "supports of a precision that is not there",
+        plugin.supports(cell.model_copy(update={"precision": "int3"})),
+        naming="int3",
+    )
+    yield _reason(
+        "supports of a device that is not there",
+        plugin.supports(cell.model_copy(update={"device": "abacus"})),
+        naming="abacus",
+    )
+
+
+def _strategy(plugin: Any, name: str) -> Iterator[Check]:
+    yield _known("rendezvous", plugin.rendezvous, RENDEZVOUS)
+    for framework in FRAMEWORKS:
+        for ranks in (1, 4):
+            cell = tiny_cell(framework, name, ranks)
+            yield _reason(f"supports of {framework} on {ranks} ranks", plugin.supports(cell))
+            layout = plugin.layout(cell)
+            yield Check(f"layout of {ranks} ranks", "one replica at least", layout.replicas, layout.replicas >= 1)
+    yield _same("settings", {*plugin.knobs}, {*plugin.settings(tiny_cell("numpy", name, 4))})
+
+
+def _workload(plugin: Any, name: str) -> Iterator[Check]:
+    yield _known("dataset", plugin.dataset, DATASETS)
+    model = plugin.model
+    x, _ = model.draw(np.random.default_rng(1))
+    yield _same("shape of a drawn sample", model.sample, x.shape)
+    weights, described = model.initial_weights(1), model.weight_shapes()
+    yield _same(
+        "shapes of weights",
+        {one.name: one.shape for one in described},
+        {key: array.shape for key, array in weights.items()},
+    )
+    trained = sum(weights[one.name].size for one in described if one.trained)
+    yield _same("parameters that its costs count", trained, model.costs(plugin.defaults).parameters)
+
+
+def _memory(plugin: Any, name: str) -> Iterator[Check]:
+    yield _reason("supports of torch", plugin.supports(tiny_cell("torch", memory=name)))
+    yield _reason("supports of numpy", plugin.supports(tiny_cell("numpy", memory=name)))
+
+
+def _optimiser(plugin: Any, name: str) -> Iterator[Check]:
+    rule = WORKLOADS.get("iris-mlp").defaults.model_copy(
+        update={"optimiser": name, "momentum": 0.5, "weight_decay": 0.1}
+    )
+    yield _same(
+        "takes hyper-parameters that there are", [], [one for one in plugin.takes if one not in type(rule).model_fields]
+    )
+    weights, states = np.ones(8), [np.zeros(8) for _ in range(plugin.states)]
+    plugin.update(rule, weights, np.ones(8), states, 0.1, 1)
+    yield Check("update with a gradient of 1", "smaller weights", weights[0], bool((weights < 1).all()))
+    live = plugin.live_states(rule)
+    yield Check("live states", f"0 to {plugin.states}", live, 0 <= live <= plugin.states)
+
+
+def _runtime(plugin: Any, name: str) -> Iterator[Check]:
+    yield _environment(plugin)
+    cell = InferCell(workload="digits-cnn", runtime=name, provider="cpu", batch=1)
+    yield _reason("supports of a cell on the cpu", plugin.supports(cell))
+    for axis, value in (("precision", "fp64"), ("provider", "quantum")):
+        reason = plugin.supports(cell.model_copy(update={axis: value}))
+        yield Check(f"supports of {axis} {value}", "a reason", reason, bool(reason))
+    command = plugin.command("/env/bin/python", ["--model", "/m"])
+    yield _same("end of the command", ["--model", "/m"], list(command[-2:]))
+
+
+def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
+    yield _same("name", name, plugin.name)
+    yield _known("parser", plugin.parser, PARSERS)
+    with tempfile.TemporaryDirectory() as folder:
+        argv = plugin.command(BenchCell(benchmark=name), Path(folder), "python", ["mpiexec"])
+        yield Check("command", "a list of words", argv, bool(argv) and all(isinstance(one, str) for one in argv))
+        yield _same("logs before it ran", [Path(folder) / "output.log"], plugin.logs(Path(folder)))
+    yield _reason("supports of a GPU", plugin.supports(BenchCell(benchmark=name, device="cuda")))
+
+
+def _parser(plugin: Any, name: str) -> Iterator[Check]:
+    for pattern in (*plugin.starts, *(plugin.wants or ())):
+        yield _same(f"groups of {pattern!r}", 0, re.compile(pattern).groups)
+
+
+def _launcher(plugin: Any, name: str) -> Iterator[Check]:
+    request = Request(command=["program", "with space"], ranks_per_node=2, threads=1, cores=2)
+    reason = plugin.supports(request)
+    yield _reason("supports of two ranks", reason)
+    for argv, variables in plugin.processes(request) if reason is None else ():
+        yield _same("end of a process's words", request.command, list(argv[-2:]))
+        yield _same("threads of a process", "1", variables["OMP_NUM_THREADS"])
+
+
+def check_log(name: str, log: Path) -> Iterator[Check]:
+    """Let a parser read a whole log of its benchmark, and that log cut at every twentieth of its lines."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    whole = ingest([log])
+    yield _same("benchmarks in the log", {name}, {run.benchmark for run in whole})
+    yield _same("statuses of its runs", ["ok"] * len(whole), [run.status.value for run in whole])
+    numbers = {(one.name, one.value) for run in whole for one in run.metrics}
+    yield Check("metrics", "one at least", len(numbers), bool(numbers))
+    for run in whole:
+        for one in run.metrics:
+            yield Check(f"{one.name} as printed", "what stands in the log", one.printed, one.printed in text)
+    lines = text.splitlines(keepends=True)
+    with tempfile.TemporaryDirectory() as folder:
+        cut = Path(folder) / log.name
+        for last in sorted({number * len(lines) // _CUTS for number in range(_CUTS)}):
+            cut.write_text("".join(lines[:last]), encoding="utf-8")
+            more = {(m.name, m.value) for run in ingest([cut]) if run.status == "ok" for m in run.metrics} - numbers
+            yield _same(f"other results of the first {last} lines", set(), more)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of plug-ins: its registry, what each is asked, and whether a tiny study runs it."""
+
+    registry: Registry[Any]
+    asks: Callable[[Any, str], Iterator[Check]] | None = None
+    runs: bool = False
+
+
+KINDS = {
+    "framework": Kind(FRAMEWORKS, _framework, runs=True),
+    "strategy": Kind(STRATEGIES, _strategy, runs=True),
+    "workload": Kind(WORKLOADS, _workload, runs=True),
+    "dataset": Kind(DATASETS, runs=True),
+    "memory": Kind(MEMORIES, _memory, runs=True),
+    "optimiser": Kind(OPTIMISERS, _optimiser),
+    "runtime": Kind(RUNTIMES, _runtime, runs=True),
+    "parser": Kind(PARSERS, _parser),
+    "benchmark": Kind(BENCHMARKS, _benchmark),
+    "launcher": Kind(LAUNCHERS, _launcher),
+    "stage": Kind(STAGES),
+}
+
+
+def kind_of(kind: str) -> Kind:
+    """Return a kind by its name. Raises BadInput with the nearest one."""
+    if kind not in KINDS:
+        raise unknown_name("kind of plug-ins", kind, KINDS)
+    return KINDS[kind]
+
+
+def answers(kind: str, name: str) -> Iterator[Check]:
+    """Ask a plug-in. Raises BadInput for one that is not there."""
+    known = kind_of(kind)
+    plugin = known.registry.get(name)
+    said = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
+    yield Check("docstring", "a sentence that says what it is", (said or "").split("\n")[0], bool(said))
+    for file in plugin_files(known.registry, name):
+        yield Check("file", "one that is there", file, file.is_file())
+    if known.asks is not None:
+        yield from known.asks(plugin, name)
+
+
+def to_json(checks: list[Check]) -> str:
+    """Return checks as JSON."""
+    told = [
+        {"what": one.what, "expected": str(one.expected), "given": str(one.given), "holds": one.holds} for one in checks
+    ]
+    return json.dumps(told, indent=1)

@@ -1,0 +1,92 @@
+"""The framework written from scratch: forward, backward and update in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.domain.precisions import find_precision
+from transect.training.frameworks import ModelPlan, ResumableTrainer, Trainer, TrainingState
+from transect.training.optimisers import OPTIMISERS
+
+
+class NumpyTrainer(Trainer, ResumableTrainer):
+    """All trained weights and gradients are views into flat buffers, as long as the optimiser's states."""
+
+    def __init__(self, plan: ModelPlan) -> None:
+        self._plan = plan
+        self.dtype = np.dtype(find_precision(plan.precision).stored)
+        arrays = plan.model.weight_shapes()
+        size = sum(plan.weights[weight.name].size for weight in arrays if weight.trained)
+        self._optimiser = OPTIMISERS.get(plan.parameters.optimiser)
+        self.flat_weights, self.flat_gradient, *self._states = (
+            np.zeros(size, self.dtype) for _ in range(2 + self._optimiser.states)
+        )
+        self._updates = 0
+        self._weights: dict[str, np.ndarray] = {}
+        self._parts: dict[str, slice] = {}
+        gradients: dict[str, np.ndarray] = {}
+        start = 0
+        for weight in arrays:
+            if not weight.trained:
+                self._weights[weight.name] = np.zeros(weight.shape, self.dtype)
+                continue
+            part = slice(start, start + plan.weights[weight.name].size)
+            self._parts[weight.name] = part
+            self._weights[weight.name] = self.flat_weights[part].reshape(weight.shape)
+            gradients[weight.name] = self.flat_gradient[part].reshape(weight.shape)
+            start = part.stop
+        self.computation = plan.model.computation(plan.parameters, self._weights, gradients)
+        self.load(plan.weights)
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Round the given weights to this trainer's precision."""
+        for name, array in self._weights.items():
+            array[...] = weights[name]
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there."""
+        self.load(state.weights)
+        for own, given in zip(self._states, state.states, strict=True):
+            for name, part in self._parts.items():
+                own[part] = given[name].reshape(-1)
+        self._updates = state.updates
+
+    def state(self) -> TrainingState:
+        """Return copies of where it stands."""
+        states = tuple(
+            {name: own[part].reshape(self._weights[name].shape).copy() for name, part in self._parts.items()}
+            for own in self._states
+        )
+        return TrainingState(weights=self.weights(), states=states, updates=self._updates)
+
+    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Round to this trainer's precision; integers stay."""
+        return (x.astype(self.dtype, copy=False) if x.dtype.kind == "f" else x), y
+
+    def forward_backward(self, x: np.ndarray, y: np.ndarray) -> float:
+        """Compute the mean loss; gradients land in the flat buffer."""
+        return self.computation.loss(x, y)
+
+    def gradient(self) -> np.ndarray:
+        """Return the buffer itself, not a copy."""
+        return self.flat_gradient
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        """Copy, unless `flat` is the buffer itself."""
+        if flat is not self.flat_gradient:
+            self.flat_gradient[...] = flat
+
+    def update(self, learning_rate: float) -> None:
+        """Apply the optimiser's own rule in place."""
+        self._updates += 1
+        self._optimiser.update(
+            self._plan.parameters, self.flat_weights, self.flat_gradient, self._states, learning_rate, self._updates
+        )
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, ...)."""
+        return self.computation.outputs(self.batch(x, np.empty(0, np.int64))[0])
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies."""
+        return {name: array.copy() for name, array in self._weights.items()}

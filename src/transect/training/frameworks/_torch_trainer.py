@@ -1,0 +1,197 @@
+"""PyTorch: eager mode, autograd, torch.optim."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from transect.domain.precisions import find_precision
+from transect.training.frameworks import ModelPlan, ResumableTrainer, Trainer, TrainingState
+from transect.training.memory import MEMORIES
+from transect.training.memory._limit import MemoryLimit
+from transect.training.models import TorchModel
+
+
+class TorchTrainer(Trainer, ResumableTrainer):
+    """One rank's model with its optimiser.
+
+    A strategy may replace three things, and no more: what computes (`wrap`), which parameters are
+    trained (`rebind`), and the optimiser (`wrap_optimiser`). `model` stays the model itself.
+    """
+
+    def __init__(self, plan: ModelPlan) -> None:
+        import torch
+
+        from transect.training.frameworks._torch_modules import (
+            load_weights,
+            make_optimiser,
+            module_dtype,
+            set_optimiser_state,
+        )
+
+        torch.set_num_threads(plan.threads)
+        self.torch = torch
+        self.dtype = module_dtype(plan.precision)
+        if plan.device == "cuda":
+            # One GPU per rank; the launcher numbers the ranks of a node.
+            local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+            torch.cuda.set_device(local_rank % torch.cuda.device_count())
+            # Torch lets cuDNN round convolutions to TF32 (10 bits); float32 means float32 here.
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        self.device = torch.device(plan.device)
+        memory = MEMORIES.get(plan.memory)
+        memory.prepare(self.device)
+        self._load, self._make_optimiser = load_weights, make_optimiser
+        self._set_optimiser_state = set_optimiser_state
+        self._rule = plan.parameters
+        assert isinstance(plan.model, TorchModel)
+        self.model: Any = plan.model.torch_module().to(self.device, self.dtype)
+        self.load(plan.weights)
+        self._as_it_is = nullcontext()
+        # Only a batch norm does otherwise in prediction, and going through all modules takes time.
+        self._has_modes = plan.model.parts_matter
+        precision = find_precision(plan.precision)
+        self._autocast = precision.multiplied != precision.stored
+        self._computes: Any = self.model.train()
+        self.parameters: list[Any] = []
+        self.optimiser: Any = None
+        self.rebind(self.model.parameters())
+        if self._rule.loss == "mse":
+            self._loss = self._half_squared_distance
+        else:
+            self._loss = torch.nn.functional.cross_entropy
+        total = sum(parameter.numel() for parameter in self.parameters)
+        self._flat = np.empty(total, precision.array)
+        self.activations = memory.arrange(self.model, plan)
+        watched = plan.memory != "plain" or plan.memory_budget is not None
+        self.limit = MemoryLimit(plan.memory_budget) if watched else None
+
+    def wrap(self, module: Any) -> None:
+        """Compute losses with `module`, which holds the model; predictions stay the model's own."""
+        self._computes = module
+
+    def rebind(self, parameters: Iterable[Any]) -> None:
+        """Train these parameters, which may be shards, with a new optimiser of the same rule."""
+        self.parameters = [one for one in parameters if one.requires_grad]
+        self.optimiser = self._make_optimiser(self._rule, self.parameters)
+
+    def wrap_optimiser(self, optimiser: Any) -> None:
+        """Update with `optimiser`, which holds the trainer's own."""
+        self.optimiser = optimiser
+
+    def _half_squared_distance(self, outputs: Any, y: Any) -> Any:
+        # torch's mse_loss averages over classes too and has no half: the published loss does not.
+        one_hot = self.torch.nn.functional.one_hot(y, outputs.shape[1]).to(outputs.dtype)
+        return 0.5 * (outputs - one_hot).square().sum() / len(y)
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Round the given weights to this trainer's precision."""
+        self._load(self.model, weights, self.dtype)
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there; where a strategy has sharded the model each rank takes its own part."""
+        self.load(state.weights)
+        self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
+
+    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+        """Copy to device and precision; integers stay."""
+        inputs = self.torch.from_numpy(x).to(self.device)
+        if inputs.is_floating_point():
+            inputs = inputs.to(self.dtype)
+        return inputs, self.torch.from_numpy(y).to(self.device)
+
+    def forward_backward(self, x: Any, y: Any) -> float:
+        """Run autograd; returns the loss as a Python number, which waits for the device."""
+        with self.limit.held() if self.limit is not None else self._as_it_is:
+            self.optimiser.zero_grad()
+            with self.activations.forward(x):
+                loss = self.compute(x, y)
+            with self.activations.backward():
+                loss.backward()
+            number: float = loss.item()
+        return number
+
+    def compute(self, x: Any, y: Any = None) -> Any:
+        """Return the outputs, or the mean loss where there is a `y`, as tensors of autograd."""
+        with self._precision():
+            outputs = self._computes(x)
+            return outputs if y is None else self.loss_of(outputs, y)
+
+    def loss_of(self, outputs: Any, y: Any) -> Any:
+        """Return the mean loss as a tensor of autograd."""
+        return self._loss(outputs, y)
+
+    def _precision(self) -> Any:
+        if self._autocast:
+            return self.torch.autocast(self.device.type, self.torch.bfloat16)
+        return self._as_it_is
+
+    def gradient(self) -> np.ndarray:
+        """Copy all gradients into one numpy buffer."""
+        start = 0
+        for parameter in self.parameters:
+            size = parameter.numel()
+            self._flat[start : start + size] = parameter.grad.detach().reshape(-1).cpu().numpy()
+            start += size
+        return self._flat
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        """Make the trainer's own buffer the gradients, until the next step; copy any other."""
+        start = 0
+        whole = self.torch.from_numpy(flat)
+        in_place = flat is self._flat and self.device.type == "cpu"
+        for parameter in self.parameters:
+            size = parameter.numel()
+            part = whole[start : start + size].view_as(parameter)
+            if in_place:
+                parameter.grad = part
+            else:
+                parameter.grad.copy_(part)
+            start += size
+
+    def update(self, learning_rate: float) -> None:
+        """Apply the optimiser of torch.optim."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        self.optimiser.step()
+
+    def finish_step(self) -> None:
+        """Wait for the GPU, when there is one."""
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize(self.device)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, classes) without gradients."""
+        if self._has_modes:
+            self.model.eval()
+        with self.torch.no_grad(), self._precision():
+            inputs, _ = self.batch(x, np.empty(0, np.int64))
+            outputs: np.ndarray = self.model(inputs).to(self.dtype).cpu().numpy()
+        if self._has_modes:
+            self.model.train()
+        return outputs
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies in the neutral layout, which is torch's own.
+
+        Where a strategy has sharded the model all ranks must call it: it puts the shards together.
+        """
+        whole = {}
+        for name, tensor in self.model.state_dict().items():
+            if not name.endswith("num_batches_tracked"):
+                full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+                whole[name] = full.detach().cpu().numpy().copy()
+        return whole
+
+    def memory(self) -> dict[str, Any]:
+        """Return what became of activations, and the most that a step held where it was watched."""
+        facts = dict(self.activations.facts())
+        return facts if self.limit is None else facts | {"step_bytes": self.limit.most}
+
+    def peak_before(self) -> int:
+        """Return what the limit knows of the time before a step, in which the kernel counts anew."""
+        return 0 if self.limit is None else self.limit.before

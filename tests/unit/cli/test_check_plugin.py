@@ -1,0 +1,117 @@
+"""`transect check-plugin`: what is right holds, and each thing that is wrong fails, by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from checkouts import ROOT
+from transect.cli.plugin_checks import answers
+from transect.domain.errors import BadInput
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks.numpy_ import NumpyFramework
+from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers.sgd import Sgd
+
+PLUGINS = """
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.frameworks.numpy_ import NumpyFramework
+
+
+@FRAMEWORKS.register("right")
+class Right(NumpyFramework):
+    '''numpy under another name.'''
+
+
+class OnePercent(NumpyTrainer):
+    def update(self, learning_rate):
+        self.flat_gradient *= 1.01
+        super().update(learning_rate)
+
+
+@FRAMEWORKS.register("wrong")
+class Wrong(NumpyFramework):
+    '''Its gradients are 1 % too large.'''
+
+    def trainer(self, plan):
+        return OnePercent(plan)
+"""
+
+
+def failed(checks):
+    return [one.what for one in checks if not one.holds]
+
+
+class TakesAll(NumpyFramework):
+    """Says yes to everything."""
+
+    environment = "nowhere"
+    optimisers = ("sgd", "guesswork")
+
+    def supports(self, cell):
+        return None
+
+
+class Uphill(Sgd):
+    """The wrong sign."""
+
+    takes = ("momentum", "mood")
+
+    def update(self, rule, weights, gradient, states, learning_rate, step):
+        super().update(rule, weights, -2 * gradient, states, learning_rate, step)
+
+
+@pytest.mark.parametrize(
+    ("kind", "registry", "plugin", "wrong"),
+    [
+        (
+            "framework",
+            FRAMEWORKS,
+            TakesAll,
+            [
+                "environment",
+                "optimiser guesswork",
+                "supports of a precision that is not there",
+                "supports of a device that is not there",
+            ],
+        ),
+        ("optimiser", OPTIMISERS, Uphill, ["takes hyper-parameters that there are", "update with a gradient of 1"]),
+    ],
+)
+def test_each_wrong_answer_fails_by_name(kind, registry, plugin, wrong, monkeypatch):
+    monkeypatch.setitem(registry._entries, "mine", plugin)
+    monkeypatch.setitem(registry._files, "mine", ROOT / "README.md")
+    assert failed(answers(kind, "mine")) == wrong
+
+
+@pytest.mark.parametrize(("kind", "name", "told"), [("framwork", "numpy", "framework"), ("framework", "nmpy", "numpy")])
+def test_what_is_not_there_has_a_hint(kind, name, told):
+    with pytest.raises(BadInput, match=f"'{told}'"):
+        [*answers(kind, name)]
+
+
+@pytest.mark.env
+@pytest.mark.parametrize(("name", "code"), [("right", 0), ("wrong", 1)])
+def test_a_framework_of_a_folder_trains_beside_the_reference(name, code, tmp_path, base_python):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "mine.py").write_text(PLUGINS)
+    command = ["check-plugin", "framework", name, "--plugins", str(tmp_path / "plugins"), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "transect", *command],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    told = json.loads(done.stdout)
+    wrong = [one for one in told if not one["holds"]]
+    if name == "right":
+        assert sum(one["what"].endswith("equality_ratio") for one in told) == 3 and not wrong
+    else:
+        assert [one for one in wrong if "failed: wrong-result" in one["given"]], wrong

@@ -1,0 +1,22 @@
+"""`transect check-plugin parser NAME --log FILE`: what a whole log and its halves must say."""
+
+from __future__ import annotations
+
+import pytest
+from whole_logs import LOGS
+
+from transect.cli.plugin_checks import check_log
+
+
+def failed(checks):
+    return [one.what for one in checks if not one.holds]
+
+
+@pytest.mark.parametrize("name", ["hpl", "stream", "osu"])
+def test_a_log_is_recognised_and_its_halves_say_nothing_else(name, tmp_path):
+    log = LOGS[next(one for one, log in LOGS.items() if log.benchmark == name)]
+    (tmp_path / "run.log").write_text(log.text)
+    assert failed(check_log(name, tmp_path / "run.log")) == []
+    (tmp_path / "half.log").write_text(log.text[: len(log.text) // 2])
+    assert "statuses of its runs" in failed(check_log(name, tmp_path / "half.log"))
+    assert "benchmarks in the log" in failed(check_log("graph500", tmp_path / "run.log"))
