@@ -68,8 +68,8 @@ AREAS = {
         "training/restarts.py",
         "training/sharpness.py",
         "stages/train/result*.py",
-        "stages/retrain/worker_verdict.py",
-        "stages/step/worker_check.py",
+        "payloads/retrain_verdict.py",
+        "payloads/step_check.py",
     ],
     "parsers": ["hpc/parsers/*.py", "hpc/*.py"],
     "exports": [

@@ -35,7 +35,7 @@ from typing import IO, Any, NamedTuple
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
 from transect.engine.build_environment import build
-from transect.stages.corpus.plan_section import CorpusRule, LengthRule, PartitionRule, VectorsRule
+from transect.stages.corpus.section import CorpusRule, LengthRule, PartitionRule, VectorsRule
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -83,7 +83,7 @@ def make_model(folder: Path, model: str, exporter: str) -> Any:
     python = environment_python(one.environment, folder.parent)
     cell = {"stage": "model", "workload": model, "framework": one.framework, "exporter": exporter}
     spec = {"cell": cell, "seed": SEED}
-    return run_module(python, "transect.stages.model.worker", folder, spec)
+    return run_module(python, "transect.payloads.model", folder, spec)
 
 
 def export(python: str, folder: Path, workload: str, exporter: str, **more: Any) -> Any:
@@ -92,7 +92,7 @@ def export(python: str, folder: Path, workload: str, exporter: str, **more: Any)
     cell = {"stage": "export", "workload": workload, "framework": "torch", "exporter": exporter}
     spec = {"cell": cell, "parameters": {}, **more}
     paths = ("--weights", str(weights), "--data", str(data))
-    return run_module(python, "transect.stages.export.worker", folder / exporter, spec, *paths)
+    return run_module(python, "transect.payloads.export", folder / exporter, spec, *paths)
 
 
 def infer(

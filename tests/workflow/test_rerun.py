@@ -141,13 +141,13 @@ SOURCES = {
     "onnx_models/exporters/dynamo.py": (),
     "training/datasets/iris.py": ("data/iris", "reference/iris", "train/iris", "export/", "infer/"),
     # What it decides stands in the specs, and these are the same.
-    "stages/train/plan.py": (),
+    "stages/train/stage.py": (),
     "engine/settle.py": (),
 }
 
 
 # Of a few of them: what would be made follows from the same fingerprints.
-ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/plan.py")
+ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/stage.py")
 
 
 @pytest.mark.parametrize("file", SOURCES)
@@ -236,7 +236,7 @@ def ran(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_change(done):
     before = started(done)
-    for file in ("hpc/parsers/message_sweep.py", "stages/data/worker.py"):
+    for file in ("hpc/parsers/message_sweep.py", "payloads/data.py"):
         path = done.folder / SRC / file
         path.write_text(path.read_text().replace(*COMMENT, 1))
     path = done.folder / FILE

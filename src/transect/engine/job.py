@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
@@ -17,6 +17,8 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
+
+C = TypeVar("C", bound=Cell)
 
 
 @dataclass(kw_only=True)
@@ -54,6 +56,12 @@ class Job:
     environment: dict[str, Any]
     # Stamps of its other environments, by name.
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def cell_as(self, kind: type[C]) -> C:
+        """Return the cell, which is of that class."""
+        if not isinstance(self.cell, kind):
+            raise TypeError(f"{self.cell.id} is a {type(self.cell).__name__}: expected a {kind.__name__}")
+        return self.cell
 
     @property
     def folder(self) -> Path:

@@ -16,6 +16,8 @@ from transect.domain.record import Record, Status, read_record
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
 from transect.engine.run_chosen import run_chosen
+from transect.payloads.forecast_sources import fitted, lasting_rate, message_points
+from transect.payloads.profile import PROFILE
 from transect.planner.auto import PIPELINE, Asked, Mode, Plan, make_plan
 from transect.planner.costs import LayerCosts, counted_costs, measured_costs, scaled, weight_copies, whole_over_layers
 from transect.planner.machine import Machine, measured_here
@@ -23,8 +25,6 @@ from transect.planner.problem import Infeasible, Link
 from transect.planning.parameters import resolve
 from transect.planning.plan import make_plan as plan_study
 from transect.planning.study import find_system
-from transect.stages.forecast.worker_sources import fitted, lasting_rate, message_points
-from transect.stages.profile.worker import PROFILE
 from transect.training.parts import no_parts
 from transect.training.strategies import strategy_options
 from transect.training.support import reason_to_skip

@@ -23,8 +23,8 @@ from transect.engine.limits import outgrown, used_limits
 from transect.engine.payload import DiskFull, execute, refuse
 from transect.engine.scheduler import fate
 from transect.engine.side_files import changed_file, changed_input, checksums_beside
-from transect.engine.stage import RUNNERS, StageRunner
-from transect.engine.stage_helpers import named_facts, not_ok
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import StageRunner, named_facts, not_ok
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
@@ -130,8 +130,7 @@ def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list
     no further: then there are none.
     """
     before = side.kept_by(fingerprint)
-    names = getattr(stage, "keeps", ())
-    found = sorted(path for name in names for path in job.folder.glob(name))
+    found = sorted(path for name in stage.keeps for path in job.folder.glob(name))
     return found if before is not None and _digest_of(found) != before else []
 
 

@@ -13,8 +13,8 @@ from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause
+from transect.domain.takes import record_of
 from transect.engine.job import Job, Result
-from transect.engine.stage_helpers import record_of
 
 _READ_WHOLE_BYTES = 1 << 30
 

@@ -19,7 +19,7 @@ from transect.engine.stage import RUNNERS
 from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.tensors import write_tensors
-from transect.stages.roundtrip.worker import roundtrip_cell
+from transect.payloads.roundtrip import roundtrip_cell
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 

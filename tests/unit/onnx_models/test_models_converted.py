@@ -23,7 +23,7 @@ TRAIN = "train: {grids: [{workloads: [digits-cnn], frameworks: [torch], strategi
 def convert(python: str, folder: Path, out: Path, precision: str, *more: str) -> Any:
     """Convert the model in `folder`; return (code, result, stderr)."""
     cell = {"stage": "convert", "workload": "mlp", "exporter": "dynamo", "precision": precision}
-    module = "transect.stages.convert.worker"
+    module = "transect.payloads.convert"
     return run_module(python, module, out, {"cell": cell}, "--model", str(folder), *more)
 
 

@@ -29,7 +29,7 @@ def folders(torch_python: str, model_cell: Any, tmp_path_factory: pytest.TempPat
     for precision in ("fp16", DYNAMIC):
         cell = {"stage": "convert", "workload": "mlp", "exporter": "torchscript"}
         spec = {"cell": cell | {"precision": precision}, "batches": SIZES}
-        module, taken = "transect.stages.convert.worker", ("--model", str(folder / "fp32"))
+        module, taken = "transect.payloads.convert", ("--model", str(folder / "fp32"))
         code, _, stderr = run_module(torch_python, module, folder / precision, spec, *taken)
         assert code == 0, stderr
     return folder

@@ -40,7 +40,7 @@ def load(loader: str, model: Path, out: Path) -> Any:
     """Run a round trip; return (code, result, stderr)."""
     python = environment_python(LOADERS.get(loader).environment, out.parent)
     cell = {"stage": "roundtrip", "workload": model.name, "exporter": "any", "loader": loader}
-    module = "transect.stages.roundtrip.worker"
+    module = "transect.payloads.roundtrip"
     return run_module(python, module, out, {"cell": cell}, "--model", str(model))
 
 

@@ -82,7 +82,7 @@ def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_pat
         "parameters": {},
     }
     paths = ("--weights", str(tmp_path / "other.npz"), "--data", str(data))
-    module = "transect.stages.export.worker"
+    module = "transect.payloads.export"
     code, result, stderr = run_module(torch_python, module, tmp_path / "bad", spec, *paths)
     assert (code, result["status"], result["cause"]) == (1, "failed", "crash")
     assert result["message"].startswith("ValueError: weights do not fit the model")
@@ -96,7 +96,7 @@ from pathlib import Path
 from transect.onnx_models.comparison import compare
 from transect.onnx_models.exporters import EXPORTERS, Source
 from transect.onnx_models.tolerance import output_tolerance
-from transect.stages.export.worker import run_onnx
+from transect.payloads.export import run_onnx
 from transect.training.frameworks._torch_modules import build_module, load_weights
 from transect.training.workloads import WORKLOADS, model_of
 

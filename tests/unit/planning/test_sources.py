@@ -155,8 +155,8 @@ OF_STAGES = {
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
     "measure/intervals.py": {"train", "retrain", "classify", "search"},
-    "stages/retrain/worker_verdict.py": {"retrain"},
-    "stages/step/worker_path.py": {"step"},
+    "payloads/retrain_verdict.py": {"retrain"},
+    "payloads/step_path.py": {"step"},
     "training/tolerance.py": {"reference", "step"},
     # The package names it, and with that whoever reads a manifest depends on it.
     "portable_step/export.py": {"step", "retrain"},
@@ -164,7 +164,7 @@ OF_STAGES = {
     "portable_step/decompositions/pooling.py": {"step"},
     "portable_step/state.py": {"step", "retrain"},
     "simulation/pipelines.py": {"forecast"},
-    "stages/forecast/worker_prediction.py": {"forecast"},
+    "payloads/forecast_prediction.py": {"forecast"},
     # These start payloads.
     "launch/launchers/plain.py": EVERY_STAGE,
     "launch/launchers/mpiexec.py": EVERY_STAGE,
@@ -181,11 +181,11 @@ OF_STAGES = {
     "launch/keystore.py": {"train", "bench"},
     # Payloads.
     # The reference scores as it does.
-    "stages/train/worker.py": {"train", "reference"},
-    "stages/data/worker.py": {"data"},
-    "stages/reference/worker.py": {"reference"},
-    "stages/ingest/worker.py": {"ingest"},
-    "stages/export/worker.py": {"export"},
+    "payloads/train.py": {"train", "reference"},
+    "payloads/data.py": {"data"},
+    "payloads/reference.py": {"reference"},
+    "payloads/ingest.py": {"ingest"},
+    "payloads/export.py": {"export"},
     "hpc/probes/messages.py": {"bench"},
     "hpc/parsers/hpl.py": {"bench", "ingest"},
     "hpc/parsers/_dl_nvidia.py": {"bench", "ingest"},

@@ -40,7 +40,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nodetests")
     python = environment_python("conformance", folder)
     done = subprocess.run(
-        [python, "-m", "transect.stages.nodetests.worker", "--out", str(folder)],
+        [python, "-m", "transect.payloads.nodetests", "--out", str(folder)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,

@@ -11,14 +11,14 @@ from factories import bare_record, bench_cell, plan_study
 from transect.domain.axes.train import ForecastCell, ProfileCell, TrainCell, forecast_of, trained_as
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue, Record
+from transect.payloads.forecast import forecast
+from transect.payloads.forecast_prediction import Setting, predict
+from transect.payloads.forecast_sources import collective_points, fitted, lasting_rate, message_points, profiled
+from transect.payloads.profile import profile
 from transect.planning.plan import StudyPlan
 from transect.planning.stage import STAGES, running_order
 from transect.simulation.collectives import Measured
 from transect.simulation.networks import Machine, Network
-from transect.stages.forecast.worker import forecast
-from transect.stages.forecast.worker_prediction import Setting, predict
-from transect.stages.forecast.worker_sources import collective_points, fitted, lasting_rate, message_points, profiled
-from transect.stages.profile.worker import profile
 from transect.training.strategies import STRATEGIES
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from transect.domain.axes.train import ProfileCell
+from transect.payloads.profile import _until_told, main, profile
 from transect.planner.costs import Rates, counted_costs, measured_costs
 from transect.planning.expand import reason_to_skip
-from transect.stages.profile.worker import _until_told, main, profile
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
 
@@ -51,7 +51,7 @@ _TORCH = """
 import json, sys
 import torch
 from transect.domain.axes.train import ProfileCell
-from transect.stages.profile.worker import profile
+from transect.payloads.profile import profile
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan
 from transect.training.parts import layer_count
 from transect.training.workloads import WORKLOADS, model_of

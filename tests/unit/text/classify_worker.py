@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from transect.stages.classify import worker as classify_worker
+from transect.payloads import classify as classify_worker
 from transect.text.classifiers import _training
 from worker_calls import answer_calls
 
@@ -22,7 +22,7 @@ def classify(arguments: list[str]) -> int:
 
 
 def search(arguments: list[str]) -> int:
-    from transect.stages.search import worker
+    from transect.payloads import search as worker
 
     return worker.main(arguments)
 

@@ -18,11 +18,11 @@ from ticket_study import HEAD
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT, StudyPaths
+from transect.payloads.corpus import main
 from transect.planning.plan import make_plan
 from transect.planning.stage import STAGES
 from transect.planning.study import find_system
 from transect.stages.corpus.run import Corpora
-from transect.stages.corpus.worker import main
 from transect.text.salt import SALT_VARIABLE, Salt, read_salt
 
 SECRETS = [

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from transect.domain.cell import Cell
-from transect.stages.dialogue.worker import extract, main
+from transect.payloads.dialogue import extract, main
 from transect.text.dialogue import dialogue, treated
 from transect.text.lines import read_lines, writing_lines
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.domain.errors import BadInput
-from transect.stages.partition.worker import PARTS, deal, main
+from transect.payloads.partition import PARTS, deal, main
 from transect.text.partitioners import PARTITIONERS, Rows
 
 PUBLISHED = (

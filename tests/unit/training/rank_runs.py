@@ -98,7 +98,7 @@ class Training:
         out = self.folder / "data"
         out.mkdir(exist_ok=True)
         (out / "spec.json").write_text(json.dumps(spec))
-        command = (self.python, "-m", "transect.stages.data.worker", "--spec", out / "spec.json")
+        command = (self.python, "-m", "transect.payloads.data", "--spec", out / "spec.json")
         run = self.run([*command, "--out", out], out)
         assert run.returncode == 0, run.stdout
         return dict(json.loads((out / "result.json").read_text()))
@@ -106,7 +106,7 @@ class Training:
     def reference(self, precisions: Iterable[str] = ("fp32",), **axes: Any) -> Path:
         """Run the reference stage; return its folder, which holds result.json."""
         cell = {"stage": "reference", "framework": "numpy", "strategy": "single", "precision": "fp64", **axes}
-        return self._stage("transect.stages.reference.worker", cell, precisions=list(precisions))
+        return self._stage("transect.payloads.reference", cell, precisions=list(precisions))
 
     def train(self, ranks: int = 1, expect: int = 0, reference: Path | None = None, **axes: Any) -> tuple[Path, str]:
         """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log.
@@ -119,7 +119,7 @@ class Training:
             program = str(Path(self.python).parent / "mpiexec")
             start = [*mpiexec_prefix(program), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
         more = [] if reference is None else ["--restarts", reference / "restarts.npz"]
-        out = self._stage("transect.stages.train.worker", cell, start, expect, more)
+        out = self._stage("transect.payloads.train", cell, start, expect, more)
         return out, (out / "log").read_text()
 
     def merge(self, out: Path, reference: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from transect.domain.axes.text import EncodeCell
 from transect.domain.errors import BadInput
 from transect.domain.record import Record, Status, read_record, write_record
 from transect.engine.stage import RUNNERS
-from transect.stages.data.worker import main, prepare
+from transect.payloads.data import main, prepare
 from transect.training.datasets import DATASETS, DerivedDataset
 
 OPTIONS = {"corpus": "made", "partition": "random", "vectors": "words", "length": 48, "vocabulary": 4096}

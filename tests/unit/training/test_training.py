@@ -133,8 +133,8 @@ def test_ranks_share_exactly_the_single_rank_batch(base_python):
 CLOCK = """
 import json, os, sys, time
 from pathlib import Path
-from transect.stages.data import worker as data_worker
-from transect.stages.train import worker
+from transect.payloads import data as data_worker
+from transect.payloads import train as worker
 from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.strategies.single import Single
 

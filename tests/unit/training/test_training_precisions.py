@@ -28,7 +28,7 @@ def module(python, name, *arguments):
 def data(base_python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "spec.json").write_text(json.dumps(DATA))
-    made = module(base_python, "transect.stages.data.worker", "--spec", folder / "spec.json", "--out", folder)
+    made = module(base_python, "transect.payloads.data", "--spec", folder / "spec.json", "--out", folder)
     assert made.returncode == 0, made.stderr
     return folder
 
@@ -46,7 +46,7 @@ def reference(python, data, folder, precisions, batch=10, shards=1):
     spec = {"cell": cell, "parameters": RULE, "precisions": precisions}
     (folder / "spec.json").write_text(json.dumps(spec))
     arguments = ("--spec", folder / "spec.json", "--data", data, "--out", folder)
-    run = module(python, "transect.stages.reference.worker", *arguments)
+    run = module(python, "transect.payloads.reference", *arguments)
     assert run.returncode == 0, run.stdout + run.stderr
     with np.load(folder / "trajectory.npz") as file:
         arrays = {name: file[name] for name in file.files}

@@ -19,7 +19,7 @@ _UNTOUCHED = 1 << 21
 
 
 def problem_of(costs: Mapping[str, Any], parameters: Parameters, budget: int, *, overlap: bool) -> MemoryProblem:
-    """Return the problem of what `stages.memory.worker` measured.
+    """Return the problem of what `payloads.memory` measured.
 
     Of the budget, gradients, the optimiser's states, what libraries keep for these layers, 2 MiB and a
     sixteenth are not for activations.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from transect.domain.axes.train import MEMORY_PLAN
+from transect.domain.axes.train import MEMORY_PLAN, MemoryCell
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result
-from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, cores
 from transect.launch.processes import Outcome
 from transect.planner.memory import NoMemory, decide
@@ -17,15 +16,12 @@ from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.workloads import Parameters
 
 
-@RUNNERS.register("memory")
-class Memory(OneProcess):
-    """Runs `transect.stages.memory.worker`, then the solver."""
+class MemoryRunner(OneProcess):
+    """One process that measures, then the solver."""
 
-    measures = True
-
-    def command(self, job: Job) -> list[str]:
-        """One process, held to the cell's threads."""
-        return job.module(BLOCK_CACHE, "transect.stages.memory.worker", "--spec", job.spec_file, "--out", job.folder)
+    def through(self, job: Job) -> tuple[str, ...]:
+        """What keeps the blocks of large tensors."""
+        return (BLOCK_CACHE,)
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Solve; a budget that no choice fits is not supported, with the layer that does not fit."""
@@ -33,10 +29,10 @@ class Memory(OneProcess):
         if outcome.code or "costs" not in result.details:
             return result
         costs = result.details["costs"]
-        cell = job.cell
+        cell = job.cell_as(MemoryCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
-        overlap = cell.threads * cell.get("together") < cores(job)
-        problem = problem_of(costs, parameters, cell.get("memory_budget"), overlap=overlap)
+        overlap = cell.threads * cell.together < cores(job)
+        problem = problem_of(costs, parameters, cell.memory_budget, overlap=overlap)
         decision = decide(problem)
         if isinstance(decision, NoMemory):
             found = Result.skipped(Cause.UNSUPPORTED, decision.reason)

@@ -6,12 +6,11 @@ import json
 import re
 import zipfile
 
-from transect.domain.axes.train import MEMORY_PLAN
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result
-from transect.engine.stage import RUNNERS
-from transect.engine.stage_helpers import checksums, data_checksums, need, ranks
+from transect.engine.stage_helpers import StageRunner, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
@@ -33,41 +32,34 @@ _TOLD = re.compile(
 )
 
 
-@RUNNERS.register("train")
-class Train:
-    """Runs `transect.stages.train.worker` on every rank."""
+class TrainRunner(StageRunner):
+    """Runs the payload, or a trainer's own program, on every rank."""
 
-    measures = True
     energy = True
+
+    def through(self, job: Job) -> tuple[str, ...]:
+        """Of a limited memory, what keeps its blocks: the kernel keeps the limit, and it must not cost a fault a page."""
+        return (BLOCK_CACHE,) if job.cell_as(TrainCell).memory_budget is not None else ()
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
         if "reference" in job.spec["inputs"]:
             need(job, "reference")
-        cell = job.cell
+        cell = job.cell_as(TrainCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
         reason = reason_to_skip(cell, parameters)
         if reason is not None:
             raise Unsupported(reason)
+        worker = self.command(job)
         strategy = STRATEGIES.get(cell.strategy)
-        data = need(job, "data")
-        arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
         states = job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
-        if states is not None:
-            arguments += ["--restarts", states]
-        if "memory" in job.spec["inputs"]:
-            arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
-        worker = job.module("transect.stages.train.worker", *arguments)
-        if cell.memory_budget is not None:
-            # Its limit is kept by the kernel, and must not cost a fault for each page.
-            worker = job.module(BLOCK_CACHE, *worker[2:])
         files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell, worker=tuple(worker))
         # A framework from before there were commands has none.
         give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
         command = give(files) if give is not None else None
         files.plan.unlink(missing_ok=True)
         if command is not None:
-            write_trainer_plan(cell, parameters, data, files, states)
+            write_trainer_plan(cell, parameters, need(job, "data"), files, states)
         else:
             command = worker
         return ranks(job, command, strategy.rendezvous)
@@ -82,21 +74,10 @@ class Train:
         told = _TOLD.search(log)
         return rank_place(int(told[1] or told[2] or told[3]), places) if told else ""
 
-    def inputs(self, job: Job) -> list[str]:
-        """Data, start and reference trajectory, and the plan of its memory."""
-        found = data_checksums(job, job.cell.repeat)
-        if "reference" in job.spec["inputs"]:
-            reference = job.input("reference")
-            names = ("trajectory.npz", "weights.npz", RESTARTS)
-            found += checksums(*(reference / name for name in names))
-        if "memory" in job.spec["inputs"]:
-            found += checksums(job.input("memory") / MEMORY_PLAN)
-        return found
-
     def _silent(self, job: Job, outcome: Outcome) -> Result:
         """Return what became of ranks that left no word: of some the runtime itself says in the log."""
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
-        said = getattr(FRAMEWORKS.get(job.cell.framework), "says_no_memory", "")
+        said = getattr(FRAMEWORKS.get(job.cell_as(TrainCell).framework), "says_no_memory", "")
         found = re.search(said, log, re.M) if said else None
         if found is not None:
             return Result.failed(Cause.OUT_OF_MEMORY, f"exit code {outcome.code}: {found[0]}")

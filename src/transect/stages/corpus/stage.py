@@ -1,0 +1,100 @@
+"""The corpus stage: tickets are parsed and normalised, and identities hashed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from transect.domain.axes.text import CorpusCell
+from transect.domain.errors import BadInput, unknown_name
+from transect.planning.context import Context
+from transect.planning.sources import plugin_files
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.corpus.section import TicketsSection
+from transect.text.formats import FORMATS
+from transect.text.partitioners import PARTITIONERS
+from transect.text.salt import read_salt, salt_file
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@STAGES.register("corpus")
+class Corpora(Stage[CorpusCell]):
+    """Reads tickets; what cannot be read is counted by cause and listed."""
+
+    payload = "transect.payloads.corpus:build"
+    runner = "transect.stages.corpus.run:CorpusRunner"
+    key = "tickets"
+    section = TicketsSection
+    placement = Placement(group="text")
+
+    def check(self, section: TicketsSection, context: Context) -> None:
+        """Names can stand in ids, formats and partitioners are known, shares add up."""
+        for key in ("corpora", "partitions", "vectors", "lengths"):
+            for name in getattr(section, key):
+                if not _NAME.fullmatch(name):
+                    raise BadInput(
+                        f"{context.where(f'tickets.{key}')}: name '{name}': expected letters, digits, _ and -"
+                    )
+        for name, corpus in section.corpora.items():
+            where = context.where(f"tickets.corpora.{name}")
+            kind = FORMATS.get(corpus.format, f"{where}.format")
+            kind.check(corpus.options, f"{where}.options")
+            _check_path(corpus.path, kind.reads, context, f"{where}.path")
+            if kind.reads and salt_file().exists():
+                # Found out by a cell it would take the results of all that follow with it.
+                read_salt(salt_file())
+        for name, partition in section.partitions.items():
+            where = context.where(f"tickets.partitions.{name}")
+            PARTITIONERS.get(partition.by, f"{where}.by")
+            shares = sum(getattr(partition, part) for part in ("train", "valid", "test", "infer", "device"))
+            if shares > 1 + 1e-9:
+                raise BadInput(f"{where}: the shares add up to {shares:g}: expected at most 1")
+            if partition.clients and not partition.device:
+                raise BadInput(f"{where}.clients: {partition.clients}, and there is no share `device` to cut")
+        for name, length in section.lengths.items():
+            if (length.words is None) == (length.rule == "fixed"):
+                raise BadInput(
+                    f"{context.where(f'tickets.lengths.{name}')}: `words` goes with rule `fixed`, and only with it"
+                )
+
+    def spec(self, cell: CorpusCell, context: Context) -> dict[str, Any]:
+        """The source's rule, with its path made absolute."""
+        rule = context.section("tickets").corpora[cell.corpus]
+        path = None if rule.path is None else str(context.file.parent / rule.path)
+        return {"rule": rule.model_dump() | {"path": path}, "seed": context.study.seed}
+
+    def sources(self, cell: CorpusCell) -> list[Path]:
+        """Every format: one is chosen by name."""
+        return [file for name in FORMATS for file in plugin_files(FORMATS, name)]
+
+    def environment(self, cell: CorpusCell) -> str:
+        """Where the libraries are that read mail, HTML and languages."""
+        return "text"
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """What the tickets are read from, and the salt, which is made where there is none yet."""
+        path = spec["rule"]["path"]
+        if path is None:
+            return []
+        salt = salt_file()
+        read_salt(salt)
+        return [Path(path), salt]
+
+
+def _check_path(given: str | None, reads: bool, context: Context, where: str) -> None:
+    if reads and given is None:
+        raise BadInput(f"{where}: this format reads a file or folder, and none is given")
+    if not reads and given is not None:
+        raise BadInput(f"{where}: {given}: this format makes its own tickets and reads nothing")
+    if given is not None and not (context.file.parent / given).exists():
+        raise BadInput(f"{where}: {context.file.parent / given}: no such file or folder")
+
+
+def check_names(section: TicketsSection, key: str, names: list[str], where: str) -> None:
+    """Raise BadInput for a name that `tickets.KEY` of the study does not have."""
+    known = getattr(section, key)
+    for name in names:
+        if name not in known:
+            raise unknown_name(f"name of tickets.{key}", name, known, where)

@@ -1,0 +1,123 @@
+"""What a grid of inference asks for: whose files its runtimes run, and whether all of it makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from transect.domain.errors import BadInput, unknown_name
+from transect.onnx_models.exporters import EXPORTERS
+from transect.onnx_models.models import MODELS
+from transect.planning.context import Context
+from transect.runtimes import ONNX_PRECISIONS, RUNTIMES, check_providers
+from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
+from transect.stages.infer.section import InferGrid, InferSection
+from transect.stages.model import model_of
+from transect.stages.train.stage import exported_by
+from transect.training.workloads import WORKLOADS
+
+
+def check_grid(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
+    """Raise BadInput for what nothing in the study has, or what would give no cell.
+
+    `where` is the study's file and the grid.
+    """
+    takes_onnx = any(RUNTIMES.get(n, f"{where}.runtimes").uses_exporter for n in grid.runtimes)
+    _check_names(section, grid, where, context)
+    if grid.sessions != [1] and not grid.loads:
+        raise BadInput(f"{where}.sessions: {grid.sessions} serve an offered load: expected `loads` beside it")
+    for name in grid.workloads:
+        if name in MODELS:
+            _check_made(name, grid, where, context, takes_onnx)
+        else:
+            _check_trained(name, grid, where, context, takes_onnx)
+    _check_each(grid, where, context)
+
+
+def _check_names(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
+    """Raise BadInput for an exporter, precision or set of options that nothing in the study has."""
+    check_providers(grid.providers, f"{where}.providers")
+    exporters = [*context.section("export").exporters, *context.section("models").exporters]
+    for name in grid.exporters or ():
+        if name not in exporters:
+            raise BadInput(
+                f"{where}.exporters: '{name}' is not among export.exporters "
+                f"{context.section('export').exporters} and models.exporters "
+                f"{context.section('models').exporters}"
+            )
+    for name in grid.precisions:
+        if name not in ONNX_PRECISIONS:
+            raise unknown_name("precision", name, ONNX_PRECISIONS, f"{where}.precisions")
+    sets = [EQUAL, LANGUAGE_DEFAULTS, *section.options]
+    for name in grid.options:
+        if name not in sets:
+            raise unknown_name("set of session options", name, sets, f"{where}.options")
+        threads = section.options.get(name, {}).get("intra_op_num_threads")
+        if threads is not None and len(grid.threads) > 1:
+            raise BadInput(
+                f"{where}.threads: {grid.threads} would all run with {threads}, which infer.options."
+                f"{name} sets: expected one"
+            )
+
+
+def _check_made(name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool) -> None:
+    if not takes_onnx:
+        raise BadInput(
+            f"{where}.workloads: '{name}' is a model that only runtimes of ONNX can run, got {grid.runtimes}"
+        )
+    if not (grid.exporters or context.section("models").exporters):
+        raise BadInput(f"{where}.workloads: '{name}' is made by exporters: expected `exporters` here or in `models`")
+    if not any(True for _ in _made_by(name, grid, context)):
+        raise BadInput(
+            f"{where}.workloads: no exporter makes '{name}' of {grid.exporters or context.section('models').exporters}"
+        )
+
+
+def _check_trained(name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool) -> None:
+    export = context.section("export")
+    if takes_onnx and not export.exporters:
+        raise BadInput(
+            f"{where}.runtimes: {grid.runtimes} take ONNX models, and export.exporters names no "
+            "exporter that would make them"
+        )
+    WORKLOADS.get(name, f"{where}.workloads: no model of plugins.md, so a workload")
+    if takes_onnx and name not in export.workloads:
+        raise BadInput(f"{where}.workloads: '{name}' is not among export.workloads {export.workloads}")
+    if context.first("train", exported_by, (name, export.framework)) is None:
+        raise BadInput(
+            f"{where}.workloads: '{name}' takes its weights from {export.framework} single on one "
+            "rank, which no train grid has"
+        )
+
+
+def _check_each(grid: InferGrid, where: str, context: Context) -> None:
+    """Raise BadInput for a runtime or exporter that gives no cell with any workload of its grid."""
+    known = [name for name in grid.workloads if name in MODELS or name in WORKLOADS]
+    pairs = [(r, e) for r in grid.runtimes for w in known for e in exporters_of(r, w, grid, context)]
+    for name in grid.runtimes if known else ():
+        if name not in {runtime for runtime, _ in pairs}:
+            raise BadInput(
+                f"{where}.runtimes: '{name}' runs none of {grid.workloads}: it takes "
+                f"{'ONNX files' if RUNTIMES.get(name).uses_exporter else 'trained workloads alone'}"
+            )
+    takes_onnx = any(exporter for _, exporter in pairs)
+    for name in grid.exporters or () if takes_onnx else ():
+        if name not in {exporter for _, exporter in pairs}:
+            raise BadInput(f"{where}.exporters: '{name}' makes a file of none of {grid.workloads}")
+
+
+def _made_by(name: str, grid: InferGrid, context: Context) -> Iterable[str]:
+    """Yield the exporters that can make a model; what they cannot is told by the stage `model`."""
+    for exporter in grid.exporters or context.section("models").exporters:
+        made = model_of(name, exporter)
+        if not (MODELS.get(name).supports(made) or EXPORTERS.get(exporter).supports(made)):
+            yield exporter
+
+
+def exporters_of(runtime: str, workload: str, grid: InferGrid, context: Context) -> Iterable[str | None]:
+    """Return whose files a runtime runs of a workload; None: it builds the model itself."""
+    takes_onnx = RUNTIMES.get(runtime).uses_exporter
+    if workload in MODELS:
+        return _made_by(workload, grid, context) if takes_onnx else ()
+    exported = context.section("export").exporters
+    named = [name for name in grid.exporters or exported if name in exported]
+    return named if takes_onnx else [None]
