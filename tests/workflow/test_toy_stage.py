@@ -101,7 +101,7 @@ def test_an_edit_of_the_stage_reruns_it_alone(done, file):
 
 
 def test_an_edit_of_its_declaration_that_changes_no_cell_reruns_nothing(done):
-    with edited(done.folder / "mine/toy/stage.py", "of the norms", "of each norm"):
+    with edited(done.folder / "mine/toy/stage.py", "of the norms", "of all these norms"):
         assert done.why(FILE) == {}
 
 

@@ -57,12 +57,6 @@ class Job:
     # Stamps of its other environments, by name.
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def cell_as(self, kind: type[C]) -> C:
-        """Return the cell, which is of that class."""
-        if not isinstance(self.cell, kind):
-            raise TypeError(f"{self.cell.id} is a {type(self.cell).__name__}: expected a {kind.__name__}")
-        return self.cell
-
     @property
     def folder(self) -> Path:
         """Where the record and its side files go."""
@@ -139,6 +133,13 @@ class Job:
     def module(self, name: str, *arguments: str | Path) -> list[str]:
         """Return the argv of a module of ours in the cell's environment."""
         return [self.python, "-m", name, *map(str, arguments)]
+
+
+def cell_of(job: Job, kind: type[C]) -> C:
+    """Return the job's cell, which is of that class."""
+    if not isinstance(job.cell, kind):
+        raise TypeError(f"{job.cell.id} is a {type(job.cell).__name__}: expected a {kind.__name__}")
+    return job.cell
 
 
 @while_unchanged

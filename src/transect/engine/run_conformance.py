@@ -28,8 +28,9 @@ def _environment(name: str, out: Path) -> str:
 
 def _prepare(out: Path) -> dict[str, Any]:
     """Make the tests anew, in the environment that has `onnx`; return what is said of them."""
-    python = _environment(STAGES.get("nodetests").environment(NodeTestsCell()), out)
-    command = [python, "-m", "transect.payloads.nodetests", "--out", str(out)]
+    stage = STAGES.get("nodetests")
+    python = _environment(stage.environment(NodeTestsCell()), out)
+    command = [python, "-m", "transect.payloads", stage.payload, "--out", str(out)]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:

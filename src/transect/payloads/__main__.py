@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one payload; return the exit code of its process."""
     parser = argparse.ArgumentParser(prog="python -m transect.payloads", description="one cell's payload")
     parser.add_argument("payload", help="package.module:function")
-    parser.add_argument("--spec", type=Path, required=True, help="plan of the cell, JSON")
+    parser.add_argument("--spec", type=Path, help="plan of the cell, JSON; none: the payload needs none")
     parser.add_argument("--out", type=Path, required=True, help="folder of the cell")
     parser.add_argument("--take", action="append", default=[], metavar="ROLE=FOLDER", help="folder of another cell")
     parser.add_argument(
@@ -34,9 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         given.out.mkdir(parents=True, exist_ok=True)
         module, _, function = given.payload.partition(":")
-        spec = json.loads(given.spec.read_text(encoding="utf-8")) | {"run": given.run}
+        spec = json.loads(given.spec.read_text(encoding="utf-8")) if given.spec else {}
         folders = {role: Path(folder) for role, _, folder in (one.partition("=") for one in given.take)}
-        result = getattr(importlib.import_module(module), function)(spec, folders, given.out)
+        result = getattr(importlib.import_module(module), function)(spec | {"run": given.run}, folders, given.out)
         if result is None:
             return 0
         # JSON has no NaN or infinity.

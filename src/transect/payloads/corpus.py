@@ -37,12 +37,16 @@ _DRAW = 27
 _TOGETHER = 64
 
 
-def build(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Make one cell; return its result."""
+    # Without a file of the key the tickets hold nobody.
+    key = spec["run"].get("salt")
+    return build(spec, read_salt(Path(key)) if key else public_salt(), out)
+
+
+def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
     """Write the corpus of one cell into `out`; return its result. Raises BadInput without a ticket."""
     rule = spec["rule"]
-    # Without a file of the key: the tickets hold nobody.
-    key = spec["run"].get("salt")
-    salt = read_salt(Path(key)) if key else public_salt()
     kind = FORMATS.get(rule["format"])
     path = Path(rule["path"]) if rule["path"] else None
     given = (path, rule["options"], spec["seed"])

@@ -7,7 +7,7 @@ Leaves `data.npz`,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,13 @@ def _store(dataset: StoredDataset, options: dict[str, Any], sample: Shape, divid
     return stored
 
 
-def prepare(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
-    """Write the arrays; return the result, which tells of each file. Raises BadInput when the data does not fit.
+def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Make one cell; return its result."""
+    return {"details": prepare(spec, out, folders)}
+
+
+def prepare(spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None = None) -> dict[str, Any]:
+    """Write the arrays; return the manifest. Raises BadInput when the data does not fit.
 
     `folders` are those of the cells that the dataset takes, by role.
     """
@@ -115,7 +120,7 @@ def prepare(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
     if isinstance(dataset, StoredDataset):
         data = _store(dataset, options, model.sample, divide, out)
     elif isinstance(dataset, DerivedDataset):
-        data = _load(dataset, dataset.load_from(options, folders), model, divide, out)
+        data = _load(dataset, dataset.load_from(options, folders or {}), model, divide, out)
     else:
         data = _load(dataset, dataset.load(options), model, divide, out)
     for repeat in range(repeats):
@@ -124,7 +129,7 @@ def prepare(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
         weights = model.initial_weights(seed + repeat)
         np.savez(out / f"start-{repeat}.npz", order=order, **weights)  # type: ignore[arg-type]
     files = ["data.npz", *data.files, *(f"start-{r}.npz" for r in range(repeats))]
-    details = {
+    return {
         "workload": name,
         "dataset": workload.dataset,
         "source": data.source,
@@ -148,4 +153,3 @@ def prepare(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
         "files": {file: sha256_file(out / file) for file in files},
         **data.details,
     }
-    return {"details": details}

@@ -19,8 +19,13 @@ from transect.text.partitioners import PARTITIONERS, Rows
 PARTS = ("train", "valid", "test", "infer", "device")
 
 
+def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Deal the tickets of one cell out; return its result."""
+    return result(details=deal(spec, folders, out), libraries=versions("numpy"))
+
+
 def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
-    """Write the parts of one cell into `out`; return its result.
+    """Write the parts of one cell into `out`; return the details of its record.
 
     Raises BadInput for a share that holds no ticket, and for what the partitioner misses.
     """
@@ -47,7 +52,7 @@ def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     parts = {part: np.sort(taken).astype(np.int64) for part, taken in parts.items()}
     _check_disjoint([parts[part] for part in PARTS], len(rows.labels))
     write_arrays(out / "parts.npz", parts)
-    return result(details=facts(rows, parts), libraries=versions("numpy"))
+    return facts(rows, parts)
 
 
 def _check_disjoint(parts: list[np.ndarray], tickets: int) -> None:

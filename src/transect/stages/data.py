@@ -27,7 +27,7 @@ def workload_plugins(workload: str) -> list[tuple[Registry[Any], str]]:
 class Data(Stage[DataCell]):
     """Splits, normalises, draws initial weights and batch orders."""
 
-    payload = "transect.payloads.data:prepare"
+    payload = "transect.payloads.data:run"
     placement = Placement(group="prepare")
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from transect.text.partitioners import PARTITIONERS
 class Partitions(Stage[PartitionCell]):
     """Deals the tickets of a corpus out."""
 
-    payload = "transect.payloads.partition:deal"
+    payload = "transect.payloads.partition:run"
     # What the tickets say does not matter.
     takes = {"corpus": Takes("labels.npy", "times.npy", "owners.npy")}
     needs = ("corpus",)

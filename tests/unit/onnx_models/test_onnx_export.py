@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_module
+from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_payload
 from transect.domain.metrics import metric
 from transect.onnx_models.tensors import read_tensor, read_tensors
 from transect.training.costs import parameter_count, run_costs
@@ -76,14 +76,14 @@ def test_opset_is_taken_from_the_spec(torch_python: str, tmp_path: Path) -> None
 
 def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_path: Path) -> None:
     _, data = make_inputs(tmp_path, "iris-mlp-ce")
-    np.savez(tmp_path / "other.npz", wrong=np.zeros(3))
+    other = tmp_path / "other"
+    other.mkdir()
+    np.savez(other / "weights.npz", wrong=np.zeros(3))
     spec = {
         "cell": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
         "parameters": {},
     }
-    paths = ("--weights", str(tmp_path / "other.npz"), "--data", str(data))
-    module = "transect.payloads.export"
-    code, result, stderr = run_module(torch_python, module, tmp_path / "bad", spec, *paths)
+    code, result, stderr = run_payload(torch_python, tmp_path / "bad", spec, weights=other, data=data)
     assert (code, result["status"], result["cause"]) == (1, "failed", "crash")
     assert result["message"].startswith("ValueError: weights do not fit the model")
     assert "'wrong'" in result["message"]

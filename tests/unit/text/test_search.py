@@ -184,7 +184,7 @@ def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     write_record(tmp_path / "first" / "record.json", record_of(first, found))
     second = search_cell(1, 0)
     told = spec | {"cell": second.axes(), "point": None, "knobs": {"epochs": 4}}
-    more = {"from": tmp_path / "first"}
+    more = {"shorter": tmp_path / "first"}
     assert worker("search", arguments(folders, told, tmp_path / "second", **more)) == 0
     details = json.loads((tmp_path / "second" / "result.json").read_text())["details"]
     assert (details["point"], details["from"]) == (point, first.id)

@@ -7,7 +7,7 @@ from pathlib import Path
 from transect.domain.axes.bench import BenchCell
 from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
-from transect.engine.job import Job, Result
+from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import StageRunner, facts_of, over_subscribed, ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
@@ -22,7 +22,7 @@ def _program(job: Job, benchmark: Benchmark) -> str:
 
     Raises MissingDependency when its program is neither here nor brought along.
     """
-    cell = job.cell_as(BenchCell)
+    cell = cell_of(job, BenchCell)
     names = benchmark.programs(cell)
     if not names:
         return job.python
@@ -43,7 +43,7 @@ class BenchRunner(StageRunner):
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """All ranks through the system's launcher, or one process that starts mpiexec itself."""
-        cell = job.cell_as(BenchCell)
+        cell = cell_of(job, BenchCell)
         benchmark = BENCHMARKS.get(cell.benchmark)
         program = _program(job, benchmark)
         if benchmark.prefix_starts_ranks:
@@ -64,7 +64,7 @@ class BenchRunner(StageRunner):
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Ingest the benchmark's logs."""
-        benchmark = BENCHMARKS.get(job.cell_as(BenchCell).benchmark)
+        benchmark = BENCHMARKS.get(cell_of(job, BenchCell).benchmark)
         if outcome.code:
             return _ended(job, benchmark, outcome.code)
         # Its own parser alone: an edit of another one is no reason to run it again.

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 class Corpora(Stage[CorpusCell]):
     """Reads tickets; what cannot be read is counted by cause and listed."""
 
-    payload = "transect.payloads.corpus:build"
+    payload = "transect.payloads.corpus:run"
     runner = "transect.stages.corpus.run:CorpusRunner"
     key = "tickets"
     section = TicketsSection

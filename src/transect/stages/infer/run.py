@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.domain.axes.infer import InferCell
-from transect.engine.job import Job, Result, result_from
+from transect.engine.job import Job, Result, cell_of, result_from
 from transect.engine.stage_helpers import StageRunner, need
 from transect.launch import Request
 from transect.launch.processes import Outcome
@@ -18,7 +18,7 @@ class InferRunner(StageRunner):
         """One process, held to the cell's threads."""
         weights = need(job, "weights") / "weights.npz" if "weights" in job.spec["inputs"] else None
         wrap, variables = job.wrap()
-        command = prepare_run(job.spec, job.cell_as(InferCell), need(job, "export"), weights, job.folder, job.python)
+        command = prepare_run(job.spec, cell_of(job, InferCell), need(job, "export"), weights, job.folder, job.python)
         return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin, wrap=wrap, variables=variables)
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
@@ -26,7 +26,7 @@ class InferRunner(StageRunner):
         text = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
         return result_from(
             conclude(
-                job.cell_as(InferCell),
+                cell_of(job, InferCell),
                 job.input("export"),
                 job.folder,
                 outcome.code,

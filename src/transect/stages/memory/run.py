@@ -7,7 +7,7 @@ import json
 from transect.domain.axes.train import MEMORY_PLAN, MemoryCell
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
-from transect.engine.job import Job, Result
+from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import OneProcess, cores
 from transect.launch.processes import Outcome
 from transect.planner.memory import NoMemory, decide
@@ -29,7 +29,7 @@ class MemoryRunner(OneProcess):
         if outcome.code or "costs" not in result.details:
             return result
         costs = result.details["costs"]
-        cell = job.cell_as(MemoryCell)
+        cell = cell_of(job, MemoryCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
         overlap = cell.threads * cell.together < cores(job)
         problem = problem_of(costs, parameters, cell.memory_budget, overlap=overlap)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.domain.axes.train import ProfileCell, profiled_training
 from transect.domain.errors import Unsupported
-from transect.engine.job import Job
+from transect.engine.job import Job, cell_of
 from transect.engine.stage_helpers import OneProcess, ranks
 from transect.launch import Request
 from transect.training.support import reason_to_skip
@@ -16,7 +16,7 @@ class ProfileRunner(OneProcess):
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Return what starts them. Raises Unsupported for what its framework cannot train."""
-        cell = job.cell_as(ProfileCell)
+        cell = cell_of(job, ProfileCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
         if (reason := reason_to_skip(profiled_training(cell), parameters)) is not None:
             raise Unsupported(reason)

@@ -8,7 +8,7 @@ from transect.domain.axes.text import SearchCell
 from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.record import Record, Status
 from transect.domain.takes import Takes, record_of
-from transect.engine.job import Job
+from transect.engine.job import Job, cell_of
 from transect.engine.stage_helpers import OneProcess, need
 from transect.text.classifiers import STATE
 
@@ -53,7 +53,7 @@ def _chosen(job: Job) -> str:
     if not records:
         return ""
     good = ranked(records)
-    place = job.cell_as(SearchCell).place
+    place = cell_of(job, SearchCell).place
     if place >= len(good):
         raise Unsupported(
             f"only {len(good)} of the {len(records)} cells of the rung before ended well with an "

@@ -9,7 +9,7 @@ import zipfile
 from transect.domain.axes.train import TrainCell
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
-from transect.engine.job import Job, Result
+from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import StageRunner, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
@@ -39,13 +39,13 @@ class TrainRunner(StageRunner):
 
     def through(self, job: Job) -> tuple[str, ...]:
         """Of a limited memory, what keeps its blocks: the kernel keeps the limit, and it must not cost a fault a page."""
-        return (BLOCK_CACHE,) if job.cell_as(TrainCell).memory_budget is not None else ()
+        return (BLOCK_CACHE,) if cell_of(job, TrainCell).memory_budget is not None else ()
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
         if "reference" in job.spec["inputs"]:
             need(job, "reference")
-        cell = job.cell_as(TrainCell)
+        cell = cell_of(job, TrainCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
         reason = reason_to_skip(cell, parameters)
         if reason is not None:
@@ -77,7 +77,7 @@ class TrainRunner(StageRunner):
     def _silent(self, job: Job, outcome: Outcome) -> Result:
         """Return what became of ranks that left no word: of some the runtime itself says in the log."""
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
-        said = getattr(FRAMEWORKS.get(job.cell_as(TrainCell).framework), "says_no_memory", "")
+        said = getattr(FRAMEWORKS.get(cell_of(job, TrainCell).framework), "says_no_memory", "")
         found = re.search(said, log, re.M) if said else None
         if found is not None:
             return Result.failed(Cause.OUT_OF_MEMORY, f"exit code {outcome.code}: {found[0]}")
