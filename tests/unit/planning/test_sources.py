@@ -134,7 +134,7 @@ def test_what_is_nobodys_is_there_and_in_no_closure(pattern):
     assert matching
     run = frozenset().union(*map(of_stage, CELLS))
     # Runners of stages lean on these few.
-    shared = {"engine/job.py", "engine/stage.py", "engine/stage_helpers.py"}
+    shared = {"engine/job.py", "engine/stage_helpers.py"}
     assert matching & run <= shared
 
 
@@ -246,7 +246,7 @@ def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
         files = {registry.source(other) for other in registry}
         own = relative(path for file in plugin_files(registry, name) for path in closure(file))
         # The worker of every framework takes numpy's for its checks.
-        common = relative(closure(PACKAGE / "stages" / "train" / "worker.py"))
+        common = relative(closure(PACKAGE / "payloads" / "train.py"))
         assert relative(files) & found <= own | common, name
 
 

@@ -245,6 +245,6 @@ def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "none" / "there"))
     for kind in ("sample", "synthetic"):
         assert RUNNERS.get("corpus").inputs(_Job(kind, tmp_path)) == []
-        assert "--salt" not in RUNNERS.get("corpus").command(_Job(kind, tmp_path))
+        assert RUNNERS.get("corpus").told(_Job(kind, tmp_path)) == {}
         assert STAGES.get("corpus").files(spec(kind, None)) == []
     assert not (tmp_path / "none").exists()
