@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from transect.cli.crate import write_crate
 from transect.cli.main import app
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
@@ -18,7 +19,6 @@ from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_yaml
 from transect.domain.terminal import complain
 from transect.engine import build_environment, run_cell
-from transect.engine.crate import write_crate
 from transect.engine.job import Job, Result
 from transect.engine.progress import Progress
 from transect.engine.run_cell import run_job
