@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.domain.axes.export import ExportCell
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
 from transect.onnx_models.comparison import Comparison, compare
@@ -83,11 +83,11 @@ def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
         weights = {name: file[name] for name in file.files}
     stored = load_arrays(folders["data"], np.float32)["x_test"]
     rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
-    return export_cell(Cell.of(**spec["cell"]), weights, stored[:rows], out, spec.get("opset"))
+    return export_cell(ExportCell.of(**spec["cell"]), weights, stored[:rows], out, spec.get("opset"))
 
 
 def export_cell(
-    cell: Cell, weights: dict[str, np.ndarray], x_test: np.ndarray, out: Path, opset: int | None = None
+    cell: ExportCell, weights: dict[str, np.ndarray], x_test: np.ndarray, out: Path, opset: int | None = None
 ) -> dict[str, Any]:
     """Export one cell into `out`; return its result.
 
@@ -98,8 +98,6 @@ def export_cell(
 
     from transect.training.frameworks._torch_modules import load_weights
 
-    if not (cell.workload and cell.exporter):
-        raise BadInput(f"an export cell names a workload and an exporter, got {cell.axes()}")
     model, exporter = model_of(WORKLOADS.get(cell.workload)), EXPORTERS.get(cell.exporter)
     if reason := exporter.supports(cell) or no_module(model):
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)

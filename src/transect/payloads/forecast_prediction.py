@@ -112,7 +112,7 @@ def _best(given: Setting, work: Work) -> tuple[Step, str]:
     return steps[fastest], fastest
 
 
-def _simulate(given: Setting, work: Work, collectives: Mapping[str, Allreduce]) -> Step:
+def _simulate(given: Setting, work: Work, collectives: Mapping[str, Any]) -> Step:
     traffic = given.traffic
     messages = Messages(
         **collectives,

@@ -128,7 +128,7 @@ class Profiled:
 def profiled(profile: Mapping[str, Any], batch: int) -> Profiled:
     """Return what a rank does in micro-batches of `batch`. Raises BadInput for a profile without samples."""
     costs = measured_costs([profile], batch)
-    columns = {
+    columns: dict[str, Any] = {
         name: np.array([getattr(one, name) for one in costs], dtype=float)
         for name in ("forward_s", "backward_s", "update_s", "out_bytes")
     }
@@ -138,7 +138,7 @@ def profiled(profile: Mapping[str, Any], batch: int) -> Profiled:
 
     def took(where: str, *names: str) -> float:
         try:
-            return sum(median(profile[where][name]) for name in names)
+            return float(sum(median(profile[where][name]) for name in names))
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"the profile has no {' and '.join(names)} of {where}: {error}") from None
 

@@ -126,7 +126,9 @@ def prepare(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
         # Tests of overflow do overflow.
         warnings.simplefilter("ignore")
         cases = sorted(collect_testcases(None), key=lambda case: str(case.name))
-    entries, files, outside = [], {}, defaultdict(list)
+    entries: list[dict[str, Any]] = []
+    files: dict[str, bytes] = {}
+    outside: defaultdict[str, list[str]] = defaultdict(list)
     for case in cases:
         found = files_of(case)
         if isinstance(found, str):

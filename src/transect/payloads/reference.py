@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.domain.axes.train import ReferenceCell
 from transect.domain.precisions import PRECISIONS
 from transect.payloads.reference_path import Problem, trajectory, with_rate
 from transect.payloads.reference_restarts import even_points, restart_arrays
@@ -46,7 +46,7 @@ PROBED_ERROR = 1e-3
 
 
 def _problem(spec: dict[str, Any], folder: Path) -> Problem:
-    cell = Cell.of(**spec["cell"])
+    cell = ReferenceCell.of(**spec["cell"])
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     data, weights = load_data(folder, cell.repeat), load_weights(folder, cell.repeat)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.domain.axes.train import ReferenceCell
 from transect.payloads.train import make_batches, score_test
 from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks.numpy_ import NumpyTrainer
@@ -26,7 +26,7 @@ class Problem:
     It begins at step `first`, from `state` or else from the plan's weights, and takes `steps`.
     """
 
-    cell: Cell
+    cell: ReferenceCell
     plan: ModelPlan
     data: dict[str, Any]
     folder: Path
@@ -66,7 +66,6 @@ def trajectory(
     parts = _Parts(problem)
     cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches)
     rule, batch = problem.plan.parameters, problem.cell.batch
-    assert batch
     end = problem.first + problem.steps
     rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, end)
     first = parts.trainers[0]

@@ -80,7 +80,7 @@ def export(
     module = load_weights(model.torch_module(), weights, torch.float32).train()
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     example = [torch.from_numpy(np.ascontiguousarray(rows[name][:_EXAMPLE])) for name in ("x", "y")]
-    clip = {} if cell.clip is None else {"clip": "norm", "defaults": {"clip": cell.clip}}
+    clip: dict[str, Any] = {} if cell.clip is None else {"clip": "norm", "defaults": {"clip": cell.clip}}
     export_step(
         module,
         _loss(parameters),

@@ -24,8 +24,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from transect.domain.axes.train import MEMORY_PLAN
-from transect.domain.cell import Cell
+from transect.domain.axes.train import MEMORY_PLAN, ReferenceCell, TrainCell
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
@@ -140,7 +139,12 @@ def _memory(trainer: Trainer) -> dict[str, Any]:
 
 
 def make_batches(
-    cell: Cell, model: Model, trainer: Trainer, data: dict[str, Any], folder: Path, share: Share | None
+    cell: TrainCell | ReferenceCell,
+    model: Model,
+    trainer: Trainer,
+    data: dict[str, Any],
+    folder: Path,
+    share: Share | None,
 ) -> Batches:
     """Return the batches of the cell's `input`; without a share, steps without any.
 
@@ -175,7 +179,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     data_folder = folders["data"]
     states = folders["reference"] / RESTARTS if "reference" in folders else None
     memory_plan = folders["memory"] / MEMORY_PLAN if "memory" in folders else None
-    cell = Cell.of(**spec["cell"])
+    cell = TrainCell.of(**spec["cell"])
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -169,6 +170,16 @@ class Stage(ABC, Generic[C]):
     def gpus(self, cell: C) -> int:
         """Return the GPUs that a cell needs on each node."""
         return int(cell.ranks_per_node) if cell.device == "cuda" else 0
+
+
+def points(**lists: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the cross product of the lists of a grid, each point as axes by name; the last list runs fastest.
+
+    >>> list(points(batch=[1, 8], threads=[2]))
+    [{'batch': 1, 'threads': 2}, {'batch': 8, 'threads': 2}]
+    """
+    for values in product(*lists.values()):
+        yield dict(zip(lists, values, strict=True))
 
 
 # It names a module, a folder beside those of the plan, and a rule.

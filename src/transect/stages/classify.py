@@ -15,7 +15,7 @@ from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.takes import AllFiles, Takes
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, Stage
+from transect.planning.stage import STAGES, Stage, points
 from transect.stages.corpus.stage import check_names
 from transect.stages.encode import TOLD, encoded
 from transect.text.classifiers import CLASSIFIERS, STATE, Classifier
@@ -136,11 +136,15 @@ def check_text(grid: TextGrid, where: str, context: Context) -> None:
 
 def texts_of(grid: TextGrid) -> Iterable[dict[str, Any]]:
     """Yield the axes of the encoded tickets that a grid asks for."""
-    axes = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
-    for point in product(
-        grid.corpora, grid.views, grid.names, grid.stop_words, grid.partitions, grid.vectors, grid.words
-    ):
-        yield dict(zip(axes, point, strict=True))
+    yield from points(
+        corpus=grid.corpora,
+        view=grid.views,
+        names=grid.names,
+        stop_words=grid.stop_words,
+        partition=grid.partitions,
+        vectors=grid.vectors,
+        words=grid.words,
+    )
 
 
 def check_model(name: str, partitions: Iterable[str], where: str, context: Context) -> None:
@@ -274,8 +278,7 @@ def _points(grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier)
         # The one stands in the place of the other, whichever of them the options have.
         if getattr(grid, one) is not None and other in lists:
             lists[other] = [None]
-    for values in product(*lists.values()):
-        yield dict(zip(lists, values, strict=True))
+    yield from points(**lists)
 
 
 def _all_but_epochs(cell: Any) -> Hashable:

@@ -54,8 +54,8 @@ class Data(Stage[DataCell]):
         """As many starts as the cells that take them have repeats."""
         values = context.values(cell.workload)
         dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
-        derived = isinstance(dataset, DerivedDataset)
-        return ({"dataset_details": list(dataset.details)} if derived else {}) | {
+        derived = {"dataset_details": list(dataset.details)} if isinstance(dataset, DerivedDataset) else {}
+        return derived | {
             "workload": cell.workload,
             "seed": context.study.seed,
             "repeats": 1 + max(taker.repeat for taker in context.takers(cell)),

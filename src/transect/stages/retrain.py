@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ from transect.domain.takes import Takes
 from transect.domain.until import Contest, Until
 from transect.planning.context import Context
 from transect.planning.environments import program_version
-from transect.planning.stage import STAGES, Placement, Stage
+from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import PROVIDERS, RUNTIMES, check_providers
 from transect.runtimes.options import EQUAL, session_options
 from transect.runtimes.training import EVALUATION, cannot_train, trains
@@ -164,33 +163,20 @@ class Retrain(Stage[RetrainCell]):
         for grid in section.grids:
             for workload in grid.workloads:
                 own = context.parameters(workload)
-                for runtime, base, optimiser, rate, steps, batch, accumulate, clip, provider, threads in product(
-                    grid.runtimes,
-                    grid.base_epochs,
-                    grid.optimisers or [own.optimiser],
-                    grid.rates,
-                    grid.steps,
-                    grid.batches or [own.batch],
-                    grid.accumulate,
-                    grid.clip,
-                    grid.providers,
-                    grid.threads,
+                for point in points(
+                    runtime=grid.runtimes,
+                    base_epochs=grid.base_epochs,
+                    optimiser=grid.optimisers or [own.optimiser],
+                    rate=grid.rates,
+                    steps=grid.steps,
+                    batch=grid.batches or [own.batch],
+                    accumulate=grid.accumulate,
+                    clip=grid.clip,
+                    provider=grid.providers,
+                    threads=grid.threads,
                 ):
                     for repeat in range(grid.repeats or section.repeats):
-                        cell = RetrainCell(
-                            workload=workload,
-                            runtime=runtime,
-                            base_epochs=base,
-                            rate=rate,
-                            optimiser=optimiser,
-                            steps=steps,
-                            batch=batch,
-                            accumulate=accumulate,
-                            clip=clip,
-                            provider=provider,
-                            threads=threads,
-                            repeat=repeat,
-                        )
+                        cell = RetrainCell(workload=workload, **point, repeat=repeat)
                         if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                             yield cell
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, Stage
+from transect.planning.stage import STAGES, Stage, points
 
 
 class BenchGrid(Section):
@@ -76,21 +75,17 @@ class Bench(Stage[BenchCell]):
     def cells(self, section: BenchSection, context: Context) -> Iterable[BenchCell]:
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
-            for name, threads, ranks, nodes, network, container, options in product(
-                grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks, grid.containers, grid.options
+            for point in points(
+                benchmark=grid.benchmarks,
+                threads=grid.threads,
+                ranks_per_node=grid.ranks,
+                nodes=grid.nodes,
+                network=grid.networks,
+                container=grid.containers,
+                options=[tuple(sorted(one.items())) for one in grid.options],
             ):
                 for repeat in range(section.repeats):
-                    yield BenchCell(
-                        benchmark=name,
-                        threads=threads,
-                        nodes=nodes,
-                        ranks_per_node=ranks,
-                        network=network,
-                        device=grid.device,
-                        container=container,
-                        options=tuple(sorted(options.items())),
-                        repeat=repeat,
-                    )
+                    yield BenchCell(**point, device=grid.device, repeat=repeat)
 
     def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
         """The benchmark, the one parser that reads its log, and how its ranks meet."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 from typing import Any
 
 from transect.domain.axes.export import ConvertCell, ExportCell
@@ -17,7 +16,7 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.facts import FACTS, batch_folder
 from transect.planning.context import Context
 from transect.planning.environments import program_version
-from transect.planning.stage import STAGES, Placement, Stage
+from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import check_options, session_options
 from transect.stages.convert import exported_model
@@ -93,32 +92,20 @@ class Infer(Stage[InferCell]):
     def cells(self, section: InferSection, context: Context) -> Iterable[InferCell]:
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
-            for runtime, workload, provider, batch, threads, precision, options, load, sessions in product(
-                grid.runtimes,
-                grid.workloads,
-                grid.providers,
-                grid.batches,
-                grid.threads,
-                grid.precisions,
-                grid.options,
-                grid.loads or [None],
-                grid.sessions,
+            for point in points(
+                runtime=grid.runtimes,
+                workload=grid.workloads,
+                provider=grid.providers,
+                batch=grid.batches,
+                threads=grid.threads,
+                precision=grid.precisions,
+                options=grid.options,
+                load=grid.loads or [None],
+                sessions=grid.sessions,
             ):
-                for exporter in exporters_of(runtime, workload, grid, context):
+                for exporter in exporters_of(point["runtime"], point["workload"], grid, context):
                     for repeat in range(grid.repeats or section.repeats):
-                        cell = InferCell(
-                            workload=workload,
-                            runtime=runtime,
-                            provider=provider,
-                            exporter=exporter,
-                            batch=batch,
-                            threads=threads,
-                            repeat=repeat,
-                            precision=precision,
-                            options=options,
-                            load=load,
-                            sessions=sessions,
-                        )
+                        cell = InferCell(**point, exporter=exporter, repeat=repeat)
                         if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                             yield cell
 

@@ -31,6 +31,7 @@ class MemoryRunner(OneProcess):
         costs = result.details["costs"]
         cell = cell_of(job, MemoryCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
+        assert cell.memory_budget is not None
         overlap = cell.threads * cell.together < cores(job)
         problem = problem_of(costs, parameters, cell.memory_budget, overlap=overlap)
         decision = decide(problem)

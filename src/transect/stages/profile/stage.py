@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
 from transect.planning.sources import plugin_files
-from transect.planning.stage import STAGES, Placement, Stage
+from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.training.frameworks import FRAMEWORKS, PartFramework
 from transect.training.optimisers import OPTIMISERS
 from transect.training.parts import no_parts
@@ -70,20 +69,16 @@ class Profile(Stage[ProfileCell]):
     def cells(self, section: ProfileSection, context: Context) -> Iterable[ProfileCell]:
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
-            for workload, framework, batch, threads, ranks, precision in product(
-                grid.workloads, grid.frameworks, grid.batches, grid.threads, grid.ranks, grid.precisions
+            for point in points(
+                workload=grid.workloads,
+                framework=grid.frameworks,
+                batch=grid.batches,
+                threads=grid.threads,
+                ranks_per_node=grid.ranks,
+                precision=grid.precisions,
             ):
                 for repeat in range(section.repeats):
-                    yield ProfileCell(
-                        workload=workload,
-                        framework=framework,
-                        batch=batch,
-                        threads=threads,
-                        ranks_per_node=ranks,
-                        precision=precision,
-                        device=grid.device,
-                        repeat=repeat,
-                    )
+                    yield ProfileCell(**point, device=grid.device, repeat=repeat)
 
     def plugins(self, cell: ProfileCell) -> list[tuple[Registry[Any], str]]:
         """The workload; samples are drawn, not read. And how several ranks do not meet."""

@@ -24,7 +24,7 @@ from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
-from transect.planning.stage import STAGES, Placement, Stage
+from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.stages.data import workload_plugins
 from transect.stages.memory.stage import memory_of
 from transect.stages.reference import reference_of
@@ -185,65 +185,37 @@ class Train(Stage[TrainCell]):
         """The cross product of each grid, with its repeats."""
         for number, grid in enumerate(section.grids):
             where = context.where(f"train.grids.{number}.options")
-            for (
-                workload,
-                framework,
-                strategy,
-                nodes,
-                ranks,
-                threads,
-                precision,
-                network,
-                reduce,
-                source,
-                options,
-                memory,
-                budget,
-                batch,
-                container,
-            ) in product(
-                grid.workloads,
-                grid.frameworks,
-                grid.strategies,
-                grid.nodes,
-                grid.ranks,
-                grid.threads,
-                grid.precisions,
-                grid.networks,
-                grid.reduce,
-                grid.inputs,
-                grid.options,
-                grid.memories,
-                grid.memory_budgets,
-                grid.batches,
-                grid.containers,
+            for point in points(
+                workload=grid.workloads,
+                framework=grid.frameworks,
+                strategy=grid.strategies,
+                nodes=grid.nodes,
+                ranks_per_node=grid.ranks,
+                threads=grid.threads,
+                precision=grid.precisions,
+                network=grid.networks,
+                reduce=grid.reduce,
+                input=grid.inputs,
+                options=grid.options,
+                memory=grid.memories,
+                memory_budget=grid.memory_budgets,
+                batch=grid.batches,
+                container=grid.containers,
             ):
+                options, own = point.pop("options"), context.parameters(point["workload"])
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
-                        workload=workload,
-                        framework=framework,
-                        strategy=strategy,
-                        nodes=nodes,
-                        ranks_per_node=ranks,
-                        threads=threads,
-                        precision=precision,
+                        **point | {"batch": point["batch"] or own.batch},
                         device=grid.device,
-                        network=network,
-                        reduce=reduce,
-                        input=source,
                         learning_rate_rule=grid.learning_rate_rule,
-                        memory=memory,
-                        memory_budget=budget,
-                        container=container,
-                        batch=batch or context.parameters(workload).batch,
                         repeat=repeat,
                     )
                     if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
                         continue
-                    explicit = planned_options(cell, context.parameters(workload), options, section.planner, where)
-                    cell = cell.changed(options=strategy_options(strategy, explicit, where))
+                    explicit = planned_options(cell, own, options, section.planner, where)
+                    cell = cell.changed(options=strategy_options(cell.strategy, explicit, where))
                     if grid.scaling == "weak":
-                        replicas = STRATEGIES.get(strategy).layout(cell).replicas
+                        replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
                         cell = cell.changed(batch=cell.batch * replicas)
                     yield cell
 
