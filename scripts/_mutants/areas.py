@@ -17,7 +17,7 @@ AREAS = {
         "engine/stamps.py",
         "engine/staleness.py",
     ],
-    "planning": ["planning/**/*.py", "stages/*.py", "stages/*/stage.py", "stages/*/section.py", "domain/study.py"],
+    "planning": ["planning/**/*.py", "stages/*.py", "stages/*/stage.py", "stages/infer/grids.py", "domain/study.py"],
     "records": [
         "domain/record.py",
         "domain/cell.py",

@@ -36,7 +36,7 @@ from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
 from transect.engine.build_environment import build
 from transect.planning.stage import STAGES
-from transect.stages.corpus.section import CorpusRule, LengthRule, PartitionRule, VectorsRule
+from transect.stages.corpus.stage import CorpusRule, LengthRule, PartitionRule, VectorsRule
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

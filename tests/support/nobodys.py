@@ -11,7 +11,6 @@ NO_CELLS_OWN = {
     "analysis/*": "the report depends on it, and is made again by its own hash",
     "planning/*": "what it decides stands in the cell's spec, which is hashed",
     "stages/*/stage.py": "what it decides stands in the cell's spec, which is hashed",
-    "stages/*/section.py": "what it decides stands in the cell's spec, which is hashed",
     "stages/infer/grids.py": "what it decides stands in the cell's spec, which is hashed",
     "stages/train/options.py": "what it decides stands in the cell's spec, which is hashed",
     **{

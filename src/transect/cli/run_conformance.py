@@ -13,6 +13,7 @@ from transect.domain.errors import MissingDependency, TransectError
 from transect.domain.paths import ROOT
 from transect.engine.build_environment import build
 from transect.engine.run_block import end_on_signals
+from transect.planning.expand import reason_to_skip
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conformance import check_runtime, conformance_result
@@ -47,7 +48,7 @@ def run_conformance(cell: ConformanceCell, only: str, out: Path) -> dict[str, An
     """
     end_on_signals()
     check_runtime(cell.runtime, "RUNTIME")
-    reason = RUNTIMES.get(cell.runtime).supports(cell)
+    reason = reason_to_skip(cell)
     if reason is not None:
         raise MissingDependency(f"runtime '{cell.runtime}' on {cell.provider}: {reason}")
     out.mkdir(parents=True, exist_ok=True)

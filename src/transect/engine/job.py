@@ -160,7 +160,8 @@ def _facts_of(stamp: Path) -> dict[str, Any]:
 
 def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
     """Make the job of a spec. Raises BadInput when its environment's stamp cannot be read."""
-    python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
+    python, facts = sys.executable, dict[str, Any]()
+    bin_folder: Path | None = Path(python).parent
     if spec["environment"]:
         facts = _facts_of(paths.environment(spec["environment"]))
         python = facts["python"]

@@ -32,8 +32,7 @@ import numpy as np
 from transect.domain.axes.train import ReferenceCell
 from transect.domain.precisions import PRECISIONS
 from transect.payloads.reference_path import Problem, trajectory, with_rate
-from transect.payloads.reference_restarts import even_points, restart_arrays
-from transect.payloads.reference_tolerance import measure_tolerance
+from transect.payloads.reference_restarts import even_points, measure_tolerance, restart_arrays
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import load_data, load_weights

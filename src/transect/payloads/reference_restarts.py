@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from transect.domain.precisions import PRECISIONS
 from transect.payloads.reference_path import Path64, Problem, trajectory, with_rate
-from transect.payloads.reference_tolerance import measure_tolerance
 from transect.training.frameworks import TrainingState
 from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import rounded, state_arrays
 from transect.training.sharpness import SHARP, blind_from
-from transect.training.tolerance import Tolerance
+from transect.training.tolerance import PERTURBED_RUNS, Tolerance, tolerance_of
 
 LENGTH = 4
 _POINTS = 3
@@ -106,3 +106,11 @@ def _padded(rows: list[np.ndarray]) -> np.ndarray:
     for place, row in zip(whole, rows, strict=True):
         place[: len(row)] = row
     return whole
+
+
+def measure_tolerance(problem: Problem, exact: Path64, precision: str) -> Tolerance:
+    """Run the problem perturbed a few times beside its `exact` path."""
+    unit = PRECISIONS[precision].unit_roundoff
+    noise = unit * np.sqrt(problem.plan.model.longest_sum(problem.cell.batch or 1))
+    seeds = range(1, 1 + PERTURBED_RUNS)
+    return tolerance_of(exact, (trajectory(problem, unit, noise, seed=seed) for seed in seeds), noise)

@@ -56,8 +56,7 @@ from transect.onnx_models.results import result
 from transect.onnx_models.tensors import write_tensors
 from transect.payloads.step_base import Bases, export, libraries
 from transect.payloads.step_check import exported_fault
-from transect.payloads.step_path import Course, follow, rate_error_seen, score, tolerance, trainer_of
-from transect.payloads.step_rates import retraining_rates
+from transect.payloads.step_path import Course, follow, rate_error_seen, retraining_rates, score, tolerance, trainer_of
 from transect.portable_step.manifest import read_manifest
 from transect.portable_step.state import read_state, write_state
 from transect.training.inputs import load_arrays

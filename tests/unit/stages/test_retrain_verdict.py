@@ -10,7 +10,7 @@ import pytest
 from transect.domain.errors import BadInput
 from transect.payloads.retrain_verdict import Path64, judge, read_path, told_losses
 from transect.payloads.step import row_order
-from transect.payloads.step_rates import retraining_rates
+from transect.payloads.step_path import retraining_rates
 
 LOSS = np.array([1.0, 0.8, 0.6, 0.5])
 WEIGHTS = {"0.weight": np.array([[3.0, 4.0]])}

@@ -17,8 +17,7 @@ from transect.domain.errors import BadInput, Unsupported
 from transect.domain.record import Cause, MetricValue, Status, write_record
 from transect.planning.plan import StudyPlan
 from transect.stages.search import run as search_run
-from transect.stages.search.section import SearchRule
-from transect.stages.search.stage import _cost, draw_points, places_of
+from transect.stages.search.stage import SearchRule, _cost, draw_points, places_of
 
 SPACE = "{learning_rates: {low: 0.0001, high: 0.1}, batches: [4, 8, 16], heads: [1, 2]}"
 

@@ -21,8 +21,7 @@ from transect.runtimes import RUNTIMES
 from transect.runtimes.options import check_options, session_options
 from transect.stages.convert import exported_model
 from transect.stages.data import workload_plugins
-from transect.stages.infer.grids import check_grid, exporters_of
-from transect.stages.infer.section import InferSection
+from transect.stages.infer.grids import InferSection, check_grid, exporters_of
 from transect.stages.train.stage import exported_by
 from transect.training.workloads import WORKLOADS
 
