@@ -49,9 +49,13 @@ class ChangingSection(Section):
     parts: Counts = Field(default=[], description="which cells")
 
 @STAGES.register("changing")
-class Changing(Stage):
+class Changing(Stage[ChangingCell]):
+    runner = "transect.stages.changing.run:ChangingRunner"
     key = "changing"
     section = ChangingSection
+
+    def environment(self, cell):
+        return ""
 
     def cells(self, section, context):
         return [ChangingCell(part=part) for part in section.parts]
@@ -60,7 +64,6 @@ RUN = """
 import json, os, signal, warnings
 import numpy
 from transect.engine.job import Result
-from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess
 from transect.stages.changing.changes import change
 
@@ -72,8 +75,7 @@ print(json.dumps({"leak": os.environ.get("LEAK"), "kept": os.environ.get("KEPT")
     "ignores": signal.getsignal(signal.SIGTERM) is signal.SIG_IGN}))
 '''
 
-@RUNNERS.register("changing")
-class Changing(OneProcess):
+class ChangingRunner(OneProcess):
     def command(self, job):
         own = {"raises": numpy.geterr()["over"], "error": warnings.filters[0][0] == "error",
                "folder": os.getcwd(), "handled": signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN}
@@ -92,7 +94,7 @@ class Changing(OneProcess):
 def test_what_a_plug_in_changes_stays_with_its_cell(tmp_path):
     stage = tmp_path / "plugins" / "changing"
     stage.mkdir(parents=True)
-    for name, text in {"changes": CHANGES, "cell": CELL, "plan": PLAN, "run": RUN}.items():
+    for name, text in {"changes": CHANGES, "cell": CELL, "stage": PLAN, "run": RUN}.items():
         (stage / f"{name}.py").write_text(text)
     (tmp_path / "study.yaml").write_text("name: changing\nplugins: [plugins]\nchanging: {parts: [1, 2, 3]}\n")
     command = ["run", "study.yaml", "changing", "--results", "results"]

@@ -22,6 +22,7 @@ from transect.engine import build_environment, run_cell
 from transect.engine.job import Job, Result
 from transect.engine.progress import Progress
 from transect.engine.run_cell import run_job
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import Request
 from transect.measure.guard import Guard, snapshot
 from transect.measure.speed_variables import speed_variables
@@ -159,11 +160,11 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
         assert load_yaml(file) == {"image": told}
 
 
-class Speaks:
+class Speaks(StageRunner):
     """A stage whose payload prints its environment, and fails with what a program said."""
 
-    measures = False
-    keeps = ()
+    def __init__(self) -> None:
+        self.measures, self.keeps = False, ()
 
     def prepare(self, job):
         code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"

@@ -174,6 +174,8 @@ def test_modules_that_cannot_be_loaded_are_a_missing_dependency(tmp_path, monkey
         spec={"cell_limits": {"seconds": 600, "memory_mb": None}},
     )
     stage = SimpleNamespace(
+        energy=False,
+        who=lambda *_: "",
         prepare=lambda _: ("plain", Request(command=wrap, variables=variables)),
         collect=lambda _, outcome: Result.failed(Cause.CRASH, f"exit code {outcome.code}"),
     )
