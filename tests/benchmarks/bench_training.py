@@ -183,7 +183,7 @@ def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[st
     spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
     file = folder / f"{framework}-{workload}.json"
     file.write_text(json.dumps(spec))
-    command = [python, "-m", "transect.payloads.data", "--spec", str(file)]
+    command = [python, "-m", "transect.payloads", "transect.payloads.data:run", "--spec", str(file)]
     subprocess.run([*command, "--out", str(file.with_suffix(""))], env=variables, check=True)
 
 

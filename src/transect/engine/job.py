@@ -130,10 +130,6 @@ class Job:
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [*dict.fromkeys(str(path.absolute()) for path in outside), *filter(None, [variables.get("TMPDIR")])]
 
-    def module(self, name: str, *arguments: str | Path) -> list[str]:
-        """Return the argv of a module of ours in the cell's environment."""
-        return [self.python, "-m", name, *map(str, arguments)]
-
 
 def cell_of(job: Job, kind: type[C]) -> C:
     """Return the job's cell, which is of that class."""

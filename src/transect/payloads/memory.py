@@ -1,6 +1,6 @@
-"""Measures layers one by one: `python -m transect.payloads.memory --spec … --out …`.
+"""Measures layers one by one.
 
-Writes `result.json`, whose details hold `costs`: of each layer the seconds of its passes, the tensors that it saves and
+Its result's details hold `costs`: of each layer the seconds of its passes, the tensors that it saves and
 what it holds besides, of all tensors their bytes, and what writing to and reading from the file for
 activations takes. Only one layer's activations are in memory at a time.
 """

@@ -275,18 +275,9 @@ def profile(
     x, y = _drawn(plan.model, cell, seed)
     rows, whole, kept = layer_rows(framework, plan, x, y, samples)
     as_trained = _as_trained(FRAMEWORKS.get(cell.framework).trainer(plan), x, y, samples)
-    return {
-        "workload": cell.workload,
-        "framework": cell.framework,
-        "batch": cell.batch,
-        "threads": cell.threads,
-        "precision": cell.precision,
-        "device": cell.device,
-        "kept": kept,
-        "layers": rows,
-        "whole": whole,
-        "trainer": as_trained,
-    }, framework.libraries()
+    axes = ("workload", "framework", "batch", "threads", "precision", "device")
+    told = {"kept": kept, "layers": rows, "whole": whole, "trainer": as_trained}
+    return {axis: getattr(cell, axis) for axis in axes} | told, framework.libraries()
 
 
 def beside(cell: ProfileCell, parameters: Parameters, seed: int, told: Path) -> None:
