@@ -9,7 +9,7 @@ from typing import Any
 
 from transect.domain.cell import Cell, class_of
 from transect.domain.errors import BadInput
-from transect.domain.registry import Registry
+from transect.domain.registry import Registry, plugin_folders
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import USUAL, WRAPPERS
@@ -90,12 +90,16 @@ def check_launchers(system: System, where: Path) -> None:
                 WRAPPERS.get(choice.wrapper, f"{where}: {section}.{name}.wrapper")
 
 
+def report_files() -> list[Path]:
+    """Return what the stages of plug-in folders bring for the report: `FOLDER/NAME/report.py`."""
+    found = sorted(path for folder in plugin_folders() for path in folder.glob("*/report.py"))
+    return [path for path in found if not path.parent.name.startswith("_")]
+
+
 @cache
 def report_hash(ground: Path) -> str:
     """Hash what the report is made with: its modules, templates, styles, and the stages' parts."""
     roots = [PACKAGE / "report" / "build.py"]
     for folder in ("report", "analysis"):
         roots += [p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    parts = {STAGES.get(name).report for name in STAGES} - {""}
-    roots += [file for module in parts if (file := file_of(module)) is not None]
-    return code_hash(roots, ground)
+    return code_hash([*roots, *report_files()], ground)

@@ -60,8 +60,6 @@ class Stage(ABC, Generic[C]):
     # Names or patterns of files in a cell's folder with which a second attempt at the same work goes on, such as a
     # checkpoint; without them an interrupted cell begins again.
     keeps: ClassVar[tuple[str, ...]] = ()
-    # The module of its sections and findings; those of the project's own stages stand in `transect.report.stages`.
-    report: ClassVar[str] = ""
 
     # Its key in a study, and the model under it; no key: cells only where others need them.
     key: ClassVar[str] = ""

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from transect import stages
 from transect.analysis.load import Problem
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.planning.code_hash import PACKAGE, file_of
-from transect.planning.stage import STAGES
+from transect.planning.sources import report_files
 from transect.report import stages as own
 from transect.report.blocks import Body, Part
 from transect.report.context import Context
@@ -104,13 +105,15 @@ class Parts:
 def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Parts:
     """Join what every stage brings under SECTIONS, FINDINGS and DECISIONS with what is given.
 
-    That stands in `transect.report.stages`; of a stage from a plug-in folder in the module that it names as `report`.
+    That stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
     """
+    stages.add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
     # What is not said of these stages on their own stands in a section that joins several.
-    parts.stages = {name for name in STAGES if STAGES.source(name).resolve().is_relative_to(PACKAGE)}
+    parts.stages = {one.name for one in pkgutil.iter_modules([str(PACKAGE / "stages")])}
     modules = {one.name: f"{own.__name__}.{one.name}" for one in pkgutil.iter_modules(own.__path__)}
-    modules |= {name: stage.report for name, stage in ((name, STAGES.get(name)) for name in STAGES) if stage.report}
+    for path in report_files():
+        modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
     for name, place in sorted(modules.items()):
         try:
             module = importlib.import_module(place)

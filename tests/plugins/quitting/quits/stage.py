@@ -24,7 +24,6 @@ class Quits(Stage[QuitsCell]):
     """Quits."""
 
     runner = "transect.stages.quits.run:QuitsRunner"
-    report = "transect.stages.quits.report"
     key = "quits"
     section = QuitsSection
     placement = Placement(local=True)

@@ -34,7 +34,6 @@ class Toy(Stage[ToyCell]):
     """Takes weights and gives a number."""
 
     payload = "transect.stages.toy.payload:norm"
-    report = "transect.stages.toy.report"
     takes = {"weights": Takes("weights.npz")}
     key = "toy"
     section = ToySection
