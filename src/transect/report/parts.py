@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from transect import stages
 from transect.analysis.load import Problem
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
@@ -107,7 +106,7 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
 
     That stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
     """
-    stages.add_plugin_folders()
+    importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
     # What is not said of these stages on their own stands in a section that joins several.
     parts.stages = {one.name for one in pkgutil.iter_modules([str(PACKAGE / "stages")])}
