@@ -20,7 +20,7 @@ AREAS = {
         "engine/differences.py",
         "engine/store.py",
     ],
-    "planning": ["planning/**/*.py", "stages/*/plan.py", "stages/*/section.py", "domain/study.py"],
+    "planning": ["planning/**/*.py", "stages/*.py", "stages/*/stage.py", "stages/infer/grids.py", "domain/study.py"],
     "records": [
         "domain/record.py",
         "domain/cell.py",
@@ -70,8 +70,8 @@ AREAS = {
         "training/restarts.py",
         "training/sharpness.py",
         "stages/train/result*.py",
-        "stages/retrain/worker_verdict.py",
-        "stages/step/worker_check.py",
+        "payloads/retrain_verdict.py",
+        "payloads/step_check.py",
     ],
     "parsers": ["hpc/parsers/*.py", "hpc/*.py"],
     "exports": [

@@ -129,11 +129,12 @@ def train(name: str, case: tuple[str, int, int, int], folder: Path, programs: di
             command = [
                 programs[name],
                 "-m",
-                "transect.stages.train.worker",
+                "transect.payloads",
+                "transect.payloads.train:run_rank",
                 "--spec",
                 str(out / "spec.json"),
-                "--data",
-                str(data),
+                "--take",
+                f"data={data}",
                 "--out",
                 str(out),
             ]
@@ -168,7 +169,8 @@ def prepare(python: str, folder: Path, cases: tuple[tuple[str, int, int, int], .
         out = folder / f"{workload}-{epochs}"
         out.mkdir()
         (out / "spec.json").write_text(json.dumps(spec))
-        command = [python, "-m", "transect.stages.data.worker", "--spec", str(out / "spec.json"), "--out", str(out)]
+        command = [python, "-m", "transect.payloads", "transect.payloads.data:run"]
+        command += ["--spec", str(out / "spec.json"), "--out", str(out)]
         subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
 
 

@@ -28,7 +28,7 @@ from bench_grid import about
 from transect.domain.paths import ROOT
 from transect.engine.build_environment import build
 from transect.planner.memory import NoMemory, decide
-from transect.stages.memory.result import problem_of
+from transect.stages.memory.run import problem_of
 from transect.training.workloads import Parameters
 
 RIVALS = (

@@ -35,7 +35,8 @@ from typing import IO, Any, NamedTuple
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
 from transect.engine.build_environment import build
-from transect.stages.corpus.plan_section import CorpusRule, LengthRule, PartitionRule, VectorsRule
+from transect.planning.stage import STAGES
+from transect.stages.corpus.stage import CorpusRule, LengthRule, PartitionRule, VectorsRule
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -128,12 +129,12 @@ class Stages:
         out.mkdir()
         cell = Cell.of(stage=stage, corpus="c", **axes)
         (out / "spec.json").write_text(json.dumps({"cell": cell.model_dump(), **spec}))
-        command = [self.python, "-m", f"transect.stages.{stage}.worker"]
+        command = [self.python, "-m", "transect.payloads", STAGES.get(stage).payload]
         command += ["--spec", str(out / "spec.json"), "--out", str(out)]
         for role in roles:
-            command += [f"--{role}", str(self.folder / role)]
+            command += ["--take", f"{role}={self.folder / role}"]
         if stage == "corpus":
-            command += ["--salt", str(self.folder / "salt")]
+            command += ["--run", json.dumps({"salt": str(self.folder / "salt")})]
         self.spent[stage] = spend(command, out / "output.log")
         write_record(
             out / "record.json",

@@ -4,7 +4,7 @@ Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15] [--framewor
 Builds the environments when the cache has none; one that cannot be built is reported and left out.
 `keras-2` must be named: its environment compiles Horovod.
 
-`transect` is `transect.stages.train.worker.train` with strategy `single`, clock calls and all.
+`transect` is `transect.payloads.train.train` with strategy `single`, clock calls and all.
 `plain` is what a person writes (`plain_loops`, `plain_graphs`, `plain_keras`); `unread` (torch)
 never reads the loss, `guide` (Keras) has no `train_on_batch`, `fed` (TensorFlow) takes its batches
 from numpy as our trainers do. All take the same batches in the same
@@ -35,7 +35,7 @@ import plain_keras
 import plain_loops
 from plain_loops import Outcome, Run, Task
 
-from transect.stages.train.worker import train
+from transect.payloads.train import train
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.layout import Share
@@ -183,7 +183,7 @@ def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[st
     spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
     file = folder / f"{framework}-{workload}.json"
     file.write_text(json.dumps(spec))
-    command = [python, "-m", "transect.stages.data.worker", "--spec", str(file)]
+    command = [python, "-m", "transect.payloads", "transect.payloads.data:run", "--spec", str(file)]
     subprocess.run([*command, "--out", str(file.with_suffix(""))], env=variables, check=True)
 
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.payloads.profile import layer_rows
 from transect.planner import dynamic
 from transect.planner.costs import LayerCosts, measured_costs, weight_copies
 from transect.planner.problem import Link, Problem, Solution
 from transect.planner.reasons import least_memory
-from transect.stages.profile.worker import layer_rows
 from transect.training.cuts import CUTS, cut_text, stage_cuts
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.layered import LayeredModel

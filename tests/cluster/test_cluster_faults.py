@@ -36,7 +36,7 @@ def rank_of(checkout, folder: Path) -> int:
     (rank,) = (
         pid
         for pid, argv in checkout.cluster.processes(below=folder).items()
-        if "transect.stages.train.worker" in argv and not argv.startswith("srun") and "rank.py" not in argv
+        if "transect.payloads.train" in argv and not argv.startswith("srun") and "rank.py" not in argv
     )
     return rank
 

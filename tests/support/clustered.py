@@ -161,7 +161,7 @@ class ClusterCheckout(Checkout):
 
     def leftovers(self) -> list[str]:
         """Return the command lines of its payloads that run on any node."""
-        mark = "transect.stages.train.worker"
+        mark = "transect.payloads.train"
         found = self.cluster.processes(below=self.folder)
         return [argv for argv in found.values() if mark in argv]
 

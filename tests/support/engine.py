@@ -105,7 +105,8 @@ def _serve() -> None:
     from transect.engine.stage import RUNNERS
     from transect.planning.stage import STAGES
 
-    assert STAGES.names() and RUNNERS.names()
+    for name in STAGES:
+        RUNNERS.get(name)
     hashed = _hash_sources()
     for line in sys.stdin:
         code = _forked(_call, json.loads(line), hashed)

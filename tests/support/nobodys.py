@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from transect.domain.paths import ROOT
+
 # What no cell's outcome is a function of, and why an edit there may leave all records as they are.
 NO_CELLS_OWN = {
     "__main__.py": "the command line",
     "cli/*": "the command line",
     "report/*": "the report depends on it, and is made again by its own hash",
     "analysis/*": "the report depends on it, and is made again by its own hash",
-    "stages/*/report.py": "a part of the report",
     "planning/*": "what it decides stands in the cell's spec, which is hashed",
-    "stages/*/plan*.py": "what it decides stands in the cell's spec, which is hashed",
+    "stages/*/stage.py": "what it decides stands in the cell's spec, which is hashed",
+    "stages/infer/grids.py": "what it decides stands in the cell's spec, which is hashed",
+    "stages/train/options.py": "what it decides stands in the cell's spec, which is hashed",
+    **{
+        f"stages/{path.name}": "what it decides stands in the cell's spec, which is hashed"
+        for path in (ROOT / "src" / "transect" / "stages").glob("[!_]*.py")
+    },
     "planner/auto.py": "what a plan chooses stands in a cell's options",
     "planner/bounds.py": "what a plan chooses stands in a cell's options",
     "planner/dynamic.py": "what a plan chooses stands in a cell's options",

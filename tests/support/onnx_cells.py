@@ -13,6 +13,7 @@ import numpy as np
 
 from checkouts import environment_python
 from factories import plan_study
+from payload_calls import payload_module
 from transect.onnx_models.exporters import EXPORTERS
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
@@ -49,23 +50,32 @@ def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
     return folder / "weights.npz", folder
 
 
-def run_module(python: str, module: str, out: Path, spec: dict[str, Any], *more: str) -> Any:
-    """Run one worker in a fork of its environment's warm process; return (exit code, result, stderr)."""
-    arguments = _arguments(module, out, spec, more)
-    return _result(warm(python).run(*arguments), out)
+def run_payload(python: str, out: Path, spec: dict[str, Any], **folders: Path) -> Any:
+    """Run one payload in a fork of its environment's warm process; return (exit code, result, stderr)."""
+    _write_spec(out, spec)
+    return _result(warm(python).run(*payload_module(spec["cell"]["stage"], out, **folders)), out)
 
 
 def run_infer(out: Path, spec: dict[str, Any], *more: str) -> Any:
     """Run an infer cell, whose runner has the threads that it is told; return (exit code, result, stderr)."""
-    command = [sys.executable, *_arguments("transect.runtimes.infer", out, spec, more)]
+    _write_spec(out, spec)
+    command = [
+        sys.executable,
+        "-m",
+        "transect.runtimes.infer",
+        "--spec",
+        str(out / "spec.json"),
+        "--out",
+        str(out),
+        *more,
+    ]
     variables = os.environ | {"PYTHONPATH": str(SOURCE)}
     return _result(subprocess.run(command, env=variables, capture_output=True, text=True, check=False), out)
 
 
-def _arguments(module: str, out: Path, spec: dict[str, Any], more: tuple[str, ...]) -> list[str]:
+def _write_spec(out: Path, spec: dict[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "spec.json").write_text(json.dumps(spec))
-    return ["-m", module, "--spec", str(out / "spec.json"), "--out", str(out), *more]
 
 
 def _result(done: subprocess.CompletedProcess[str], out: Path) -> Any:
@@ -83,7 +93,7 @@ def make_model(folder: Path, model: str, exporter: str) -> Any:
     python = environment_python(one.environment, folder.parent)
     cell = {"stage": "model", "workload": model, "framework": one.framework, "exporter": exporter}
     spec = {"cell": cell, "seed": SEED}
-    return run_module(python, "transect.stages.model.worker", folder, spec)
+    return run_payload(python, folder, spec)
 
 
 def export(python: str, folder: Path, workload: str, exporter: str, **more: Any) -> Any:
@@ -91,8 +101,7 @@ def export(python: str, folder: Path, workload: str, exporter: str, **more: Any)
     weights, data = make_inputs(folder, workload)
     cell = {"stage": "export", "workload": workload, "framework": "torch", "exporter": exporter}
     spec = {"cell": cell, "parameters": {}, **more}
-    paths = ("--weights", str(weights), "--data", str(data))
-    return run_module(python, "transect.stages.export.worker", folder / exporter, spec, *paths)
+    return run_payload(python, folder / exporter, spec, weights=weights.parent, data=data)
 
 
 def infer(

@@ -41,9 +41,9 @@ MODULES = (
     "torch.export._trace",
     "torch.onnx._internal.exporter._core",
     "torch.onnx._internal.exporter._torchlib.ops",
-    "transect.stages.data.worker",
-    "transect.stages.reference.worker",
-    "transect.stages.train.worker",
+    "transect.payloads.data",
+    "transect.payloads.reference",
+    "transect.payloads.train",
     "transect.engine.stage",
 )
 LOADED_WITH = {

@@ -49,7 +49,7 @@ def ranks(place):
         except (psutil.Error, OSError):
             continue
         # Launchers and rank.py hold the ranks' command in their own.
-        trains = line[1:3] == ["-m", "transect.stages.train.worker"]
+        trains = line[1:4] == ["-m", "transect.payloads", "transect.payloads.train:run_rank"]
         if trains and role == "worker":
             found.append(process)
     return found

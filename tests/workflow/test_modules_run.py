@@ -134,10 +134,10 @@ def test_what_a_cell_runs_is_in_its_sources(seen):
 
 # What the hook has to have seen: part of a cell's name, files that it ran, files that it did not.
 SEEN = {
-    "data/": (["stages/data/worker.py", "training/datasets/iris.py"], ["training/frameworks/numpy_.py"]),
+    "data/": (["payloads/data.py", "training/datasets/iris.py"], ["training/frameworks/numpy_.py"]),
     "numpy.mpi-allreduce": (
         [
-            "stages/train/worker.py",
+            "payloads/train.py",
             "training/strategies/_mpi.py",
             "training/frameworks/numpy_.py",
             "launch/launchers/mpiexec.py",
@@ -156,7 +156,7 @@ SEEN = {
         ["hpc/parsers/message_sweep.py", "hpc/probes/messages.py", "stages/ingest/result.py"],
         ["hpc/parsers/hpl.py"],
     ),
-    "ingest/": (["stages/ingest/worker.py", "hpc/scan.py", "stages/ingest/result.py"], []),
+    "ingest/": (["payloads/ingest.py", "hpc/scan.py", "stages/ingest/result.py"], []),
 }
 
 

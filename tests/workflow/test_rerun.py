@@ -139,13 +139,13 @@ SOURCES = {
     "onnx_models/exporters/dynamo.py": (),
     "training/datasets/iris.py": ("data/iris", "reference/iris", "train/iris", "export/", "infer/"),
     # What it decides stands in the specs, and these are the same.
-    "stages/train/plan.py": (),
+    "stages/train/stage.py": (),
     "adapters/snakemake/settle.py": (),
 }
 
 
 # Of a few of them: what would be made follows from the same fingerprints.
-ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/plan.py")
+ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/stage.py")
 
 
 @pytest.mark.parametrize("file", SOURCES)
@@ -197,7 +197,7 @@ def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_chang
     # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
     shutil.rmtree(done.folder / ".snakemake")
     before = started(done)
-    for file in ("hpc/parsers/message_sweep.py", "stages/data/worker.py"):
+    for file in ("hpc/parsers/message_sweep.py", "payloads/data.py"):
         path = done.folder / SRC / file
         path.write_text(path.read_text().replace(*COMMENT, 1))
     path = done.folder / FILE

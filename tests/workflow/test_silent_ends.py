@@ -77,10 +77,10 @@ def test_check_names_a_cell_whose_plug_in_quits(quitting):
 QUITS = {
     "a plug-in": ({"mine.py": "import sys\nsys.exit(0)\n"}, {}, "plug-in", "mine.py"),
     "by the builtin": ({"mine.py": "exit()\n"}, {}, "plug-in", "mine.py"),
-    "a stage": ({"quits/plan.py": "raise SystemExit\n"}, {}, "stage", "quits/plan.py"),
-    "the cell of a stage": ({"quits/cell.py": "import sys\nsys.exit(0)\n"}, {}, "stage", "quits/plan.py"),
-    "checking a section": ({}, {"places": ["check"]}, "stage 'quits'", "plan.py"),
-    "planning a cell": ({}, {"places": ["spec"]}, "stage 'quits'", "plan.py"),
+    "a stage": ({"quits/stage.py": "raise SystemExit\n"}, {}, "stage", "quits/stage.py"),
+    "the cell of a stage": ({"quits/cell.py": "import sys\nsys.exit(0)\n"}, {}, "stage", "quits/stage.py"),
+    "checking a section": ({}, {"places": ["check"]}, "stage 'quits'", "stage.py"),
+    "planning a cell": ({}, {"places": ["spec"]}, "stage 'quits'", "stage.py"),
 }
 
 

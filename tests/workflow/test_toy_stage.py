@@ -85,10 +85,9 @@ def test_nothing_runs_again_without_an_edit(done):
 
 # File of the stage, text, another text.
 EDITS = {
-    "run.py": ('"""The weights."""', '"""The trained weights."""'),
-    "worker.py": ("    return 0\n", "    print(norm)\n    return 0\n"),
+    "payload.py": ("    value = ", "    print(flat)\n    value = "),
     "cell.py": ("place=150", "place=151"),
-    "plan.py": ("_OFFSET = 0", "_OFFSET = 1"),
+    "stage.py": ("_OFFSET = 0", "_OFFSET = 1"),
 }
 
 
@@ -97,8 +96,13 @@ def test_an_edit_of_the_stage_reruns_it_alone(done, file):
     with edited(done.folder / "mine/toy" / file, *EDITS[file]):
         told = done.why(FILE)
     assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
-    expected = ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", f"mine/toy/{file}")
+    expected = ("parameter", "offset: 0 -> 1") if file == "stage.py" else ("source", f"mine/toy/{file}")
     assert all(reasons == [expected] for reasons in told.values()), told
+
+
+def test_an_edit_of_its_declaration_that_changes_no_cell_reruns_nothing(done):
+    with edited(done.folder / "mine/toy/stage.py", "of the norms", "of all these norms"):
+        assert done.why(FILE) == {}
 
 
 def test_an_edit_of_its_report_reruns_the_report_alone(done):
@@ -118,8 +122,8 @@ def test_an_edit_of_what_training_takes_reruns_it_too(done):
 
 def test_a_real_edit_runs_it_again_alone(done):
     before = done.records("toys")
-    path = done.folder / "mine/toy/plan.py"
-    path.write_text(path.read_text().replace(*EDITS["plan.py"]))
+    path = done.folder / "mine/toy/stage.py"
+    path.write_text(path.read_text().replace(*EDITS["stage.py"]))
     run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     after = done.records("toys")
@@ -158,20 +162,20 @@ def test_a_mistake_in_its_section_is_told_like_any_other(done, name):
 
 BROKEN = {
     "cells raises": (
-        "plan.py",
+        "stage.py",
         "yield ToyCell(",
         "raise RuntimeError('lost'); yield ToyCell(",
-        ["stage 'toy' raised RuntimeError: lost", "plan.py:"],
+        ["stage 'toy' raised RuntimeError: lost", "stage.py:"],
     ),
     "cells of another stage": (
-        "plan.py",
+        "stage.py",
         "yield ToyCell(workload=name, framework=section.framework, order=order)",
         "yield context.cells['train'][0]",
         ["stage 'toy'", "expected ToyCell"],
     ),
-    "takes nothing": ("plan.py", '{"weights": weights}', '{"weights": None}', ["stage 'toy'", "weights None"]),
+    "takes nothing": ("stage.py", '{"weights": weights}', '{"weights": None}', ["stage 'toy'", "weights None"]),
     "waits for itself": (
-        "plan.py",
+        "stage.py",
         'needs = ("train",)',
         'needs = ("train",)\n    placement = Placement(group="prepare")',
         ["in a circle", "prepare", "train"],
@@ -184,7 +188,7 @@ def test_a_stage_that_misbehaves_is_named(done, name):
     file, old, new, expected = BROKEN[name]
     imported = "import STAGES, Placement, Stage"
     with (
-        edited(done.folder / "mine/toy/plan.py", "import STAGES, Stage", imported),
+        edited(done.folder / "mine/toy/stage.py", "import STAGES, Stage", imported),
         edited(done.folder / "mine/toy" / file, old, new),
     ):
         told = done.transect("check", FILE)
@@ -199,7 +203,7 @@ def test_a_stage_that_misbehaves_is_named(done, name):
 def test_a_stage_whose_records_would_be_lost_is_refused(done, name):
     other = done.folder / f"named-{name}"
     shutil.copytree(done.folder / "mine/toy", other / name)
-    plan = other / name / "plan.py"
+    plan = other / name / "stage.py"
     plan.write_text(plan.read_text().replace('register("toy")', f'register("{name}")'))
     with edited(done.folder / FILE, "plugins: [mine]", f"plugins: [mine, named-{name}]"):
         told = done.transect("check", FILE)
@@ -207,27 +211,39 @@ def test_a_stage_whose_records_would_be_lost_is_refused(done, name):
     assert f"stage '{name}' cannot" in told.stderr
 
 
-def test_a_stage_without_a_runner_is_refused(done):
-    path = done.folder / "mine/toy/run.py"
-    aside = path.rename(path.with_suffix(".aside"))
-    try:
-        told = done.transect("check", FILE)
-    finally:
-        aside.rename(path)
-    assert told.returncode == 2
-    assert "stage 'toy' has no run.py" in told.stderr
-
-
-FAULTS = {
-    "inputs raises": ("return checksums(", 'raise RuntimeError("lost")\n        return checksums('),
-    "not imported": ("from __future__", "import no_such_module\nfrom __future__"),
+DECLARED = {
+    "no payload": ('payload = "transect.stages.toy.payload:norm"', 'payload = ""', "'toy' has neither a `payload`"),
+    "a payload that is not there": ("toy.payload:norm", "toy.lost:norm", "there is no module transect.stages.toy.lost"),
+    "a role that is not declared": ('takes = {"weights"', 'takes = {"arrays"', "role 'weights'"),
+    "no environment": ("def environment(", "def surroundings(", "environment"),
 }
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declaration_that_lacks_something_is_refused(done, name):
+    old, new, expected = DECLARED[name]
+    with edited(done.folder / "mine/toy/stage.py", old, new):
+        told = done.transect("check", FILE)
+    assert told.returncode == 2
+    assert expected in told.stderr and "Traceback" not in told.stderr
+
+
+RUNNER = """from transect.engine.stage_helpers import OneProcess
+
+
+class ToyRunner(OneProcess):
+    def inputs(self, job):
+        raise RuntimeError("lost")
+"""
+FAULTS = {"inputs raises": RUNNER, "not imported": f"import no_such_module\n{RUNNER}"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_runner_that_misbehaves_costs_its_own_cells_alone(done, name):
     before = done.records("toys")
-    with edited(done.folder / "mine/toy/run.py", *FAULTS[name]):
+    (done.folder / "mine/toy/run.py").write_text(FAULTS[name])
+    mine = '    runner = "transect.stages.toy.run:ToyRunner"\n'
+    with edited(done.folder / "mine/toy/stage.py", "    payload =", f"{mine}    payload ="):
         run = done.make(FILE, report=False)
         dry = done.make(FILE, dry=True)
     assert (run.returncode, dry.returncode) == (0, 0), run.stderr + dry.stderr
@@ -244,8 +260,8 @@ def test_a_runner_that_misbehaves_costs_its_own_cells_alone(done, name):
 def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
     path, report = done.folder / FILE, done.folder / "results/toys/report.html"
     text, before = path.read_text(), report.stat().st_mtime_ns
-    old = "        weights = need("
-    with edited(done.folder / "mine/toy/run.py", old, f"        open({str(path)!r}, 'w').write('a: [')\n{old}"):
+    old = "    value ="
+    with edited(done.folder / "mine/toy/payload.py", old, f"    open({str(path)!r}, 'w').write('a: [')\n{old}"):
         run = done.make(FILE)
     assert path.read_text() == "a: ["
     path.write_text(text)
@@ -264,5 +280,5 @@ def test_a_stage_that_is_there_twice_is_named_with_both_places(done, name):
     assert (told.returncode, ran.returncode) == (2, 2)
     for text in (told.stderr, ran.stderr):
         assert f"stage '{name}' is there twice" in text
-        assert str(first / "plan.py") in text and str(other / name / "plan.py") in text
+        assert str(first / "stage.py") in text and str(other / name / "stage.py") in text
         assert "Traceback" not in text

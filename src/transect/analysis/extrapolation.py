@@ -16,10 +16,10 @@ from transect.analysis.groups import Group
 from transect.analysis.originals import Originals
 from transect.domain.axes.train import ForecastCell, ProfileCell, trained_as
 from transect.domain.errors import TransectError
+from transect.payloads.forecast_prediction import Setting, predict
+from transect.payloads.forecast_sources import Profiled, profile_of, profiled
 from transect.simulation.networks import Machine, Network
 from transect.simulation.scale import MOST_RANKS, powers
-from transect.stages.forecast.worker_prediction import Setting, predict
-from transect.stages.forecast.worker_sources import Profiled, profile_of, profiled
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
 

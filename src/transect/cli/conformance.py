@@ -30,8 +30,8 @@ def conformance(
     refuses, because it has no kernel for it or does not know its opset, counts as failed, and is no
     error. Example: transect conformance python --only 'test_conv_*'
     """
+    from transect.cli.run_conformance import run_conformance
     from transect.domain.axes.export import ConformanceCell
-    from transect.engine.run_conformance import run_conformance
 
     cell = ConformanceCell(runtime=runtime, provider=provider)
     with ExitStack() as stack:

@@ -14,7 +14,7 @@ from transect.cli.output import Json, add_row, new_table, print_lines, print_tab
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from transect.engine.planned_training import Answer, Wanted
+    from transect.cli.planned_training import Answer, Wanted
     from transect.planner.auto import Plan
     from transect.planner.problem import Link
 
@@ -85,7 +85,7 @@ def _system(name: str, nodes: int) -> dict[str, Any]:
 
 
 def _wanted(system: str, **given: Any) -> Wanted:
-    from transect.engine.planned_training import Wanted
+    from transect.cli.planned_training import Wanted
     from transect.planner.auto import MODES
     from transect.planner.partition import SOLVERS
     from transect.training.frameworks import FRAMEWORKS
@@ -165,7 +165,7 @@ def plan(
     """
     import yaml
 
-    from transect.engine.planned_training import answer, study_of
+    from transect.cli.planned_training import answer, study_of
 
     wanted = _wanted(
         system,
@@ -217,9 +217,9 @@ def train(
     The plan becomes a study in its results' folder, which runs as any other: with data, reference and check.
     Example: transect train digits-cnn --framework torch --ranks 4 --plan auto
     """
+    from transect.cli.planned_training import answer, profile_study, run_study, study_of
     from transect.domain.paths import ROOT
     from transect.domain.record import Status
-    from transect.engine.planned_training import answer, profile_study, run_study, study_of
 
     if repeats < 1:
         raise BadInput(f"--repeats {repeats}: expected 1 or more")

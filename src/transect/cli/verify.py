@@ -13,8 +13,8 @@ from transect.cli.output import Json, add_row, new_table, print_lines, print_tab
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
+    from transect.cli.crate import CrateVerdict
     from transect.domain.paths import StudyPaths
-    from transect.engine.crate import CrateVerdict
 
 Study = Annotated[str, typer.Argument(help="a study's name or file, or its folder of results")]
 Results = Annotated[Path, typer.Option(help="folder of all results")]
@@ -28,7 +28,7 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
     It reads everything, and changes nothing; `make report` makes again what is damaged.
     Example: transect verify quick
     """
-    from transect.engine.crate import check_crate
+    from transect.cli.crate import check_crate
     from transect.engine.verify import verify_records
 
     paths = _paths(study, results)
@@ -71,7 +71,7 @@ def crate(study: Study, results: Results = Path("results"), as_json: Json = Fals
     again, it says what changed since.
     Example: transect crate quick
     """
-    from transect.engine.crate import check_crate, write_crate
+    from transect.cli.crate import check_crate, write_crate
 
     paths = _paths(study, results)
     try:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
@@ -82,12 +82,17 @@ class Cell(BaseModel):
     repeat: Annotated[int, Axis(place=200, word=lambda n: f"r{n}")] = Field(default=0, ge=0)
 
     @classmethod
-    def of(cls, **axes: Any) -> Cell:
+    def of(cls, **axes: Any) -> Self:
         """Make a cell of the class that its stage has; an unknown stage keeps every axis.
 
-        Raises pydantic's ValidationError for axes that the stage does not have.
+        Raises pydantic's ValidationError for axes that the stage does not have, and TypeError for another class of
+        cells than the one that is asked.
         """
-        return class_of(str(axes.get("stage"))).model_validate(axes)
+        kind = class_of(str(axes.get("stage")))
+        made = kind.model_validate(axes)
+        if not isinstance(made, cls):
+            raise TypeError(f"a cell of stage '{made.stage}' is a {kind.__name__}: expected a {cls.__name__}")
+        return made
 
     @property
     def ranks(self) -> int:

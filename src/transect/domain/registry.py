@@ -57,13 +57,12 @@ class Registry(Generic[T]):
                 raise BadInput(
                     f"{source}: {self.kind} {name!a} cannot have this name: expected one line of printable characters"
                 )
+            if lacks := sorted(getattr(cls, "__abstractmethods__", ())):
+                raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             if name in self._entries and self._files[name] != source:
                 raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
             if self.base is not None and not issubclass(cls, self.base):
                 raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
-            lacks = [one for one in dir(cls) if getattr(getattr(cls, one, None), "__isabstractmethod__", False)]
-            if lacks:
-                raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             self._entries[name] = cls
             self._files[name] = source
             return cls
@@ -107,16 +106,10 @@ class Registry(Generic[T]):
 
 
 class StageRegistry(Registry[T]):
-    """What the stages bring for one role: `transect/stages/NAME/ROLE.py`, and a plug-in folder's.
+    """The stages: `transect/stages/NAME.py` or `NAME/stage.py` there, and `NAME/stage.py` of a plug-in folder."""
 
-    A role that a stage has no file for is not registered. A file that cannot be imported is told at
-    once, or where it is `alone`, when that stage is asked for: others do not suffer from it.
-    """
-
-    def __init__(self, kind: str, role: str, *, alone: bool = False) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__(kind, "transect.stages")
-        self._role, self._alone = role, alone
-        self._faults: dict[str, BadInput] = {}
         self._seen: str | None = None
 
     def _discover(self) -> None:
@@ -126,29 +119,20 @@ class StageRegistry(Registry[T]):
             return
         package = importlib.import_module(self.package)
         package.add_plugin_folders()
+        own, *_ = package.__path__
+        files = {path: path.stem for path in sorted(Path(own).glob("*.py"))}
+        files |= {
+            path: path.parent.name for folder in package.__path__ for path in sorted(Path(folder).glob("*/stage.py"))
+        }
         places: dict[str, Path] = {}
-        for folder in package.__path__:
-            for path in sorted(Path(folder).glob(f"*/{self._role}.py")):
-                name = path.parent.name
-                if name.startswith("_"):
-                    continue
-                if name in places:
-                    raise BadInput(f"stage '{name}' is there twice: {places[name]} and {path}")
-                places[name] = path
-                try:
-                    _import_stage(f"{self.package}.{name}.{self._role}", path)
-                except BadInput as error:
-                    if not self._alone:
-                        raise
-                    self._faults[name] = error
+        for path, name in files.items():
+            if name.startswith("_"):
+                continue
+            if name in places:
+                raise BadInput(f"stage '{name}' is there twice: {places[name]} and {path}")
+            places[name] = path
+            _import_stage(f"{self.package}.{name}" + (".stage" if path.stem != name else ""), path)
         load_plugin_folders()
-
-    def get(self, name: str, where: str = "") -> T:
-        """Make the stage's part. Raises BadInput for one that is not there or cannot be imported."""
-        self._discover()
-        if name in self._faults:
-            raise self._faults[name]
-        return super().get(name, where)
 
 
 def _import_stage(module: str, path: Path) -> None:

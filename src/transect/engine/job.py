@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
@@ -17,6 +17,8 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
+
+C = TypeVar("C", bound=Cell)
 
 
 @dataclass(kw_only=True)
@@ -128,9 +130,12 @@ class Job:
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [*dict.fromkeys(str(path.absolute()) for path in outside), *filter(None, [variables.get("TMPDIR")])]
 
-    def module(self, name: str, *arguments: str | Path) -> list[str]:
-        """Return the argv of a module of ours in the cell's environment."""
-        return [self.python, "-m", name, *map(str, arguments)]
+
+def cell_of(job: Job, kind: type[C]) -> C:
+    """Return the job's cell, which is of that class."""
+    if not isinstance(job.cell, kind):
+        raise TypeError(f"{job.cell.id} is a {type(job.cell).__name__}: expected a {kind.__name__}")
+    return job.cell
 
 
 @while_unchanged
@@ -151,7 +156,8 @@ def _facts_of(stamp: Path) -> dict[str, Any]:
 
 def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
     """Make the job of a spec. Raises BadInput when its environment's stamp cannot be read."""
-    python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
+    python, facts = sys.executable, dict[str, Any]()
+    bin_folder: Path | None = Path(python).parent
     if spec["environment"]:
         facts = _facts_of(paths.environment(spec["environment"]))
         python = facts["python"]

@@ -20,7 +20,7 @@ from transect.engine.allocation import job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result, check_environment
 from transect.engine.scheduler import Refusal, scheduler
-from transect.engine.stage import StageRunner
+from transect.engine.stage_helpers import StageRunner
 from transect.engine.step_energy import counts_energy, note_energy, step_name
 from transect.launch import LAUNCHERS
 from transect.launch.launchers.mpiexec import unreached
@@ -65,11 +65,6 @@ def refuse(job: Job) -> Result | None:
     return None
 
 
-def _who(job: Job, stage: StageRunner, outcome: Outcome) -> str:
-    asked = getattr(stage, "who", None)
-    return str(asked(job, outcome) if asked is not None else "") or "a process"
-
-
 def _lacks(job: Job, code: int, log: str) -> str | None:
     """Return what the cell's modules or image lack, as its log has it; None for another end."""
     for facts in (job.environment, *job.others.values()):
@@ -105,10 +100,10 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
     if number in (signal.SIGKILL, signal.SIGTERM):
-        text = f"{_who(job, stage, outcome)} was ended by {signal.Signals(number).name}, not by transect"
+        text = f"{stage.who(job, outcome) or 'a process'} was ended by {signal.Signals(number).name}, not by transect"
         return Result.failed(Cause.KILLED, text)
     if outcome.end == "signalled":
-        text = f"{_who(job, stage, outcome)} died by {signal.Signals(number).name}"
+        text = f"{stage.who(job, outcome) or 'a process'} died by {signal.Signals(number).name}"
         return Result.failed(Cause.CRASH, text)
     return stage.collect(job, outcome)
 
@@ -136,8 +131,7 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
     os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
     try:
         name, request = stage.prepare(job)
-        # A stage whose energy counts says so; most have none.
-        counted = getattr(stage, "energy", False) and counts_energy(job)
+        counted = stage.energy and counts_energy(job)
         if counted:
             request = replace(request, name=step_name(job))
         launcher = LAUNCHERS.get(name)

@@ -21,7 +21,8 @@ from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fa
 from transect.engine.job import Job, Result
 from transect.engine.limits import used_limits
 from transect.engine.payload import DiskFull, execute, refuse
-from transect.engine.stage import RUNNERS, StageRunner
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import StageRunner
 from transect.engine.store import changed_input, checksums_beside, fingerprint_of
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
@@ -92,8 +93,7 @@ def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list
     no further: then there are none.
     """
     before = side.kept_by(fingerprint)
-    names = getattr(stage, "keeps", ())
-    found = sorted(path for name in names for path in job.folder.glob(name))
+    found = sorted(path for name in stage.keeps for path in job.folder.glob(name))
     return found if before is not None and _digest_of(found) != before else []
 
 

@@ -1,16 +1,21 @@
-"""What most stages do: one plain process that leaves a result.json."""
+"""How cells are run: what starts a payload, and what its outcome depends on."""
 
 from __future__ import annotations
 
+import json
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
 from transect.domain.checksums import Checksums
 from transect.domain.errors import BadInput, MissingDependency
-from transect.domain.files import canonical_json, digest, sha256_file, while_unchanged
+from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
-from transect.domain.record import Cause, Status, read_record
+from transect.domain.record import Cause, Status
+from transect.domain.takes import Takes, record_of
 from transect.engine.job import Job, Result, read_result
 from transect.hpc.sources import log_facts
 from transect.launch import Request
@@ -89,70 +94,6 @@ def named_facts(job: Job) -> list[str]:
 STEP_PATIENCE_S = 5
 
 
-# Asked for by every cell of a block.
-record_of = while_unchanged(read_record)
-
-
-def checksums(*files: Path) -> list[str]:
-    """Return name and checksum of each file that lies in another cell's folder.
-
-    As that cell's record has it, whatever became of the file since: that is not for the cell that takes
-    it to suffer. A file that no record names is read; a missing one counts as `absent`.
-    """
-    return [f"{file.name} {_checksum(file)}" for file in files]
-
-
-def checksums_below(folder: Path, *names: str) -> list[str]:
-    """Return name and checksum of all files in another cell's folder that `names` names, or a folder of theirs.
-
-    As that cell's record has them. One of `names` that it has nothing of counts as `absent`.
-    """
-    try:
-        files = record_of(folder / "record.json").files
-    except (OSError, BadInput):
-        files = {}
-    found = []
-    for name in names:
-        own = [path for path in files if path == name or path.startswith(f"{name}/")]
-        found += [f"{Path(path).name} {files[path]}" for path in own] or [f"{name} absent"]
-    return found
-
-
-def all_checksums(folder: Path, *details: str) -> list[str]:
-    """Return name and checksum of every file in another cell's folder, as that cell's record has them.
-
-    Behind them one checksum of those `details` of the record that are taken too.
-    """
-    try:
-        record = record_of(folder / "record.json")
-    except (OSError, BadInput):
-        return [f"{folder.name} absent"]
-    found = [f"{Path(path).name} {sha}" for path, sha in record.files.items()]
-    if details:
-        taken = canonical_json({key: record.details.get(key) for key in details})
-        found.append(f"details {digest([taken])}")
-    return found
-
-
-def _checksum(file: Path) -> str:
-    try:
-        told = record_of(file.parent / "record.json").files.get(file.name)
-    except (OSError, BadInput):
-        told = None
-    return told or (sha256_file(file) if file.is_file() else "absent")
-
-
-def data_checksums(job: Job, *repeats: int) -> list[str]:
-    """Return the checksums that the data stage wrote down: its arrays, and starts of `repeats`."""
-    path = job.input("data") / "record.json"
-    if not path.is_file():
-        return ["data absent"]
-    files = record_of(path).details.get("files", {})
-    starts = [f"start-{repeat}.npz" for repeat in repeats]
-    wanted = [name for name in sorted(files) if not name.startswith("start-") or name in starts]
-    return [f"{name} {files[name]}" for name in wanted] or ["data absent"]
-
-
 def not_ok(job: Job) -> list[str]:
     """Return role and status of each input cell whose record says that it did not end well."""
     told = []
@@ -183,17 +124,90 @@ def need(job: Job, role: str) -> Path:
     return folder
 
 
-class OneProcess(ABC):
-    """Subclasses give `command` and `inputs`."""
+class Declared(Protocol):
+    """What a stage declares that its runner needs: see `planning.stage.Stage`."""
 
-    measures = False
-    # Whether `command` runs in the cell's environment; else it is one of the driver's, which
-    # starts what does.
-    in_environment = True
+    @property
+    def payload(self) -> str:
+        """A function, as `package.module:function`."""
+        ...
+
+    @property
+    def measures(self) -> bool:
+        """Whether a disturbed run is repeated."""
+        ...
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """Files with which a second attempt goes on."""
+        ...
+
+    def taken(self, role: str) -> Takes:
+        """What is read of the cell that plays a role."""
+        ...
+
+    def programs(self, cell: Any) -> Mapping[str, str]:
+        """Environments of programs that the payload starts."""
+        ...
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """Files from outside."""
+        ...
+
+
+class StageRunner(ABC):
+    """Starts the payloads of one stage's cells and reads what they leave. Required: `prepare` and `collect`."""
+
+    # Whether what its cells draw counts, where the system can tell.
+    energy = False
+
+    def __init__(self, stage: Declared) -> None:
+        self.stage = stage
+        self.measures = stage.measures
+        self.keeps = stage.keeps
 
     @abstractmethod
+    def prepare(self, job: Job) -> tuple[str, Request]:
+        """Return the launcher's name and what it is to start. May raise TransectError."""
+
+    @abstractmethod
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Read what the payload left; called when it ended by itself, whatever its code."""
+
+    def who(self, job: Job, outcome: Outcome) -> str:
+        """Return what process died by a signal; empty where nobody knows."""
+        return ""
+
+    def inputs(self, job: Job) -> list[str]:
+        """Return what of its inputs the outcome depends on: `NAME CHECKSUM` for each."""
+        roles = job.spec["inputs"]
+        taken = [one for role in roles for one in self.stage.taken(role).checksums(role, job.input(role), job.spec)]
+        files = self.stage.files(job.spec)
+        return taken + [f"{one.name} {facts_of(one, job.paths) if one.exists() else 'absent'}" for one in files]
+
+    def folders(self, job: Job) -> dict[str, Path]:
+        """Return the folders of the cells that the payload reads. Raises MissingDependency for one that is not ok."""
+        return {role: need(job, role) for role in job.spec["inputs"]}
+
+    def told(self, job: Job) -> dict[str, Any]:
+        """Return what the payload is told that is known only when it starts: `spec["run"]`."""
+        programs = self.stage.programs(job.cell)
+        return {"programs": {name: job.program(one) for name, one in programs.items()}} if programs else {}
+
     def command(self, job: Job) -> list[str]:
         """Return the argv of the payload."""
+        arguments = [self.stage.payload, "--spec", str(job.spec_file), "--out", str(job.folder)]
+        for role, folder in self.folders(job).items():
+            arguments += ["--take", f"{role}={folder}"]
+        if told := self.told(job):
+            arguments += ["--run", json.dumps(told)]
+        # What starts programs is a process of the driver.
+        python = sys.executable if self.stage.programs(job.cell) else job.python
+        return [python, "-m", "transect.payloads", *arguments]
+
+
+class OneProcess(StageRunner):
+    """One process that leaves `result.json`."""
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """One process, held to the cell's threads."""
@@ -202,13 +216,9 @@ class OneProcess(ABC):
             command=self.command(job),
             threads=job.cell.threads,
             bin=job.bin,
-            wrap=wrap if self.in_environment else [],
+            wrap=[] if self.stage.programs(job.cell) else wrap,
             variables=variables,
         )
-
-    def inputs(self, job: Job) -> list[str]:
-        """Nothing, unless a subclass says otherwise."""
-        return []
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Read result.json; a payload that left none has crashed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ def result(
         "details": details or {},
         "libraries": libraries or {},
     }
+
+
+def versions(*names: str) -> dict[str, str]:
+    """Return the versions of installed distributions."""
+    return {name: version(name) for name in names}
 
 
 def write_result(out: Path, value: dict[str, Any]) -> None:

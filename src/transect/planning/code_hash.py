@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from transect import stages
 from transect.domain.files import digest
 from transect.domain.registry import plugin_folders
 
@@ -34,12 +33,13 @@ _NAMED = re.compile(r"\b(?:import_module|__import__|run_module)\(\s*(?:\w+=)?[\"
 _WORDS = re.compile(r"([\w./-]+)[\"']")
 
 
-def _file(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
+    """Return the file of a module of ours, or of a stage in a plug-in folder; None: there is none."""
     parts = module.split(".")
     base = PACKAGE.parent.joinpath(*parts)
     if parts[:2] == ["transect", "stages"] and len(parts) > 2:
         # A stage may stand in a plug-in folder.
-        places = (Path(place).joinpath(*parts[2:]) for place in stages.__path__)
+        places = (place.joinpath(*parts[2:]) for place in (PACKAGE / "stages", *plugin_folders()))
         base = next((p for p in places if p.with_suffix(".py").is_file() or p.is_dir()), base)
     return _module_at(base)
 
@@ -73,7 +73,7 @@ def _imports(path: Path) -> frozenset[Path]:
             modules += [package, *(f"{package}.{name}" for name in inside)]
     for module in modules:
         # A package's own __init__ runs too.
-        found |= {_file(one) for one in _with_packages(module)}
+        found |= {file_of(one) for one in _with_packages(module)}
     return frozenset(file for file in found if file is not None)
 
 

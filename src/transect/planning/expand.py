@@ -113,6 +113,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
             for role, taken in inputs.items():
                 if not isinstance(taken, Cell):
                     raise BadInput(f"stage '{name}' takes as its {role} {taken!r:.100}: no cell")
+                stage.taken(role)
                 # A cell may go on with another one of its own stage, if a section asks for that too.
                 own = taken.stage == name and taken.id in asked_of[name]
                 if not own and taken.stage not in behaviours[name].needs:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell, class_of
-from transect.domain.registry import Registry
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry, plugin_folders
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import USUAL, WRAPPERS
-from transect.planning.code_hash import PACKAGE, Sources, code_hash, hash_sources
+from transect.planning.code_hash import PACKAGE, Sources, code_hash, file_of, hash_sources
 from transect.planning.stage import STAGES, Stage
 
 
@@ -30,15 +30,28 @@ def roots_of(cell: Cell, system: System) -> list[Path]:
     what the record says.
     """
     stage = STAGES.get(cell.stage)
-    here = STAGES.source(cell.stage).parent
     return [
         Path(inspect.getfile(class_of(cell.stage))),
-        *(path for role in ("run", "worker") if (path := here / f"{role}.py").is_file()),
+        *_code_of(stage),
         *stage.sources(cell),
         *(file for registry, name in stage.plugins(cell) for file in plugin_files(registry, name)),
         *(LAUNCHERS.source(name) for name in stage.launchers(cell, system)),
         *(file for name in _wrappers(cell, system) for file in plugin_files(WRAPPERS, name)),
     ]
+
+
+def _code_of(stage: Stage[Any]) -> list[Path]:
+    """Return the files that start a stage's payload, run it, and read what it left. The declaration is none of them."""
+    modules = [stage.runner or "transect.engine.stage_helpers"]
+    if stage.payload:
+        modules += ["transect.payloads.__main__", stage.payload]
+    found = []
+    for module in modules:
+        name = module.partition(":")[0]
+        if (file := file_of(name)) is None:
+            raise BadInput(f"stage {type(stage).__name__}: there is no module {name}")
+        found.append(file)
+    return found
 
 
 def _wrappers(cell: Cell, system: System) -> list[str]:
@@ -51,7 +64,7 @@ def _wrappers(cell: Cell, system: System) -> list[str]:
 _KNOWN: dict[tuple[object, ...], Sources] = {}
 
 
-def sources_of(cell: Cell, stage: Stage, system: System, ground: Path) -> Sources:
+def sources_of(cell: Cell, stage: Stage[Any], system: System, ground: Path) -> Sources:
     """Hash the sources that the cell runs: the same for all cells of the same plug-ins.
 
     `ground` is the study's folder: what plug-ins import from below it counts too.
@@ -77,13 +90,16 @@ def check_launchers(system: System, where: Path) -> None:
                 WRAPPERS.get(choice.wrapper, f"{where}: {section}.{name}.wrapper")
 
 
+def report_files() -> list[Path]:
+    """Return what the stages of plug-in folders bring for the report: `FOLDER/NAME/report.py`."""
+    found = sorted(path for folder in plugin_folders() for path in folder.glob("*/report.py"))
+    return [path for path in found if not path.parent.name.startswith("_")]
+
+
 @cache
 def report_hash(ground: Path) -> str:
     """Hash what the report is made with: its modules, templates, styles, and the stages' parts."""
     roots = [PACKAGE / "report" / "build.py"]
     for folder in ("report", "analysis"):
         roots += [p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    stages = sys.modules["transect.stages"]
-    for place in stages.__path__:
-        roots += sorted(Path(place).glob("*/report.py"))
-    return code_hash(roots, ground)
+    return code_hash([*roots, *report_files()], ground)

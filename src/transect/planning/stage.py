@@ -1,6 +1,6 @@
 """A stage as planning sees it: its section of a study, its cells, and what they depend on.
 
-`transect/stages/NAME/plan.py`, or `FOLDER/NAME/plan.py` of a plug-in folder, registers one class.
+`transect/stages/NAME.py`, or `FOLDER/NAME/plan.py` of a plug-in folder, registers one class.
 Planning asks these questions and knows no stage by name.
 """
 
@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry, StageRegistry
 from transect.domain.study import Section
 from transect.domain.system import System
+from transect.domain.takes import Takes
 from transect.domain.until import Contest
 
 if TYPE_CHECKING:
     from transect.planning.context import Context
+
+C = TypeVar("C", bound=Cell)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,14 +42,30 @@ class Placement:
     local: bool = False
 
 
-class Stage:
-    """What a stage answers; a subclass overrides what differs from these defaults."""
+class Stage(ABC, Generic[C]):
+    """What a stage declares of itself and of its cells, which are of class C.
+
+    Required are `environment`, and `payload` or `runner`. The rest has defaults: a stage says what differs.
+    """
+
+    # What runs for a cell, as `package.module:function`; see `transect.payloads`.
+    payload: ClassVar[str] = ""
+    # Who starts it and reads what it left, as `package.module:class`: an `engine.stage_helpers.StageRunner`, where one
+    # process that leaves `result.json` is not all there is to it.
+    runner: ClassVar[str] = ""
+    # What it reads of other cells, by the role that they play: see `inputs`.
+    takes: ClassVar[Mapping[str, Takes]] = {}
+    # A disturbed measurement is repeated; a disturbed computation is not.
+    measures: ClassVar[bool] = False
+    # Names or patterns of files in a cell's folder with which a second attempt at the same work goes on, such as a
+    # checkpoint; without them an interrupted cell begins again.
+    keeps: ClassVar[tuple[str, ...]] = ()
 
     # Its key in a study, and the model under it; no key: cells only where others need them.
     key: ClassVar[str] = ""
     section: ClassVar[type[Section] | None] = None
     # Stages whose cells it takes something from.
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: tuple[str, ...] = ()
     # Stages whose cells it looks at when its own are made, and some of which run after those.
     precedes: ClassVar[tuple[str, ...]] = ()
     placement: ClassVar[Placement] = Placement()
@@ -52,6 +73,10 @@ class Stage:
     contest: ClassVar[Contest | None] = None
     # Whether its payload may spread over ranks and nodes: networks and MPI of the system matter.
     spreads: ClassVar[bool] = False
+
+    @abstractmethod
+    def environment(self, cell: C) -> str:
+        """Return the environment that the cell runs in; empty for the driver's own."""
 
     def check(self, section: Any, context: Context) -> None:
         """Check names against the registries. Raises BadInput with `context.where(key)`."""
@@ -66,55 +91,68 @@ class Stage:
         total = 0
         for grid in getattr(section, "grids", ()):
             lists = (value for _, value in grid if isinstance(value, list))
-            repeats = getattr(grid, "repeats", None) or getattr(section, "repeats", 1)
+            repeats: int = getattr(grid, "repeats", None) or getattr(section, "repeats", 1)
             total += math.prod(max(1, len(one)) for one in lists) * repeats
         return total
 
-    def cells(self, section: Any, context: Context) -> Iterable[Cell]:
+    def cells(self, section: Any, context: Context) -> Iterable[C]:
         """Return the cells that the section asks for; those of `needs` and `precedes` are there."""
         return ()
 
-    def inputs(self, cell: Any, context: Context) -> dict[str, Cell]:
+    def inputs(self, cell: C, context: Context) -> dict[str, Cell]:
         """Return the cells that a cell takes something from, by role.
 
         A cell that no section asks for is planned because it is needed here.
         """
         return {}
 
-    def before(self, cell: Any, context: Context) -> Iterable[Cell]:
+    def taken(self, role: str) -> Takes:
+        """Return what is read of the cell that plays a role. Raises BadInput for one that `takes` does not have."""
+        try:
+            return self.takes[role]
+        except KeyError:
+            known = ", ".join(self.takes) or "none"
+            raise BadInput(
+                f"stage {type(self).__name__}: `inputs` has a cell that plays the role '{role}', and `takes` has: {known}"
+            ) from None
+
+    def before(self, cell: C, context: Context) -> Iterable[Cell]:
         """Return planned cells of stages in `precedes` that do not begin before this one has a record.
 
         They take nothing from it: what becomes of it makes none of them stale.
         """
         return ()
 
-    def plugins(self, cell: Any) -> list[tuple[Registry[Any], str]]:
+    def plugins(self, cell: C) -> list[tuple[Registry[Any], str]]:
         """Return the plug-ins that the cell runs: their files are hashed, their `supports` asked."""
         return []
 
-    def supports(self, cell: Any) -> str | None:
+    def supports(self, cell: C) -> str | None:
         """Return why the cell cannot run, beyond what its plug-ins say, or None."""
         return None
 
-    def spec(self, cell: Any, context: Context) -> dict[str, Any]:
+    def spec(self, cell: C, context: Context) -> dict[str, Any]:
         """Return what the payload is told besides cell, inputs and limits."""
         return {}
 
-    def sources(self, cell: Any) -> list[Path]:
-        """Return files that the payload runs besides plug-ins and the stage's own: roots of the closure."""
+    def sources(self, cell: C) -> list[Path]:
+        """Return files that the payload runs besides plug-ins and its own: roots of the closure."""
         return []
 
-    def launchers(self, cell: Any, system: System) -> tuple[str, ...]:
+    def launchers(self, cell: C, system: System) -> tuple[str, ...]:
         """Return the names of the launchers that start the payload."""
         return ("plain",)
 
-    def environment(self, cell: Any) -> str:
-        """Return the environment that the cell runs in; empty for the driver's own."""
-        return ""
-
-    def other_environments(self, cell: Any) -> Iterable[str]:
+    def other_environments(self, cell: C) -> Iterable[str]:
         """Return environments whose programs the payload starts besides its own one's."""
         return ()
+
+    def programs(self, cell: C) -> Mapping[str, str]:
+        """Return the environments of programs that the payload starts, by names that it knows them by.
+
+        A payload with programs is a process of the driver; `spec["run"]["programs"]` says how each is started.
+        """
+        return {}
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """Return files and folders from outside: the cell runs again when one changes."""
@@ -127,19 +165,29 @@ class Stage:
         """
         return ()
 
-    def gpus(self, cell: Any) -> int:
+    def gpus(self, cell: C) -> int:
         """Return the GPUs that a cell needs on each node."""
         return int(cell.ranks_per_node) if cell.device == "cuda" else 0
+
+
+def points(**lists: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the cross product of the lists of a grid, each point as axes by name; the last list runs fastest.
+
+    >>> list(points(batch=[1, 8], threads=[2]))
+    [{'batch': 1, 'threads': 2}, {'batch': 8, 'threads': 2}]
+    """
+    for values in product(*lists.values()):
+        yield dict(zip(lists, values, strict=True))
 
 
 # It names a module, a folder beside those of the plan, and a rule.
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _TAKEN = ("specs", "blocks", "damaged", "all", "make_environment", "make_report", "check_strict")
 
-STAGES: StageRegistry[Stage] = StageRegistry("stage", "plan")
+STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage")
 
 
-def ordered_stages() -> list[tuple[str, Stage]]:
+def ordered_stages() -> list[tuple[str, Stage[Any]]]:
     """Return every stage with its name, each after those whose cells it asks for.
 
     Raises BadInput when a stage needs one that is not there, or two need each other.
@@ -158,8 +206,8 @@ def ordered_stages() -> list[tuple[str, Stage]]:
                 f"{STAGES.source(name)}: stage '{name}' cannot be placed in group '{group}': expected "
                 "letters, digits and _ as of a rule"
             )
-        if not STAGES.source(name).with_name("run.py").is_file():
-            raise BadInput(f"{STAGES.source(name)}: stage '{name}' has no run.py beside it")
+        if not (stage.payload or stage.runner):
+            raise BadInput(f"{STAGES.source(name)}: stage '{name}' has neither a `payload` nor a `runner`")
         for needed in (*stage.needs, *stage.precedes):
             if needed not in stages:
                 raise BadInput(f"stage '{name}' needs stage '{needed}', which is not there")

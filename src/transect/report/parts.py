@@ -1,17 +1,19 @@
-"""What a stage, or the report itself, adds: sections and findings. Found in `NAME/report.py`."""
+"""What a stage, or the report itself, adds: sections and findings."""
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from transect import stages
 from transect.analysis.load import Problem
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
+from transect.planning.code_hash import PACKAGE, file_of
+from transect.planning.sources import report_files
+from transect.report import stages as own
 from transect.report.blocks import Body, Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
@@ -89,7 +91,7 @@ class DecisionColumn:
 class Parts:
     """All sections, findings and columns of a report, in order, and the stages that brought them.
 
-    `problems` names stages whose `report.py` cannot be imported.
+    `problems` names stages whose part cannot be imported.
     """
 
     sections: list[Section] = field(default_factory=list)
@@ -100,20 +102,22 @@ class Parts:
 
 
 def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Parts:
-    """Join what every stage's `report.py` has under SECTIONS, FINDINGS and DECISIONS with what is given.
+    """Join what every stage brings under SECTIONS, FINDINGS and DECISIONS with what is given.
 
-    Stages of plug-in folders that are known by now belong to `transect.stages` as well.
+    That stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
     """
-    stages.add_plugin_folders()
+    importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
-    for path in sorted(path for folder in stages.__path__ for path in Path(folder).glob("*/report.py")):
-        name = path.parent.name
-        if name.startswith("_"):
-            continue
+    # What is not said of these stages on their own stands in a section that joins several.
+    parts.stages = {one.name for one in pkgutil.iter_modules([str(PACKAGE / "stages")])}
+    modules = {one.name: f"{own.__name__}.{one.name}" for one in pkgutil.iter_modules(own.__path__)}
+    for path in report_files():
+        modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
+    for name, place in sorted(modules.items()):
         try:
-            module = importlib.import_module(f"{stages.__name__}.{name}.report")
+            module = importlib.import_module(place)
         except FAULTS as error:  # a plug-in is anybody's code; the report has to come
-            what = f"{path} cannot be imported: {type(error).__name__}: {error}"
+            what = f"{file_of(place) or place} cannot be imported: {type(error).__name__}: {error}"
             parts.problems.append(Problem(where=f"stage {name}", what=what))
             continue
         parts.stages.add(name)

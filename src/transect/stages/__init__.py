@@ -1,4 +1,4 @@
-"""Stages: one folder each, one file per role.
+"""Stages: a file for each that declares it, or a folder with `stage.py` for one that has more code than that.
 
 The stage folders of plug-in folders belong to this package too, so that a stage from outside of
 the repository is written like one of the project's own.

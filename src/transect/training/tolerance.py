@@ -1,6 +1,6 @@
 """How far a run in a lower precision may stray from a float64 one, from perturbed float64 runs.
 
-Why this is the measure of it: `stages/reference/worker.py`.
+Why this is the measure of it: `payloads/reference.py`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from transect.engine.allocation import AllocationGuard, job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Result
 from transect.engine.payload import execute
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import Request, processes, slurm
 from transect.measure.guard import Guard
 from transect.measure.watcher import watch
@@ -165,7 +166,7 @@ def test_what_slurm_refuses_for_good_is_asked_once(programs):
     assert (programs / "calls").read_text() == "\n"
 
 
-class Stage:
+class Stage(StageRunner):
     """One process that stands for srun."""
 
     def __init__(self, program: Path, launcher: str) -> None:

@@ -70,7 +70,7 @@ def test_study_survives_json():
 
 
 def test_domain_imports_in_a_bare_framework_environment(base_python):
-    code = "import transect.domain.cell, transect.stages.train.worker, transect.measure.provenance"
+    code = "import transect.domain.cell, transect.payloads.train, transect.measure.provenance"
     run = subprocess.run(
         [base_python, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
     )

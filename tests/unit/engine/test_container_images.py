@@ -25,6 +25,7 @@ from transect.domain.record import Cause, Status
 from transect.engine.image_root import NotMade, _unpack
 from transect.engine.job import Job, Result
 from transect.engine.payload import execute, refuse
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import Request, wrapping
 from transect.launch.images import COMPLETE, complaint
 from transect.launch.processes import Outcome, run
@@ -127,10 +128,8 @@ def test_memory_that_is_held_inside_counts(images, wrapper, tmp_path):
     assert outcome.end == "out-of-memory" and outcome.peak_bytes > 300 << 20
 
 
-class Payload:
+class Payload(StageRunner):
     """A stage whose payload is a line of Python in the cell's image."""
-
-    measures = False
 
     def __init__(self, program: str, word: str) -> None:
         self.program, self.word = program, word

@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from factories import bare_record, train_cell, write_records
+from transect.cli.crate import check_crate, write_crate
 from transect.cli.main import app
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.domain.inventory import name_of, take_inventory, uri_of
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
-from transect.engine.crate import check_crate, write_crate
 from transect.report.crate import METADATA
 
 HOSTILE = "</script><img src=x onerror=1> \x1b[31m ../../etc"

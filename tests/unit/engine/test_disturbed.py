@@ -15,6 +15,7 @@ from transect.domain.record import Cause
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result
 from transect.engine.run_cell import _measure
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.measure import guard
@@ -23,11 +24,11 @@ from transect.measure.guard import Guard, snapshot
 pytestmark = pytest.mark.env
 
 
-class Counts:
+class Counts(StageRunner):
     """A stage whose payload leaves a line, so that its runs can be counted."""
 
     def __init__(self, journal: Path, measures: bool = True, code: int = 0) -> None:
-        self.journal, self.measures, self.code = journal, measures, code
+        self.journal, self.measures, self.code, self.keeps = journal, measures, code, ()
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         script = f"open({str(self.journal)!r}, 'a').write('ran\\n'); raise SystemExit({self.code})"

@@ -164,7 +164,7 @@ def test_no_journal_or_a_broken_line_is_no_fault(tmp_path):
 
 
 def test_closure_holds_what_a_stage_imports_and_no_more():
-    worker = {path.relative_to(PACKAGE).as_posix() for path in closure(PACKAGE / "stages/train/worker.py")}
+    worker = {path.relative_to(PACKAGE).as_posix() for path in closure(PACKAGE / "payloads/train.py")}
     assert {"domain/cell.py", "training/strategies/__init__.py"} <= worker
     assert not any(name.startswith(("hpc/", "report/", "planning/")) for name in worker)
     assert "training/strategies/mpi_allreduce.py" not in worker

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
 from transect.domain.system import EnvironmentChoice
 from transect.engine.build_environment import chosen, sized
@@ -64,7 +65,10 @@ def test_a_stamp_tells_the_size_of_an_environment_of_an_image_and_of_nothing_els
 def test_a_program_needs_what_its_framework_names_and_no_more(tmp_path, monkeypatch):
     tree = _tree(tmp_path / "env")
     job = SimpleNamespace(
-        cell=SimpleNamespace(framework="own"), folder=tmp_path, bin=tree, environment=sized(_stamp(tree))
+        cell=TrainCell(workload="iris-mlp", framework="own", strategy="single", batch=1),
+        folder=tmp_path,
+        bin=tree,
+        environment=sized(_stamp(tree)),
     )
     frameworks = {"own": SimpleNamespace(installed=lambda files: [files.programs / "two"])}
     monkeypatch.setattr(result_installed, "FRAMEWORKS", frameworks)

@@ -15,6 +15,7 @@ from transect.engine import run_cell
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result
 from transect.engine.run_cell import fingerprint_of, run_job
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import Request
 from transect.measure.guard import Guard, snapshot
 
@@ -23,11 +24,11 @@ pytestmark = pytest.mark.env
 STATE = "checkpoint.bin"
 
 
-class Keeps:
+class Keeps(StageRunner):
     """A stage whose payload notes what of an earlier attempt it found."""
 
-    measures = False
-    keeps = ("checkpoint.*",)
+    def __init__(self) -> None:
+        self.measures, self.keeps = False, ("checkpoint.*",)
 
     def prepare(self, job):
         own = (job.spec_file.name, "attempt.json")

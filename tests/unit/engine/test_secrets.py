@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from transect.cli.crate import write_crate
 from transect.cli.main import app
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
@@ -18,10 +19,10 @@ from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_yaml
 from transect.domain.terminal import complain
 from transect.engine import build_environment, run_cell
-from transect.engine.crate import write_crate
 from transect.engine.job import Job, Result
 from transect.engine.progress import Progress
 from transect.engine.run_cell import run_job
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import Request
 from transect.measure.guard import Guard, snapshot
 from transect.measure.speed_variables import speed_variables
@@ -159,11 +160,11 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
         assert load_yaml(file) == {"image": told}
 
 
-class Speaks:
+class Speaks(StageRunner):
     """A stage whose payload prints its environment, and fails with what a program said."""
 
-    measures = False
-    keeps = ()
+    def __init__(self) -> None:
+        self.measures, self.keeps = False, ()
 
     def prepare(self, job):
         code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"

@@ -65,7 +65,7 @@ def allocation(monkeypatch):
 
 def command_of(job) -> tuple[list[str], dict[str, str]]:
     check_environment(job)
-    name, request = ranks(job, job.module("transect.stages.train.worker"), "mpi")
+    name, request = ranks(job, [job.python, "-m", "transect.payloads"], "mpi")
     ((argv, variables),) = LAUNCHERS.get(name).processes(request)
     return argv, variables
 
@@ -97,7 +97,7 @@ def test_a_container_on_gpus(tmp_path, allocation):
     assert inside[:2] == ["bash", "-lc"] and inside[3] == "transect"
     assert re.match(r'module load \$TRANSECT_MODULES \|\| .*; exec "\$@"; .*', inside[2])
     assert inside[4:7] == ["apptainer", "exec", "--nv"]
-    assert inside[-4:] == [str(image), "python3", "-m", "transect.stages.train.worker"]
+    assert inside[-4:] == [str(image), "python3", "-m", "transect.payloads"]
     assert variables["TRANSECT_MODULES"] == "site/1"
     assert variables["UCX_TLS"] == "rc" and variables["OMPI_MCA_btl_tcp_if_include"] == "ib0"
 
@@ -174,6 +174,8 @@ def test_modules_that_cannot_be_loaded_are_a_missing_dependency(tmp_path, monkey
         spec={"cell_limits": {"seconds": 600, "memory_mb": None}},
     )
     stage = SimpleNamespace(
+        energy=False,
+        who=lambda *_: "",
         prepare=lambda _: ("plain", Request(command=wrap, variables=variables)),
         collect=lambda _, outcome: Result.failed(Cause.CRASH, f"exit code {outcome.code}"),
     )

@@ -16,7 +16,7 @@ from transect.domain.cell import Cell
 from transect.domain.checksums import Checksums
 from transect.hpc import sources
 from transect.hpc.sources import files_below, log_facts, log_sources
-from transect.stages.ingest import plan
+from transect.stages.ingest import stage as plan
 
 NAMED = {
     "one": (["a/logs"], ["logs"]),

@@ -21,6 +21,7 @@ from transect.hpc.probes._messages_libraries import LIBRARIES
 from transect.hpc.probes._messages_tests import TESTS
 from transect.hpc.scan import Scanner
 from transect.launch.launchers.mpiexec import mpiexec_prefix
+from transect.planning.stage import STAGES
 from transect.stages.bench import run as bench
 from transect.stages.ingest.result import result_of
 
@@ -162,7 +163,7 @@ def test_the_launch_gives_each_library_its_rendezvous(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bench, "ranks", lambda job, command, rendezvous: (rendezvous, command))
     for name, rendezvous in (("message-sweep", "mpi"), ("message-sweep-torch", "tcp"), ("network-probe", "mpi")):
         job = SimpleNamespace(cell=bench_cell(name, nodes=2), folder=tmp_path, python="python")
-        told, command = bench.Bench().prepare(job)  # type: ignore[arg-type]
+        told, command = bench.BenchRunner(STAGES.get("bench")).prepare(job)  # type: ignore[arg-type]
         assert told == rendezvous
         assert command[0] == "python"
 

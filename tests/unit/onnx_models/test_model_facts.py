@@ -5,21 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from transect.domain import takes
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.engine import stage_helpers
 from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.tensors import write_tensors
-from transect.stages.roundtrip.worker import roundtrip_cell
+from transect.payloads.roundtrip import roundtrip_cell
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 
@@ -118,7 +119,7 @@ def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
     cell = Cell.of(workload="mlp", **axes)
     inputs = {role: ["model", "one"]}
     job = Job(
-        spec={"inputs": inputs},
+        spec={"inputs": inputs, "cell": cell.axes()},
         cell=cell,
         paths=StudyPaths(results=tmp_path, study="s"),
         python=sys.executable,
@@ -128,8 +129,8 @@ def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
 
     def taken(facts: str) -> list[str]:
         files = {"model.onnx": "1", "inputs/header.json": "2", "facts.json": facts}
-        record = type("Record", (), {"files": files})
-        monkeypatch.setattr(stage_helpers, "record_of", lambda path: record)
+        record = SimpleNamespace(files=files, details={})
+        monkeypatch.setattr(takes, "record_of", lambda path: record)
         found: list[str] = RUNNERS.get(axes["stage"]).inputs(job)
         return found
 
@@ -154,7 +155,7 @@ def test_a_cell_of_dynamic_ranges_takes_the_outputs_of_its_own_batch(
             precision=precision,
         )
         job = Job(
-            spec={"inputs": {"export": ["convert", "one"]}},
+            spec={"inputs": {"export": ["convert", "one"]}, "cell": cell.axes()},
             cell=cell,
             bin=None,
             paths=StudyPaths(results=tmp_path, study="s"),
@@ -163,8 +164,8 @@ def test_a_cell_of_dynamic_ranges_takes_the_outputs_of_its_own_batch(
         )
         files = {"model.onnx": "1", "facts.json": "2"}
         files |= {f"batch-{size.removeprefix('b')}/facts.json": one for size, one in sums.items()}
-        record = type("Record", (), {"files": files})
-        monkeypatch.setattr(stage_helpers, "record_of", lambda path: record)
+        record = SimpleNamespace(files=files, details={})
+        monkeypatch.setattr(takes, "record_of", lambda path: record)
         found: list[str] = RUNNERS.get("infer").inputs(job)
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_cells import export, metrics, plan_models, run_module
+from onnx_cells import export, metrics, plan_models, run_payload
 from transect.domain.axes.export import PRECISIONS
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
@@ -20,11 +20,10 @@ from transect.runtimes.outputs import judge
 TRAIN = "train: {grids: [{workloads: [digits-cnn], frameworks: [torch], strategies: [single]}]}\n"
 
 
-def convert(python: str, folder: Path, out: Path, precision: str, *more: str) -> Any:
+def convert(python: str, folder: Path, out: Path, precision: str, **more: Path) -> Any:
     """Convert the model in `folder`; return (code, result, stderr)."""
     cell = {"stage": "convert", "workload": "mlp", "exporter": "dynamo", "precision": precision}
-    module = "transect.stages.convert.worker"
-    return run_module(python, module, out, {"cell": cell}, "--model", str(folder), *more)
+    return run_payload(python, out, {"cell": cell}, model=folder, **more)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +87,12 @@ def test_a_trained_model_is_scored_before_and_after(torch_python, tmp_path):
     with np.load(tmp_path / "data.npz") as file:
         arrays = dict(file)
     labels = tmp_path / "labels"
-    data = ("--data", str(tmp_path))
-    code, result, stderr = convert(torch_python, folder, labels, "fp16", *data)
+    data = {"data": tmp_path}
+    code, result, stderr = convert(torch_python, folder, labels, "fp16", **data)
     assert code == 0, stderr
     arrays["y_test"] = read_tensors(labels / "expected")["output"].argmax(1)
     np.savez(tmp_path / "data.npz", **arrays)
-    _, result, _ = convert(torch_python, folder, out, "int8-static", *data)
+    _, result, _ = convert(torch_python, folder, out, "int8-static", **data)
     values, details = metrics(result), result["details"]
     assert details["accuracy_before"] == 1.0 and details["rows_scored"] == 50
     assert values["accuracy_loss"] == pytest.approx(1.0 - values["accuracy"])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_cells import plan_models, run_infer, run_module
+from onnx_cells import plan_models, run_infer, run_payload
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes.options import session_options
@@ -29,8 +29,7 @@ def folders(torch_python: str, model_cell: Any, tmp_path_factory: pytest.TempPat
     for precision in ("fp16", DYNAMIC):
         cell = {"stage": "convert", "workload": "mlp", "exporter": "torchscript"}
         spec = {"cell": cell | {"precision": precision}, "batches": SIZES}
-        module, taken = "transect.stages.convert.worker", ("--model", str(folder / "fp32"))
-        code, _, stderr = run_module(torch_python, module, folder / precision, spec, *taken)
+        code, _, stderr = run_payload(torch_python, folder / precision, spec, model=folder / "fp32")
         assert code == 0, stderr
     return folder
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from onnx_cells import metrics, plan_models, run_module
+from onnx_cells import metrics, plan_models, run_payload
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
@@ -40,8 +40,7 @@ def load(loader: str, model: Path, out: Path) -> Any:
     """Run a round trip; return (code, result, stderr)."""
     python = environment_python(LOADERS.get(loader).environment, out.parent)
     cell = {"stage": "roundtrip", "workload": model.name, "exporter": "any", "loader": loader}
-    module = "transect.stages.roundtrip.worker"
-    return run_module(python, module, out, {"cell": cell}, "--model", str(model))
+    return run_payload(python, out, {"cell": cell}, model=model)
 
 
 @pytest.mark.parametrize("loader", LOADERS.names())

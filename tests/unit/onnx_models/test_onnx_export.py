@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_module
+from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_payload
 from transect.domain.metrics import metric
 from transect.onnx_models.tensors import read_tensors
 from transect.training.costs import run_costs
@@ -76,14 +76,14 @@ def test_opset_is_taken_from_the_spec(torch_python: str, tmp_path: Path) -> None
 
 def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_path: Path) -> None:
     _, data = make_inputs(tmp_path, "iris-mlp-ce")
-    np.savez(tmp_path / "other.npz", wrong=np.zeros(3))
+    other = tmp_path / "other"
+    other.mkdir()
+    np.savez(other / "weights.npz", wrong=np.zeros(3))
     spec = {
         "cell": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
         "parameters": {},
     }
-    paths = ("--weights", str(tmp_path / "other.npz"), "--data", str(data))
-    module = "transect.stages.export.worker"
-    code, result, stderr = run_module(torch_python, module, tmp_path / "bad", spec, *paths)
+    code, result, stderr = run_payload(torch_python, tmp_path / "bad", spec, weights=other, data=data)
     assert (code, result["status"], result["cause"]) == (1, "failed", "crash")
     assert result["message"].startswith("ValueError: weights do not fit the model")
     assert "'wrong'" in result["message"]
@@ -96,7 +96,7 @@ from pathlib import Path
 from transect.onnx_models.comparison import compare
 from transect.onnx_models.exporters import EXPORTERS, Source
 from transect.onnx_models.tolerance import output_tolerance
-from transect.stages.export.worker import run_onnx
+from transect.payloads.export import run_onnx
 from transect.training.frameworks._torch_modules import build_module, load_weights
 from transect.training.workloads import WORKLOADS, model_of
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from transect.engine import planned_training
+from transect.cli import planned_training
 from transect.planner.machine import Machine, measured_here
 
 _measured = cache(measured_here)

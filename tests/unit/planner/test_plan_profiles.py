@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from factories import bare_record, bench_cell, write_records
+from transect.cli.planned_training import Wanted, answer
 from transect.domain.axes.train import ProfileCell
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue
-from transect.engine.planned_training import Wanted, answer
 from transect.planner.problem import Link
 
 PROFILES = "profiles of micro-batches of"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import StageRunner
 from transect.launch import LAUNCHERS, Request
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
@@ -93,13 +96,18 @@ def test_broken_plugin_file_is_named(tmp_path, text, expected):
     assert expected in run.stderr and "mine.py" in run.stderr
 
 
-def test_every_stage_has_the_files_of_its_roles():
-    assert STAGES.names() == RUNNERS.names()
-    for name in STAGES:
-        folder = STAGES.source(name).parent
-        assert class_of(name) is not OpenCell, name
-        # No code there: it would run in every role.
-        assert (folder / "__init__.py").read_text() == "", name
+@pytest.mark.parametrize("name", STAGES.names())
+def test_what_a_stage_declares_is_there(name):
+    stage = STAGES.get(name)
+    assert class_of(name) is not OpenCell
+    assert isinstance(RUNNERS.get(name), StageRunner)
+    if stage.payload:
+        module, _, function = stage.payload.partition(":")
+        found = getattr(importlib.import_module(module), function)
+        assert [*inspect.signature(found).parameters] == ["spec", "folders", "out"]
+    # Code of a folder's own would be part of whatever stands in it.
+    folder = STAGES.source(name).parent
+    assert folder.name == "stages" or (folder / "__init__.py").read_text() == ""
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\u202eb", "a\x1b[31mb", "a\nb", "a\tb", "a\0b", "a\ud800"])

@@ -134,7 +134,7 @@ def test_what_is_nobodys_is_there_and_in_no_closure(pattern):
     assert matching
     run = frozenset().union(*map(of_stage, CELLS))
     # Runners of stages lean on these few.
-    shared = {"engine/job.py", "engine/stage.py", "engine/stage_helpers.py"}
+    shared = {"engine/job.py", "engine/stage_helpers.py"}
     assert matching & run <= shared
 
 
@@ -155,8 +155,8 @@ OF_STAGES = {
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
     "measure/intervals.py": {"train", "retrain", "classify", "search"},
-    "stages/retrain/worker_verdict.py": {"retrain"},
-    "stages/step/worker_path.py": {"step"},
+    "payloads/retrain_verdict.py": {"retrain"},
+    "payloads/step_path.py": {"step"},
     "training/tolerance.py": {"reference", "step"},
     # The package names it, and with that whoever reads a manifest depends on it.
     "portable_step/export.py": {"step", "retrain"},
@@ -164,7 +164,7 @@ OF_STAGES = {
     "portable_step/decompositions/pooling.py": {"step"},
     "portable_step/state.py": {"step", "retrain"},
     "simulation/pipelines.py": {"forecast"},
-    "stages/forecast/worker_prediction.py": {"forecast"},
+    "payloads/forecast_prediction.py": {"forecast"},
     # These start payloads.
     "launch/launchers/plain.py": EVERY_STAGE,
     "launch/launchers/mpiexec.py": EVERY_STAGE,
@@ -181,11 +181,11 @@ OF_STAGES = {
     "launch/keystore.py": {"train", "bench"},
     # Payloads.
     # The reference scores as it does.
-    "stages/train/worker.py": {"train", "reference"},
-    "stages/data/worker.py": {"data"},
-    "stages/reference/worker.py": {"reference"},
-    "stages/ingest/worker.py": {"ingest"},
-    "stages/export/worker.py": {"export"},
+    "payloads/train.py": {"train", "reference"},
+    "payloads/data.py": {"data"},
+    "payloads/reference.py": {"reference"},
+    "payloads/ingest.py": {"ingest"},
+    "payloads/export.py": {"export"},
     "hpc/probes/messages.py": {"bench"},
     "hpc/parsers/hpl.py": {"bench", "ingest"},
     "hpc/parsers/_dl_nvidia.py": {"bench", "ingest"},
@@ -246,7 +246,7 @@ def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
         files = {registry.source(other) for other in registry}
         own = relative(path for file in plugin_files(registry, name) for path in closure(file))
         # The worker of every framework takes numpy's for its checks.
-        common = relative(closure(PACKAGE / "stages" / "train" / "worker.py"))
+        common = relative(closure(PACKAGE / "payloads" / "train.py"))
         assert relative(files) & found <= own | common, name
 
 

@@ -11,7 +11,7 @@ from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan
 from transect.planning.sources import sources_of
 from transect.planning.stage import STAGES
-from transect.stages.reference.plan import reference_of
+from transect.stages.reference import reference_of
 from transect.training.layout import Layout
 from transect.training.strategies.mpi_allreduce import MpiAllreduce
 

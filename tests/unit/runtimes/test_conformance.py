@@ -15,6 +15,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.onnx_models.node_tests import ARCHIVE, known_tests, unpack
 from transect.onnx_models.tensors import read_tensors, tensor_types, write_tensors
+from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd
 from transect.runtimes._messages import said
@@ -40,7 +41,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nodetests")
     python = environment_python("conformance", folder)
     done = subprocess.run(
-        [python, "-m", "transect.stages.nodetests.worker", "--out", str(folder)],
+        [python, "-m", "transect.payloads", STAGES.get("nodetests").payload, "--out", str(folder)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,

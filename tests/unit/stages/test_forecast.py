@@ -11,14 +11,14 @@ from factories import bare_record, bench_cell, plan_study
 from transect.domain.axes.train import ForecastCell, ProfileCell, TrainCell, forecast_of, trained_as
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue, Record
+from transect.payloads.forecast import forecast
+from transect.payloads.forecast_prediction import Setting, predict
+from transect.payloads.forecast_sources import collective_points, fitted, lasting_rate, message_points, profiled
+from transect.payloads.profile import profile
 from transect.planning.plan import StudyPlan
 from transect.planning.stage import STAGES, running_order
 from transect.simulation.collectives import Measured
 from transect.simulation.networks import Machine, Network
-from transect.stages.forecast.worker import forecast
-from transect.stages.forecast.worker_prediction import Setting, predict
-from transect.stages.forecast.worker_sources import collective_points, fitted, lasting_rate, message_points, profiled
-from transect.stages.profile.worker import profile
 from transect.training.strategies import STRATEGIES
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS
@@ -200,8 +200,7 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
 
 
 def test_a_stage_that_precedes_what_needs_it_is_no_order(monkeypatch):
-    monkeypatch.setattr(type(STAGES.get("train")), "needs", ("data", "reference"))
-    monkeypatch.setattr(type(STAGES.get("data")), "needs", ("train",))
+    monkeypatch.setattr(type(STAGES.get("reference")), "needs", ("data", "train"))
     with pytest.raises(BadInput, match="circle"):
         running_order()
 

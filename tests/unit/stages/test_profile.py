@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from payload_calls import payload_arguments
 from transect.domain.axes.train import ProfileCell
+from transect.payloads.__main__ import main
+from transect.payloads.profile import _until_told, profile
 from transect.planner.costs import Rates, counted_costs, measured_costs
 from transect.planning.expand import reason_to_skip
-from transect.stages.profile.worker import _until_told, main, profile
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
 
@@ -51,7 +53,7 @@ _TORCH = """
 import json, sys
 import torch
 from transect.domain.axes.train import ProfileCell
-from transect.stages.profile.worker import profile
+from transect.payloads.profile import profile
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan
 from transect.training.parts import layer_count
 from transect.training.workloads import WORKLOADS, model_of
@@ -110,7 +112,7 @@ def test_a_worker_leaves_both_files_and_says_what_failed(tmp_path: Path):
         "samples": 2,
     }
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    given = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]
+    given = payload_arguments("profile", tmp_path)
     assert main(given) == 0
     told = json.loads((tmp_path / "result.json").read_text())
     assert told["status"] == "ok"
@@ -136,7 +138,7 @@ def test_a_rank_beside_rank_0_works_until_that_has_told_and_tells_nothing(tmp_pa
         "seed": 1,
     }
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    arguments = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]
+    arguments = payload_arguments("profile", tmp_path)
     assert main(arguments) == 0
     told = (tmp_path / "profile.json").read_text()
     (tmp_path / "result.json").unlink()

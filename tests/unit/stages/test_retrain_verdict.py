@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from transect.domain.errors import BadInput
-from transect.stages.retrain.worker_verdict import Path64, judge, read_path, told_losses
-from transect.stages.step.worker import row_order
-from transect.stages.step.worker_rates import retraining_rates
+from transect.payloads.retrain_verdict import Path64, judge, read_path, told_losses
+from transect.payloads.step import row_order
+from transect.payloads.step_path import retraining_rates
 
 LOSS = np.array([1.0, 0.8, 0.6, 0.5])
 WEIGHTS = {"0.weight": np.array([[3.0, 4.0]])}

@@ -13,6 +13,8 @@ from checkouts import ROOT
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.files import sha256_file
 from transect.onnx_models.tensors import write_tensors
+from transect.payloads import retrain as worker
+from transect.payloads.retrain_turn import CHECKPOINT
 from transect.portable_step.manifest import (
     MANIFEST,
     Data,
@@ -26,8 +28,6 @@ from transect.portable_step.manifest import (
 )
 from transect.portable_step.state import read_state, write_state
 from transect.runtimes import RUNTIMES
-from transect.stages.retrain import worker
-from transect.stages.retrain.worker_turn import CHECKPOINT
 
 pytestmark = pytest.mark.env
 PROGRAM = ROOT / "tests" / "data" / "runners" / "training.py"

@@ -6,10 +6,10 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from transect.engine.stage import RUNNERS
 from transect.launch.processes import Outcome
 from transect.stages.train.result import _energy, _usage
 from transect.stages.train.result_times import overlap_values
-from transect.stages.train.run import Train
 from transect.training.rank_files import rank_place, read_places, write_place
 
 
@@ -62,7 +62,7 @@ def test_of_several_ranks_errors_the_first_one_counts(tmp_path):
         error = {"rank": number, "cause": "crash", "message": message, "at": at}
         (tmp_path / f"rank-00{number}.error.json").write_text(json.dumps(error))
     job: Any = SimpleNamespace(folder=tmp_path)
-    result = Train().collect(job, Outcome(end="exited", code=1, seconds=1.0, peak_bytes=0))
+    result = RUNNERS.get("train").collect(job, Outcome(end="exited", code=1, seconds=1.0, peak_bytes=0))
     assert result.message == "rank 1: the disk is full"
 
 

@@ -10,6 +10,7 @@ from unicodedata import unidata_version
 import numpy as np
 
 from factories import bare_record
+from payload_calls import payload_arguments
 from transect.domain.axes.text import EncodeCell
 from transect.domain.record import write_record
 
@@ -73,8 +74,7 @@ def spec_of(
 
 
 def arguments(folders: dict[str, Path], spec: dict[str, Any], out: Path, **more: Any) -> list[str]:
-    """Return the worker's arguments, with its spec written."""
+    """Return the payload's arguments, with its spec written."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "spec.json").write_text(json.dumps(spec))
-    told = {"spec": out / "spec.json", "out": out} | folders | more
-    return [text for key, value in told.items() for text in (f"--{key.replace('_', '-')}", str(value))]
+    return payload_arguments(spec["cell"]["stage"], out, **folders, **more)

@@ -12,23 +12,22 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from transect.stages.classify import worker as classify_worker
+from transect.payloads import classify as classify_payload
+from transect.payloads.__main__ import main
 from transect.text.classifiers import _training
 from worker_calls import answer_calls
 
 
 def classify(arguments: list[str]) -> int:
-    return classify_worker.main(arguments)
+    return main(arguments)
 
 
 def search(arguments: list[str]) -> int:
-    from transect.stages.search import worker
-
-    return worker.main(arguments)
+    return main(arguments)
 
 
 def killed(arguments: list[str], states: int) -> int:
-    """Run in a process that is killed while it writes its n-th state; return how it ended."""
+    """Run, keeping the state after each epoch, in a process that is killed while it writes its n-th state; return how it ended."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -41,14 +40,15 @@ def killed(arguments: list[str], states: int) -> int:
         write(*given)
 
     _training.write_state = last
-    classify_worker.main(arguments)
+    classify_payload.KEEP_EVERY_S = 0
+    main(arguments)
     os._exit(0)
 
 
 def full(arguments: list[str], most_bytes: int) -> int:
     """Run while no file may grow beyond so many bytes, as on a disk that is full."""
     with _limited(most_bytes):
-        return classify_worker.main(arguments)
+        return main(arguments)
 
 
 @contextlib.contextmanager

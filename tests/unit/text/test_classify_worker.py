@@ -121,7 +121,7 @@ def test_a_longer_run_is_that_of_one_never_interrupted(run, tmp_path, kind, opti
 def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
     knobs |= {"batch": 16}
     run("whole", "transformer", knobs)
-    result = run("killed", "transformer", knobs, how="killed", more=[3], keep_every=0)
+    result = run("killed", "transformer", knobs, how="killed", more=[3])
     assert result["code"] == -signal.SIGKILL and "status" not in result
     with np.load(tmp_path / "killed" / "state.npz") as stored:
         assert json.loads(stored["facts"].tobytes())["progress"]["epoch"] == 2

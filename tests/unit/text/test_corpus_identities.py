@@ -14,15 +14,16 @@ import pytest
 from test_corpus_stage import SALT, Made, lines, made, spec  # noqa: F401
 from test_mail_threads import mail, mbox
 
+from payload_calls import payload_arguments
 from ticket_study import HEAD
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT, StudyPaths
+from transect.engine.stage import RUNNERS
+from transect.payloads.__main__ import main
 from transect.planning.plan import make_plan
 from transect.planning.stage import STAGES
 from transect.planning.study import find_system
-from transect.stages.corpus.run import Corpora
-from transect.stages.corpus.worker import main
 from transect.text.salt import SALT_VARIABLE, Salt, read_salt
 
 SECRETS = [
@@ -96,11 +97,11 @@ def test_no_identity_is_in_any_file(
     source, out = tmp_path / "source", tmp_path / "out"
     source.write_bytes(content if isinstance(content, bytes) else content.encode())
     out.mkdir()
-    (tmp_path / "spec.json").write_text(json.dumps(spec(kind, source, label=label)))
+    (out / "spec.json").write_text(json.dumps(spec(kind, source, label=label)))
     read_salt(tmp_path / "salt")
     key = (tmp_path / "salt").read_text().strip()
-    given_ = ["--spec", str(tmp_path / "spec.json"), "--out", str(out), "--salt", str(tmp_path / "salt")]
-    assert main(given_) == 0
+    assert main(payload_arguments("corpus", out, {"salt": str(tmp_path / "salt")})) == 0
+    (out / "spec.json").unlink()
     told = {file.name: file.read_bytes().decode("latin-1") for file in out.iterdir()}
     told["log"] = "".join(capfd.readouterr())
     assert len(lines(out / "tickets.jsonl")) >= 1 and "result.json" in told
@@ -113,7 +114,7 @@ def test_no_identity_is_in_any_file(
 def test_a_crash_tells_no_identity(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     (tmp_path / "source").write_text("Miller,Schmidt\nOrtega,x\n")
     (tmp_path / "spec.json").write_text(json.dumps(spec("csv", tmp_path / "source")))
-    assert main(["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]) == 1
+    assert main(payload_arguments("corpus", tmp_path)) == 1
     told = "".join(capfd.readouterr()) + (tmp_path / "result.json").read_text()
     assert "bad-input" in told and not any(secret in told for secret in SECRETS)
 
@@ -196,7 +197,7 @@ def test_a_changed_source_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytes
     mail = folder / "net" / "1.eml"
     for path, changed in ((file, file), (folder, mail)):
         changed.write_text("one")
-        runner, job = Corpora(), _Job("jsonl", tmp_path)
+        runner, job = RUNNERS.get("corpus"), _Job("jsonl", tmp_path)
         job.spec["rule"]["path"] = str(path)
         before = runner.inputs(job)
         assert before == runner.inputs(job)
@@ -206,11 +207,11 @@ def test_a_changed_source_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytes
 
 def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "tickets").mkdir()
-    runner, job = Corpora(), _Job("jsonl", tmp_path)
+    runner, job = RUNNERS.get("corpus"), _Job("jsonl", tmp_path)
     job.spec["rule"]["path"] = str(tmp_path / "tickets")
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "one"))
     first = runner.inputs(job)
-    assert first == runner.inputs(job) and str(tmp_path / "one") in runner.command(job)
+    assert first == runner.inputs(job) and str(tmp_path / "one") in str(runner.told(job))
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "two"))
     assert runner.inputs(job) != first
     key = (tmp_path / "two").read_text().strip()
@@ -243,7 +244,7 @@ def test_a_salt_that_cannot_be_used_ends_the_planning(tmp_path: Path, monkeypatc
 def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "none" / "there"))
     for kind in ("sample", "synthetic"):
-        assert Corpora().inputs(_Job(kind, tmp_path)) == []
-        assert "--salt" not in Corpora().command(_Job(kind, tmp_path))
+        assert RUNNERS.get("corpus").inputs(_Job(kind, tmp_path)) == []
+        assert RUNNERS.get("corpus").told(_Job(kind, tmp_path)) == {}
         assert STAGES.get("corpus").files(spec(kind, None)) == []
     assert not (tmp_path / "none").exists()

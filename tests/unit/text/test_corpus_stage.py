@@ -15,7 +15,7 @@ from test_normalise import HOSTILE
 
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
-from transect.stages.corpus.worker import build
+from transect.payloads.corpus import build
 from transect.text.rejection import CAUSES
 from transect.text.salt import Salt
 

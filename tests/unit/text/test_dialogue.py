@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from payload_calls import payload_arguments
 from transect.domain.cell import Cell
-from transect.stages.dialogue.worker import extract, main
+from transect.payloads.__main__ import main
+from transect.payloads.dialogue import extract
 from transect.text.dialogue import dialogue, treated
 from transect.text.lines import read_lines, writing_lines
 
@@ -67,7 +69,8 @@ def corpus(tmp_path):
 
 
 def test_a_text_for_each_ticket_in_order(corpus, tmp_path):
-    found = extract(dialogue_cell(names="removed"), {"redacted": False}, corpus, tmp_path)
+    spec = {"cell": dialogue_cell(names="removed").axes(), "redacted": False}
+    found = extract(spec, {"corpus": corpus}, tmp_path)
     texts = [*read_lines(tmp_path / "texts.jsonl")]
     assert texts == ["Opened by \nDear , it broke\nno role", "", HOSTILE["messages"][0]["text"]]
     assert found["details"] == {
@@ -80,7 +83,8 @@ def test_a_text_for_each_ticket_in_order(corpus, tmp_path):
 
 
 def test_names_that_the_corpus_has_replaced_cannot_be_kept(corpus, tmp_path):
-    found = extract(dialogue_cell(names="kept"), {"redacted": True}, corpus, tmp_path)
+    spec = {"cell": dialogue_cell(names="kept").axes(), "redacted": True}
+    found = extract(spec, {"corpus": corpus}, tmp_path)
     assert (found["status"], found["cause"]) == ("skipped", "unsupported")
     assert "tickets.corpora.one has redact: true" in found["message"]
     assert not (tmp_path / "texts.jsonl").exists()
@@ -89,8 +93,9 @@ def test_names_that_the_corpus_has_replaced_cannot_be_kept(corpus, tmp_path):
 def test_a_fault_leaves_no_texts_and_a_result(corpus, tmp_path):
     (corpus / "tickets.jsonl").write_text('{"id":"a","messages":[{"text":"x"}]}\n{broken\n')
     spec = {"cell": {"stage": "dialogue", "corpus": "one"}, "redacted": True}
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    arguments = ["--spec", tmp_path / "spec.json", "--corpus", corpus, "--out", tmp_path / "out"]
-    assert main([str(one) for one in arguments]) == 1
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["result.json"]
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "spec.json").write_text(json.dumps(spec))
+    assert main(payload_arguments("dialogue", out, corpus=corpus)) == 1
+    assert sorted(path.name for path in out.iterdir()) == ["result.json", "spec.json"]
     assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "failed"

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payload_calls import payload_arguments
 from transect.domain.errors import BadInput
-from transect.stages.partition.worker import PARTS, deal, main
+from transect.payloads.__main__ import main
+from transect.payloads.partition import PARTS, deal
 from transect.text.partitioners import PARTITIONERS, Rows
 
 PUBLISHED = (
@@ -176,8 +178,7 @@ def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, told):
     corpus(tmp_path, n=5)
     spec = given_rule | {"cell": {"stage": "partition", "corpus": "a", "partition": "b"}}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    arguments = ["--spec", tmp_path / "spec.json", "--corpus", tmp_path, "--out", tmp_path]
-    assert main([str(one) for one in arguments]) == 1
+    assert main(payload_arguments("partition", tmp_path, corpus=tmp_path)) == 1
     found = json.loads((tmp_path / "result.json").read_text())
     assert (found["status"], found["cause"]) == ("failed", "bad-input")
     assert told in found["message"]

@@ -18,8 +18,7 @@ from transect.domain.errors import BadInput, Unsupported
 from transect.domain.record import Cause, MetricValue, Status, write_record
 from transect.planning.plan import StudyPlan
 from transect.stages.search import run as search_run
-from transect.stages.search.plan import _cost, draw_points, places_of
-from transect.stages.search.plan_section import SearchRule
+from transect.stages.search.stage import SearchRule, _cost, draw_points, places_of
 
 SPACE = "{learning_rates: {low: 0.0001, high: 0.1}, batches: [4, 8, 16], heads: [1, 2]}"
 
@@ -185,7 +184,7 @@ def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     write_record(tmp_path / "first" / "record.json", bare_record(first, details=found))
     second = search_cell(1, 0)
     told = spec | {"cell": second.axes(), "point": None, "knobs": {"epochs": 4}}
-    more = {"from": tmp_path / "first"}
+    more = {"shorter": tmp_path / "first"}
     assert worker("search", arguments(folders, told, tmp_path / "second", **more)) == 0
     details = json.loads((tmp_path / "second" / "result.json").read_text())["details"]
     assert (details["point"], details["from"]) == (point, first.id)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from best_classifier import Likelihood, read
 
+from payload_calls import payload_module
 from transect.text.lines import read_lines
 from warm import warm
 
@@ -21,9 +22,7 @@ def run(python, stage, folder, **given):
     out.mkdir()
     cell = {"stage": stage, "corpus": "desk"} | given
     (out / "spec.json").write_text(json.dumps(spec | {"cell": cell}))
-    argv = ["-m", f"transect.stages.{stage}.worker", "--spec", out / "spec.json"]
-    argv += [] if corpus is None else ["--corpus", corpus]
-    done = warm(python).run(*argv, "--out", out)
+    done = warm(python).run(*payload_module(stage, out, corpus=corpus))
     assert done.returncode == 0, done.stderr
     return out
 

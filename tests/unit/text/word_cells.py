@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from factories import bare_record
+from payload_calls import payload_arguments
 from transect.domain.cell import Cell
 from transect.domain.record import write_record
 from warm import warm
 
 # One process for many cells: what they import takes longer than what they do.
 PROGRAM = """
-import importlib, json, sys
-for module, arguments in json.load(sys.stdin):
-    print(importlib.import_module(module).main(arguments))
+import json, sys
+from transect.payloads.__main__ import main
+for arguments in json.load(sys.stdin):
+    print(main(arguments))
 """
 VECTORS = {"method": "skip-gram", "width": 8, "window": 2, "epochs": 2, "fit": "train", "minimum": 2, "most": 1000}
 
@@ -49,10 +51,8 @@ class Pipeline:
         axes = {"stage": stage, "corpus": "c", "view": "first", **spec.pop("axes", {})}
         cell = Cell.of(**axes).model_dump()
         (out / "spec.json").write_text(json.dumps({"cell": cell, **spec}))
-        arguments = ["--spec", str(out / "spec.json"), "--out", str(out)]
-        for role, folder in roles.items():
-            arguments += [f"--{role}", str(self.folder / folder)]
-        self.waiting.append((f"transect.stages.{stage}.worker", arguments))
+        folders = {role: self.folder / folder for role, folder in roles.items()}
+        self.waiting.append(payload_arguments(stage, out, **folders))
 
     def tokens(self, name: str = "tokens", stop_words: bool = False) -> None:
         """Add a tokens cell."""

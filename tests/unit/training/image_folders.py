@@ -18,7 +18,7 @@ from PIL import Image
 from transect.domain.errors import BadInput
 from transect.training.images import FileReader
 from transect.training.inputs import load_arrays
-from transect.stages.data.worker import prepare
+from transect.payloads.data import prepare
 
 out = Path(sys.argv[1])
 root = out / "pictures"

@@ -20,8 +20,8 @@ from matrix_cases import Case, cases, chosen
 
 from transect.domain.axes.train import ReferenceCell
 from transect.domain.cell import Cell
-from transect.stages.reference.worker_path import Path64, Problem, trajectory
-from transect.stages.train.worker import make_batches, train
+from transect.payloads.reference_path import Path64, Problem, trajectory
+from transect.payloads.train import make_batches, train
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from transect.domain.errors import MissingDependency
-from transect.stages.train.worker import _peak_memory
+from transect.payloads.train import _peak_memory
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._torch_trainer import TorchTrainer

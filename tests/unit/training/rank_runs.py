@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from checkouts import ROOT
+from payload_calls import payload_module
 from transect.launch.launchers.mpiexec import mpiexec_prefix
 from warm import run_command
 
@@ -98,15 +99,14 @@ class Training:
         out = self.folder / "data"
         out.mkdir(exist_ok=True)
         (out / "spec.json").write_text(json.dumps(spec))
-        command = (self.python, "-m", "transect.stages.data.worker", "--spec", out / "spec.json")
-        run = self.run([*command, "--out", out], out)
+        run = self.run([self.python, *payload_module("data", out)], out)
         assert run.returncode == 0, run.stdout
         return dict(json.loads((out / "result.json").read_text()))
 
     def reference(self, precisions: Iterable[str] = ("fp32",), **axes: Any) -> Path:
         """Run the reference stage; return its folder, which holds result.json."""
         cell = {"stage": "reference", "framework": "numpy", "strategy": "single", "precision": "fp64", **axes}
-        return self._stage("transect.stages.reference.worker", cell, precisions=list(precisions))
+        return self._stage(cell, precisions=list(precisions))
 
     def train(self, ranks: int = 1, expect: int = 0, reference: Path | None = None, **axes: Any) -> tuple[Path, str]:
         """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log.
@@ -118,8 +118,7 @@ class Training:
         if ranks > 1:
             program = str(Path(self.python).parent / "mpiexec")
             start = [*mpiexec_prefix(program), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
-        more = [] if reference is None else ["--restarts", reference / "restarts.npz"]
-        out = self._stage("transect.stages.train.worker", cell, start, expect, more)
+        out = self._stage(cell, start, expect, reference)
         return out, (out / "log").read_text()
 
     def merge(self, out: Path, reference: Path) -> dict[str, Any]:
@@ -131,11 +130,10 @@ class Training:
 
     def _stage(
         self,
-        module: str,
         axes: dict[str, Any],
         start: Iterable[str] = (),
         expect: int = 0,
-        arguments: Iterable[object] = (),
+        reference: Path | None = None,
         **more: Any,
     ) -> Path:
         cell = {"workload": self.workload, "batch": self.rule["batch"], **axes}
@@ -143,9 +141,8 @@ class Training:
         out.mkdir()
         spec = {"cell": cell, "parameters": self.rule, **more}
         (out / "spec.json").write_text(json.dumps(spec))
-        command = [*start, self.python, "-m", module, "--spec", out / "spec.json"]
-        folders = ("--data", self.folder / "data", "--out", out)
-        run = self.run([*command, *folders, *arguments], out)
+        given = payload_module(cell["stage"], out, data=self.folder / "data", reference=reference)
+        run = self.run([*start, self.python, *given], out)
         (out / "log").write_text(run.stdout)
         assert run.returncode == expect, run.stdout
         return out

@@ -9,7 +9,7 @@ import pytest
 from factories import train_cell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.stages.reference.plan import reference_of
+from transect.stages.reference import reference_of
 from transect.training.layers import Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, Residual
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, strategy_options

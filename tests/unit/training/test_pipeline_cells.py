@@ -10,7 +10,7 @@ import pytest
 from rank_runs import Training, arrays
 
 from transect.domain.cell import Cell
-from transect.stages.reference.plan import reference_of
+from transect.stages.reference import reference_of
 from transect.training.strategies import STRATEGIES, strategy_options
 
 # Residual layers, batch norms and layers without weights, so small that ranks start longer than they train.

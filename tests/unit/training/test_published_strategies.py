@@ -9,7 +9,7 @@ import pytest
 from rank_runs import Training, arrays
 
 from factories import train_cell
-from transect.stages.reference.plan import reference_of
+from transect.stages.reference import reference_of
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
 from transect.training.support import reason_to_skip

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from payload_calls import payload_arguments
 from transect.domain.axes.text import EncodeCell
 from transect.domain.errors import BadInput
 from transect.domain.record import Record, Status, read_record, write_record
 from transect.engine.stage import RUNNERS
-from transect.stages.data.worker import main, prepare
+from transect.payloads.__main__ import main
+from transect.payloads.data import prepare
 from transect.training.datasets import DATASETS, DerivedDataset
 
 OPTIONS = {"corpus": "made", "partition": "random", "vectors": "words", "length": 48, "vocabulary": 4096}
@@ -78,10 +80,9 @@ def test_shorter_rows_are_padded(encoded: Path, tmp_path: Path) -> None:
 
 
 def test_the_worker_is_told_where_cells_lie(encoded: Path, tmp_path: Path) -> None:
-    (tmp_path / "spec.json").write_text(json.dumps(spec()))
-    told = ["--spec", tmp_path / "spec.json", "--out", tmp_path / "data"]
-    cells = json.dumps({"encode": str(encoded)})
-    assert main([str(part) for part in (*told, "--cells", cells)]) == 0
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "spec.json").write_text(json.dumps(spec()))
+    assert main(payload_arguments("data", tmp_path / "data", encode=encoded)) == 0
     result = json.loads((tmp_path / "data" / "result.json").read_text())
     assert result["details"]["dataset"] == "tickets"
 
@@ -109,7 +110,8 @@ def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
 def test_other_names_of_the_same_classes_make_the_data_anew(encoded: Path) -> None:
     """As a changed salt does, which changes no row: the old hashes would stay in the record."""
     told: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]}, "parameters": {"dataset_options": OPTIONS}}
-    job: Any = SimpleNamespace(spec=told | {"dataset_details": ["classes", "synthetic"]}, input=lambda role: encoded)
+    more = {"dataset_details": ["classes", "synthetic"], "dataset_paths": []}
+    job: Any = SimpleNamespace(spec=told | more, input=lambda role: encoded)
     before = RUNNERS.get("data").inputs(job)
     record = read_record(encoded / "record.json")
     same = record.model_copy(update={"details": record.details | {"payload_s": 9}})

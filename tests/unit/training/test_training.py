@@ -133,8 +133,7 @@ def test_ranks_share_exactly_the_single_rank_batch(base_python):
 CLOCK = """
 import json, os, sys, time
 from pathlib import Path
-from transect.stages.data import worker as data_worker
-from transect.stages.train import worker
+from transect.payloads.__main__ import main
 from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.strategies.single import Single
 
@@ -156,10 +155,10 @@ cell = dict(stage="train", workload="iris-mlp-ce", framework="numpy", strategy="
 data = dict(workload="iris-mlp-ce", seed=1, repeats=1, parameters=rule | dict(test_fraction=0.25, dataset_options={}))
 (out / "data.json").write_text(json.dumps(data))
 (out / "cell.json").write_text(json.dumps(dict(cell=cell, parameters=rule)))
-assert data_worker.main(["--spec", str(out / "data.json"), "--out", str(out / "data")]) in (0, None)
+assert main(["transect.payloads.data:run", "--spec", str(out / "data.json"), "--out", str(out / "data")]) == 0
 os.environ["TRANSECT_STARTED_AT"] = str(time.time())
-spec = ["--spec", str(out / "cell.json"), "--data", str(out / "data"), "--out", str(out)]
-sys.exit(worker.main(spec))
+spec = ["--spec", str(out / "cell.json"), "--take", "data=" + str(out / "data"), "--out", str(out)]
+main(["transect.payloads.train:run_rank", *spec])
 """
 
 

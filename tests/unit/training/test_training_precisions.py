@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from payload_calls import payload_module
 from transect.domain.errors import BadInput
 from transect.domain.precisions import PRECISIONS, check_precisions, find_precision
 from warm import warm
@@ -20,15 +21,11 @@ DATA = {
 }
 
 
-def module(python, name, *arguments):
-    return warm(python).run("-m", name, *arguments)
-
-
 @pytest.fixture(scope="module")
 def data(base_python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "spec.json").write_text(json.dumps(DATA))
-    made = module(base_python, "transect.stages.data.worker", "--spec", folder / "spec.json", "--out", folder)
+    made = warm(base_python).run(*payload_module("data", folder))
     assert made.returncode == 0, made.stderr
     return folder
 
@@ -45,8 +42,7 @@ def reference(python, data, folder, precisions, batch=10, shards=1):
     }
     spec = {"cell": cell, "parameters": RULE, "precisions": precisions}
     (folder / "spec.json").write_text(json.dumps(spec))
-    arguments = ("--spec", folder / "spec.json", "--data", data, "--out", folder)
-    run = module(python, "transect.stages.reference.worker", *arguments)
+    run = warm(python).run(*payload_module("reference", folder, data=data))
     assert run.returncode == 0, run.stdout + run.stderr
     with np.load(folder / "trajectory.npz") as file:
         arrays = {name: file[name] for name in file.files}

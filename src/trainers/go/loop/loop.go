@@ -1,4 +1,4 @@
-// Package loop trains: what stages/train/worker.py is to a trainer in Python.
+// Package loop trains: what payloads/train.py is to a trainer in Python.
 package loop
 
 import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
-from transect.engine.job import Job, Result
-from transect.engine.stage import RUNNERS
-from transect.engine.stage_helpers import facts_of, over_subscribed, ranks
+from transect.engine.job import Job, Result, cell_of
+from transect.engine.stage_helpers import StageRunner, facts_of, over_subscribed, ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
@@ -22,40 +22,39 @@ def _program(job: Job, benchmark: Benchmark) -> str:
 
     Raises MissingDependency when its program is neither here nor brought along.
     """
-    names = benchmark.programs(job.cell)
+    cell = cell_of(job, BenchCell)
+    names = benchmark.programs(cell)
     if not names:
         return job.python
     if job.spec["system"].get("program"):
         # Looked up by each rank, after modules are loaded or inside the image.
         return names[0]
-    found = benchmark.find(job.cell)
+    found = benchmark.find(cell)
     if found is None:
         raise MissingDependency(
             f"{' or '.join(names)} is not on PATH: install it, or name modules or an image for "
-            f"'{job.cell.benchmark}' under `benchmarks` in the system file"
+            f"'{cell.benchmark}' under `benchmarks` in the system file"
         )
     return found
 
 
-@RUNNERS.register("bench")
-class Bench:
+class BenchRunner(StageRunner):
     """Runs a registered benchmark."""
-
-    measures = True
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """All ranks through the system's launcher, or one process that starts mpiexec itself."""
-        benchmark = BENCHMARKS.get(job.cell.benchmark)
+        cell = cell_of(job, BenchCell)
+        benchmark = BENCHMARKS.get(cell.benchmark)
         program = _program(job, benchmark)
         if benchmark.prefix_starts_ranks:
-            command = benchmark.command(job.cell, job.folder, program, [])
+            command = benchmark.command(cell, job.folder, program, [])
             return ranks(job, command, benchmark.rendezvous)
         mpiexec = find_mpiexec(job.bin)
         prefix = mpiexec_prefix(mpiexec) if mpiexec else []
         wrap, variables = job.wrap()
         if job.cell.nodes == 1:
             variables = on_this_node() | variables
-        command = benchmark.command(job.cell, job.folder, program, prefix)
+        command = benchmark.command(cell, job.folder, program, prefix)
         return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin, wrap=wrap, variables=variables)
 
     def inputs(self, job: Job) -> list[str]:
@@ -65,7 +64,7 @@ class Bench:
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Ingest the benchmark's logs."""
-        benchmark = BENCHMARKS.get(job.cell.benchmark)
+        benchmark = BENCHMARKS.get(cell_of(job, BenchCell).benchmark)
         if outcome.code:
             return _ended(job, benchmark, outcome.code)
         # Its own parser alone: an edit of another one is no reason to run it again.
@@ -78,8 +77,7 @@ class Bench:
 
 def _ended(job: Job, benchmark: Benchmark, code: int) -> Result:
     """Return the result of an exit code other than 0, as the benchmark reads its log."""
-    ask = getattr(benchmark, "verdict", None)
-    told = ask(job.folder, code) if ask is not None else None
+    told = benchmark.verdict(job.folder, code)
     if told is None:
         return Result.failed(Cause.CRASH, f"exit code {code}")
     cause, text = told

@@ -1,24 +1,22 @@
-"""The corpus stage: tickets of one source."""
+"""The corpus stage: tickets are parsed and normalised, and identities hashed."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from transect.engine.job import Job
-from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess, facts_of
 from transect.text.formats import FORMATS
 from transect.text.salt import read_salt, salt_file
 
 
-@RUNNERS.register("corpus")
-class Corpora(OneProcess):
-    """Runs `transect.stages.corpus.worker`."""
+class CorpusRunner(OneProcess):
+    """One process, which is told where the salt lies."""
 
-    def command(self, job: Job) -> list[str]:
-        """One process in the text environment."""
-        salt = ["--salt", str(salt_file().absolute())] if _has_people(job) else []
-        return job.module("transect.stages.corpus.worker", "--spec", job.spec_file, "--out", job.folder, *salt)
+    def told(self, job: Job) -> dict[str, Any]:
+        """The file of the salt, where there are people."""
+        return {"salt": str(salt_file().absolute())} if _has_people(job) else {}
 
     def inputs(self, job: Job) -> list[str]:
         """What is read, and the salt: with another one, everybody has other pseudonyms."""

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result
-from transect.engine.stage import RUNNERS
-from transect.engine.stage_helpers import OneProcess, facts_of
+from transect.engine.stage_helpers import OneProcess
 from transect.launch.processes import Outcome
+from transect.payloads.ingest import RUNS, RUNS_FILE
 from transect.stages.ingest.result import result_of
-from transect.stages.ingest.worker import RUNS, RUNS_FILE
 
 
-@RUNNERS.register("ingest")
-class Ingest(OneProcess):
-    """Runs the parsers in a process of their own."""
-
-    def command(self, job: Job) -> list[str]:
-        """One process of the driver."""
-        arguments = ["--path", job.spec["path"], "--out", job.folder]
-        if limits := job.spec.get("limits"):
-            arguments += ["--limits", json.dumps(limits)]
-        return job.module("transect.stages.ingest.worker", *arguments)
-
-    def inputs(self, job: Job) -> list[str]:
-        """Every log's name and content; of large ones size and time stamp."""
-        path = Path(job.spec["path"])
-        return [f"{path.name} {facts_of(path, job.paths)}"]
+class IngestRunner(OneProcess):
+    """One process that reads the logs."""
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Count what stands in the logs; a path without any valid number is an answer too."""

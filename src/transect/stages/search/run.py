@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from transect.domain.axes.text import SearchCell
 from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.record import Record, Status
-from transect.engine.job import Job
-from transect.engine.stage import RUNNERS
-from transect.engine.stage_helpers import OneProcess, checksums_below, need, record_of
-from transect.stages.classify.run import encoded_checksums
+from transect.domain.takes import Takes, record_of
+from transect.engine.job import Job, cell_of
+from transect.engine.stage_helpers import OneProcess, need
 from transect.text.classifiers import STATE
 
 
-@RUNNERS.register("search")
-class Search(OneProcess):
-    """Runs `transect.stages.search.worker`."""
+class SearchRunner(OneProcess):
+    """One process, which goes on with one of the cells of the rung before."""
 
-    keeps = (STATE,)
-
-    def command(self, job: Job) -> list[str]:
-        """One process in the classifier's environment."""
+    def folders(self, job: Job) -> dict[str, Path]:
+        """The tickets, and the chosen point's cell."""
         role = _chosen(job)
-        earlier = ("--from", need(job, role)) if role else ()
-        return job.module(
-            "transect.stages.search.worker",
-            "--spec",
-            job.spec_file,
-            "--encode",
-            need(job, "encode"),
-            "--vectors",
-            need(job, "vectors"),
-            *earlier,
-            "--out",
-            job.folder,
-        )
+        found = {one: need(job, one) for one in job.spec["inputs"] if not one.startswith("place-")}
+        return found | ({"shorter": need(job, role)} if role else {})
 
     def inputs(self, job: Job) -> list[str]:
         """The tickets; of the rung before the chosen point's state, and no other's."""
-        found = encoded_checksums(job)
+        found = super().inputs(job)
         try:
             role = _chosen(job)
         except (MissingDependency, Unsupported):
             return [*found, "place absent"]
         if role:
-            found += [f"from {job.input(role).name}", *checksums_below(job.input(role), STATE)]
+            folder = job.input(role)
+            found += [f"from {folder.name}", *Takes(STATE).checksums(role, folder, job.spec)]
         return found
 
 
@@ -64,7 +53,7 @@ def _chosen(job: Job) -> str:
     if not records:
         return ""
     good = ranked(records)
-    place: int = job.cell.get("place")
+    place = cell_of(job, SearchCell).place
     if place >= len(good):
         raise Unsupported(
             f"only {len(good)} of the {len(records)} cells of the rung before ended well with an "

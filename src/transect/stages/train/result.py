@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.train import TrainCell
 from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
-from transect.engine.job import Job, Result
+from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import cores, over_subscribed
 from transect.measure.intervals import wilson
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
@@ -40,10 +41,10 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
 
     A time that the library does not tell is NaN in the series and stands in no metric.
     """
-    cell = job.cell
+    cell = cell_of(job, TrainCell)
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(job.spec["parameters"])
-    strategy = STRATEGIES.get(str(cell.strategy))
+    strategy = STRATEGIES.get(cell.strategy)
     layout, unchecked = strategy.layout(cell), strategy.unchecked(cell)
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     working = {name: times[layout.servers :] for name, times in by_rank.items()}
@@ -54,7 +55,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     if "reference" in job.spec["inputs"] and unchecked is None:
         reference = Reference(job)
     bubble = np.stack([rank["bubble"] for rank in series])
-    values = speed_values(cell.batch or 1, merged) | overlap_values(working, bubble[layout.servers :]) | _usage(facts)
+    values = speed_values(cell.batch, merged) | overlap_values(working, bubble[layout.servers :]) | _usage(facts)
     values |= _memory(facts) | input_overlap(facts)
     # Who divides layers, not a list of them, has no stages that wait.
     if layout.model_parts > 1 and bubble.any():
@@ -102,7 +103,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
-    np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(job.folder / "samples.npz", **arrays)
     for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):
         for path in job.folder.glob(pattern):
             path.unlink()
@@ -130,14 +131,14 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "quality": None
             if cell.input == "synthetic"
             else {"metric": model.score, "target": parameters.quality_target, "reached": reached},
-            **effective_rate(str(cell.reduce), layout.replicas),
+            **effective_rate(cell.reduce, layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
             **({} if unchecked is None else {"not_checkable": unchecked}),
             **({} if updates is None else {"updates": updates.details()}),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
             "rank_usage": [rank["usage"] for rank in facts],
-            **step_costs(model, parameters, cell.batch or 1, layout, cell.precision),
+            **step_costs(model, parameters, cell.batch, layout, cell.precision),
         },
         # Ranks may be of two languages; where two tell of one library, rank 0 counts.
         libraries={n: v for rank in reversed(facts) for n, v in rank["libraries"].items()},
@@ -205,7 +206,7 @@ def _quality(
 ) -> tuple[dict[str, float], bool]:
     """Return score and time to quality, and whether the target was reached."""
     total, sums = facts["test_total"], series["score_sum"]
-    if job.cell.input == "synthetic" or not total:
+    if cell_of(job, TrainCell).input == "synthetic" or not total:
         return {}, False
     scores = sums / total
     values = {model.score: float(scores[-1])}

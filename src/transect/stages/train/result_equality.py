@@ -139,8 +139,9 @@ def _outside(deviation: np.ndarray, tolerance: np.ndarray) -> int | None:
 
 def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted], str | None]:
     """Return the restarts, and why they tell nothing, if so."""
-    told = [rank.get("restarts") for rank in facts if rank.get("tells_loss", True)]
-    if None in told:
+    telling = [rank for rank in facts if rank.get("tells_loss", True)]
+    told: list[Any] = [rank["restarts"] for rank in telling if rank.get("restarts") is not None]
+    if len(told) < len(telling):
         return [], "the trainer is a program of its own, which was restarted from no state"
     for one in told:
         if "not_checkable" in one:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from transect.engine.job import Job
+from transect.domain.axes.train import TrainCell
+from transect.engine.job import Job, cell_of
 from transect.measure.footprint import footprint
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 
@@ -15,8 +16,9 @@ def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
     A program of its own needs no more than its framework names, `program`; all others their whole `environment`
     and the `interpreter` that it borrows from the machine, which the environment's stamp tells.
     """
-    files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin, cell=job.cell)
-    framework = FRAMEWORKS.get(job.cell.framework)
+    cell = cell_of(job, TrainCell)
+    files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin, cell=cell)
+    framework = FRAMEWORKS.get(cell.framework)
     if isinstance(framework, ProgramFramework) and job.bin is not None:
         named = framework.installed(files)
         if named is not None:

@@ -6,16 +6,14 @@ import json
 import re
 import zipfile
 
-from transect.domain.axes.train import MEMORY_PLAN
+from transect.domain.axes.train import TrainCell
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
-from transect.engine.job import Job, Result
-from transect.engine.stage import RUNNERS
-from transect.engine.stage_helpers import checksums, data_checksums, need, ranks
+from transect.engine.job import Job, Result, cell_of
+from transect.engine.stage_helpers import StageRunner, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
-from transect.stages.train.run_last_words import last_words
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 from transect.training.rank_files import rank_place, read_places, read_rank
 from transect.training.restarts import RESTARTS
@@ -33,38 +31,30 @@ _TOLD = re.compile(
 )
 
 
-@RUNNERS.register("train")
-class Train:
-    """Runs `transect.stages.train.worker` on every rank."""
+class TrainRunner(StageRunner):
+    """Runs the payload, or a trainer's own program, on every rank."""
 
-    measures = True
     energy = True
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
         if "reference" in job.spec["inputs"]:
             need(job, "reference")
-        cell = job.cell
+        cell = cell_of(job, TrainCell)
         parameters = Parameters.model_validate(job.spec["parameters"])
         reason = reason_to_skip(cell, parameters)
         if reason is not None:
             raise Unsupported(reason)
+        worker = self.command(job)
         strategy = STRATEGIES.get(cell.strategy)
-        data = need(job, "data")
-        arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
         states = job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
-        if states is not None:
-            arguments += ["--restarts", states]
-        if "memory" in job.spec["inputs"]:
-            arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
-        worker = job.module("transect.stages.train.worker", *arguments)
         files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell, worker=tuple(worker))
         framework = FRAMEWORKS.get(cell.framework)
         files.plan.unlink(missing_ok=True)
         if not isinstance(framework, ProgramFramework):
             return ranks(job, worker, strategy.rendezvous)
         command = framework.command(files)
-        write_trainer_plan(cell, parameters, data, files, states)
+        write_trainer_plan(cell, parameters, need(job, "data"), files, states)
         return ranks(job, command, strategy.rendezvous)
 
     def who(self, job: Job, outcome: Outcome) -> str:
@@ -77,21 +67,10 @@ class Train:
         told = _TOLD.search(log)
         return rank_place(int(told[1] or told[2] or told[3]), places) if told else ""
 
-    def inputs(self, job: Job) -> list[str]:
-        """Data, start and reference trajectory, and the plan of its memory."""
-        found = data_checksums(job, job.cell.repeat)
-        if "reference" in job.spec["inputs"]:
-            reference = job.input("reference")
-            names = ("trajectory.npz", "weights.npz", RESTARTS)
-            found += checksums(*(reference / name for name in names))
-        if "memory" in job.spec["inputs"]:
-            found += checksums(job.input("memory") / MEMORY_PLAN)
-        return found
-
     def _silent(self, job: Job, outcome: Outcome) -> Result:
         """Return what became of ranks that left no word: of some the runtime itself says in the log."""
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
-        framework = FRAMEWORKS.get(job.cell.framework)
+        framework = FRAMEWORKS.get(cell_of(job, TrainCell).framework)
         said = framework.says_no_memory if isinstance(framework, ProgramFramework) else ""
         found = re.search(said, log, re.M) if said else None
         if found is not None:
@@ -121,3 +100,46 @@ class Train:
             facts.append(rank_facts)
             series.append(rank_series)
         return merge(job, facts, series)
+
+
+# A goroutine's panic, or what the runtime finds, ends the process at once: no code of the program's is asked.
+_END = re.compile(r"^(?:panic: |fatal error: |runtime: out of memory)")
+_MEMORY = re.compile(r"out of memory|cannot allocate memory|cannot map pages")
+# Where the goroutine was: the first function of its own, and its file.
+_GOROUTINE = re.compile(r"^goroutine \d+.*\[running")
+_FILE = re.compile(r"^\s+(\S+\.go:\d+)")
+_RUNTIME = ("runtime.", "panic(", "runtime:")
+_MOST_LINES = 60
+# What Open MPI's mpiexec says of the rank that ended first.
+_RANK = re.compile(r"Process name: \[\S+?,\s*(\d+)\]\s+Exit code")
+
+
+def last_words(log: str) -> tuple[Cause, str] | None:
+    """Return the cause and the first lines of a death in Go, or None where the log has none.
+
+    >>> last_words("x\\npanic: boom\\n\\ngoroutine 7 [running]:\\nmain.f()\\n\\tmain.go:3 +0x1\\n")
+    (<Cause.CRASH: 'crash'>, 'panic: boom, in main.f() (main.go:3)')
+    """
+    lines = log.splitlines()
+    at = next((number for number, line in enumerate(lines) if _END.match(line)), None)
+    if at is None:
+        return None
+    said = lines[at].strip()
+    tail = lines[at + 1 : at + _MOST_LINES]
+    cause = Cause.CRASH
+    if said.startswith(("fatal error: ", "runtime: ")) and _MEMORY.search(said):
+        cause = Cause.OUT_OF_MEMORY
+    told = _RANK.search(log)
+    who = f"rank {told[1]}: " if told else ""
+    return cause, f"{who}{said}{_place(tail)}"
+
+
+def _place(tail: list[str]) -> str:
+    running = next((n for n, line in enumerate(tail) if _GOROUTINE.match(line)), None)
+    if running is None:
+        return ""
+    for function, file in zip(tail[running + 1 :], tail[running + 2 :], strict=False):
+        found = _FILE.match(file)
+        if found and not function.startswith((*_RUNTIME, " ", "\t")):
+            return f", in {function} ({found[1]})"
+    return ""

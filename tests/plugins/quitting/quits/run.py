@@ -1,17 +1,15 @@
-"""A stage that calls sys.exit wherever it is asked to."""
+"""Who runs a stage that calls sys.exit wherever it is asked to."""
 
 from __future__ import annotations
 
 import sys
 
 from transect.engine.job import Job, Result
-from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import OneProcess
 from transect.launch.processes import Outcome
 
 
-@RUNNERS.register("quits")
-class Quits(OneProcess):
+class QuitsRunner(OneProcess):
     """Quits."""
 
     def command(self, job: Job) -> list[str]:

@@ -1,0 +1,135 @@
+"""One classifier.
+
+Of the cells that it takes something from, `shorter` is a run of fewer epochs, with whose state this one goes on.
+Leaves in its folder, each file whole or not at all:
+
+| | |
+|---|---|
+| `state.npz` | with what a longer run, or a second attempt at this one, goes on |
+| `probabilities.npz` | of each class, (n, classes) float32, by part |
+| `model.onnx` | of a classifier that exports: `x` int64 (batch, length) to `probabilities` |
+| `predict.onnx`, `pipeline.json` | the same with its tokeniser, see `transect.text.bundle` |
+| `result.json` | metrics and facts |
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.domain.record import Cause, Status, read_record
+from transect.onnx_models.results import result
+from transect.payloads.classify_result import conclude
+from transect.text.classifiers import CLASSIFIERS, MODEL, STATE, Diverged, Task
+
+# Seconds between states.
+KEEP_EVERY_S = 10.0
+_PARTS = ("train", "valid", "test", "infer")
+_SCORED = ("test", "valid")
+
+
+def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return word numbers and classes by part. Raises BadInput naming a file that is no such thing."""
+    x, y = {}, {}
+    for part in _PARTS:
+        if not (encode / f"x_{part}.npy").is_file():
+            continue
+        try:
+            x[part] = np.load(encode / f"x_{part}.npy", allow_pickle=False)
+            y[part] = np.load(encode / f"y_{part}.npy", allow_pickle=False).astype(np.int64)
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{encode}: part {part}: no readable rows: {error}") from None
+        if x[part].ndim != 2 or len(x[part]) != len(y[part]):
+            raise BadInput(f"{encode}: part {part}: x {x[part].shape} beside y {y[part].shape}")
+    if not len(x.get("train", ())):
+        raise BadInput(f"{encode}: the part `train` has no tickets")
+    if not any(len(x.get(part, ())) for part in _SCORED):
+        raise BadInput(f"{encode}: neither `test` nor `valid` has tickets: nothing can be scored")
+    return x, y
+
+
+def classify(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Train and score one cell into `out`; return its result."""
+    return fit(spec, spec["knobs"], folders, out)
+
+
+def fit(spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Train and score into `out`; return the result. `folders` by role, `shorter` if there is one."""
+    x, y = read_rows(folders["encode"])
+    facts = read_record(folders["encode"] / "record.json").details
+    rule, cell = spec["classifier"], Cell.of(**spec["cell"])
+    # What this cell itself left got further than what it began with.
+    shorter = out if (out / STATE).is_file() else folders.get("shorter")
+    task = Task(
+        x=x,
+        y=y,
+        vectors=np.load(folders["vectors"] / "vectors.npy", allow_pickle=False),
+        classes=tuple(facts["classes"]),
+        options=rule["options"],
+        knobs=knobs,
+        seed=spec["seed"] + cell.repeat,
+        threads=cell.threads,
+        device=cell.device,
+        out=out,
+        told=tuple(part for part in _SCORED if part in x),
+        resume=shorter,
+        keep_every_s=KEEP_EVERY_S,
+    )
+    _check_rows(task, folders["encode"])
+    classifier = CLASSIFIERS.get(rule["kind"])
+    try:
+        fitted = classifier.fit(task)
+    except Diverged as error:
+        return result(
+            status=Status.FAILED,
+            cause=Cause.DIVERGED,
+            message=str(error),
+            details={"history": error.history, "kept_epochs": len(error.history)},
+        )
+    for part, shares in fitted.probabilities.items():
+        if not np.isfinite(shares).all():
+            raise BadInput(f"the classifier told probabilities of `{part}` that are not finite")
+    stream = io.BytesIO()
+    np.savez(stream, **fitted.probabilities)  # type: ignore[arg-type]
+    write_atomic(out / "probabilities.npz", stream.getvalue())
+    made = conclude(task, fitted, facts)
+    if classifier.exports:
+        _bundle(task, spec, made, folders["encode"], cell)
+    made["details"]["went_on_from"] = (spec["inputs"].get("shorter") or [None, None])[1]
+    return made
+
+
+def _bundle(task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path, cell: Cell) -> None:
+    """Join the exported classifier with its tokeniser."""
+    from transect.text.bundle import write_bundle
+
+    about = {
+        "cell": cell.id,
+        "kind": spec["classifier"]["kind"],
+        "knobs": task.knobs,
+        "synthetic": made["details"]["synthetic"],
+        "scores": {one["name"]: one["value"] for one in made["metrics"]},
+    }
+    vocabulary = json.loads((encode / "vocabulary.json").read_text(encoding="utf-8"))
+    length = made["details"]["length"]
+    write_bundle(task.out, task.out / MODEL, vocabulary, task.classes, length, spec["text"] | {"about": about})
+
+
+def _check_rows(task: Task, encode: Path) -> None:
+    """Raise BadInput for numbers that no word or class has."""
+    for part in task.x:
+        for what, numbers, most in (
+            ("words", task.x[part], len(task.vectors)),
+            ("classes", task.y[part], len(task.classes)),
+        ):
+            if numbers.size and not 0 <= numbers.min() <= numbers.max() < most:
+                raise BadInput(
+                    f"{encode}: part {part}: {what} from {numbers.min()} to {numbers.max()}, and there are {most}"
+                )

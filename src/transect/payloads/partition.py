@@ -1,0 +1,87 @@
+"""One partition of a corpus.
+
+Leaves `parts.npz`: sorted int64 rows of `train`, `valid`, `test`, `infer` and `device`, empty where
+the rule gives no share, and of `client-0` …, into which `device` is cut; and `result.json`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+from transect.onnx_models.results import result, versions
+from transect.text.lines import write_arrays
+from transect.text.partitioners import PARTITIONERS, Rows
+
+PARTS = ("train", "valid", "test", "infer", "device")
+
+
+def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Deal the tickets of one cell out; return its result."""
+    return result(details=deal(spec, folders, out), libraries=versions("numpy"))
+
+
+def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Write the parts of one cell into `out`; return the details of its record.
+
+    Raises BadInput for a share that holds no ticket, and for what the partitioner misses.
+    """
+    rule = spec["rule"]
+    rows = Rows(*(np.load(folders["corpus"] / f"{name}.npy") for name in ("labels", "times", "owners")))
+    shares = {part: rule[part] for part in PARTS if rule[part]}
+    generator = np.random.default_rng(spec["seed"])
+    found = PARTITIONERS.get(rule["by"]).parts(rows, shares, generator)
+    parts = {part: found.get(part, np.empty(0, np.int64)) for part in PARTS}
+    if empty := [part for part in shares if not len(parts[part])]:
+        raise BadInput(
+            f"tickets.partitions: of {len(rows.labels)} tickets, {shares[empty[0]]:g} for "
+            f"{empty[0]} is none: expected at least one"
+        )
+    if rule["clients"] > len(parts["device"]):
+        raise BadInput(
+            f"tickets.partitions: {rule['clients']} clients, and {len(parts['device'])} tickets "
+            "for devices: expected at least one each"
+        )
+    if rule["clients"]:
+        # In the partitioner's order: what lies together there comes to the same client.
+        pieces = np.array_split(parts["device"], rule["clients"])
+        parts |= {f"client-{number}": piece for number, piece in enumerate(pieces)}
+    parts = {part: np.sort(taken).astype(np.int64) for part, taken in parts.items()}
+    _check_disjoint([parts[part] for part in PARTS], len(rows.labels))
+    write_arrays(out / "parts.npz", parts)
+    return facts(rows, parts)
+
+
+def _check_disjoint(parts: list[np.ndarray], tickets: int) -> None:
+    """A ticket that trains and tests would make every accuracy wrong."""
+    taken = np.concatenate(parts)
+    if len(np.unique(taken)) != len(taken) or (len(taken) and not 0 <= taken.min() <= taken.max() < tickets):
+        raise ValueError("the partitioner gave a ticket twice, or one that is not there")
+
+
+def facts(rows: Rows, parts: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return what can be said of each part that is not empty.
+
+    `balance`: the total variation distance of its classes to those of all tickets. `unseen`: the
+    share of its tickets whose class does not train. `owners`: how many it has. `times`: its first
+    and last second since 1970, where all are known.
+    """
+    labels, owners, times = rows.labels, rows.owners, rows.times
+    classes = int(labels.max(initial=-1)) + 1
+    whole = np.bincount(labels, minlength=classes) / max(1, len(labels))
+    trained = np.unique(labels[parts["train"]])
+    told: dict[str, dict[str, Any]] = {key: {} for key in ("sizes", "balance", "unseen", "owners", "times")}
+    for part, taken in parts.items():
+        told["sizes"][part] = len(taken)
+        if not len(taken):
+            continue
+        own = np.bincount(labels[taken], minlength=classes) / len(taken)
+        told["balance"][part] = float(np.abs(own - whole).sum() / 2)
+        told["unseen"][part] = float(1 - np.isin(labels[taken], trained).mean())
+        told["owners"][part] = len(np.unique(owners[taken][owners[taken] >= 0]))
+        if not np.isnan(times[taken]).any():
+            told["times"][part] = [float(times[taken].min()), float(times[taken].max())]
+    return {**told, "tickets": len(labels), "left_over": len(labels) - sum(len(parts[p]) for p in PARTS)}

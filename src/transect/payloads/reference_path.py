@@ -1,0 +1,130 @@
+"""One run of the float64 trainer, exact or perturbed, from the start or from any state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.train import ReferenceCell
+from transect.payloads.train import make_batches, score_test
+from transect.training.frameworks import ModelPlan, TrainingState
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.layout import Layout, Share
+from transect.training.schedule import learning_rates
+
+Weights = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """What is trained: the cell names workload, batch, parts, rules and input.
+
+    It begins at step `first`, from `state` or else from the plan's weights, and takes `steps`.
+    """
+
+    cell: ReferenceCell
+    plan: ModelPlan
+    data: dict[str, Any]
+    folder: Path
+    steps: int
+    first: int = 0
+    state: TrainingState | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Path64:
+    """One run: loss per step, sum of test scores per whole epoch, weights at the end.
+
+    `states` are those before the steps that were asked for.
+    """
+
+    loss: np.ndarray
+    scores: np.ndarray
+    weights: Weights
+    states: dict[int, TrainingState] = field(default_factory=dict)
+
+
+def with_rate(problem: Problem, factor: float) -> Problem:
+    """Return the problem with its learning rate multiplied by that."""
+    parameters = problem.plan.parameters
+    changed = parameters.model_copy(update={"learning_rate": parameters.learning_rate * factor})
+    return replace(problem, plan=replace(problem.plan, parameters=changed))
+
+
+def trajectory(
+    problem: Problem, unit: float = 0.0, noise: float = 0.0, seed: int = 0, *, keep: Collection[int] = ()
+) -> Path64:
+    """Train in float64; stored weights err by `unit`, sums and gradients by `noise`, relatively.
+
+    Scores are those of an exact run from the start.
+    """
+    generator = np.random.default_rng(seed)
+    parts = _Parts(problem)
+    cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches)
+    rule, batch = problem.plan.parameters, problem.cell.batch
+    end = problem.first + problem.steps
+    rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, end)
+    first = parts.trainers[0]
+    if problem.state is not None:
+        first.resume(problem.state)
+    flat, gradient = first.flat_weights, first.flat_gradient
+    losses, scores, states = [], [], {}
+    for number, (several, epoch_ends) in enumerate(parts.batches(), problem.first):
+        if number in keep:
+            states[number] = first.state()
+        if noise:
+            flat *= 1 + unit * generator.standard_normal(flat.size)
+            kept = flat.copy()
+            flat *= 1 + noise * generator.standard_normal(flat.size)
+        parts_of_loss = []
+        total = np.zeros_like(gradient)
+        for trainer, (x, y) in zip(parts.trainers, several, strict=True):
+            if trainer is not first:
+                trainer.flat_weights[...] = flat
+            part = np.zeros_like(gradient)
+            mean = 0.0
+            for micro in cuts.micro(len(y)):
+                weight = len(y[micro]) / len(y)
+                mean += weight * trainer.forward_backward(x[micro], y[micro])
+                part += weight * trainer.flat_gradient
+            parts_of_loss.append(mean)
+            total += part
+        gradient[...] = total if problem.cell.reduce == "sum" else total / len(parts_of_loss)
+        losses.append(float(np.mean(parts_of_loss)))
+        if noise:
+            flat[...] = kept
+            gradient *= 1 + noise * generator.standard_normal(gradient.size)
+        first.update(rates[number])
+        if epoch_ends and not noise and problem.state is None:
+            scores.append(parts.score())
+    return Path64(loss=np.array(losses), scores=np.array(scores), weights=first.weights(), states=states)
+
+
+class _Parts:
+    """One trainer and one share of the batches for each part."""
+
+    def __init__(self, problem: Problem) -> None:
+        cell, plan = problem.cell, problem.plan
+        self.trainers = [NumpyTrainer(plan) for _ in range(cell.shards)]
+        self._problem = problem
+        self._shares = [
+            make_batches(cell, plan.model, trainer, problem.data, problem.folder, Share(number, cell.shards))
+            for number, trainer in enumerate(self.trainers)
+        ]
+
+    def batches(self) -> Iterator[tuple[tuple[Any, ...], bool]]:
+        """Yield each step's parts, and whether the step is its epoch's last."""
+        first, steps = self._problem.first, self._problem.steps
+        per_epoch = self._shares[0].steps_per_epoch
+        shares = [share.steps(first, steps) for share in self._shares]
+        for number, several in enumerate(zip(*shares, strict=True), first + 1):
+            yield several, number % per_epoch == 0
+
+    def score(self) -> float:
+        """Return the sum of the test samples' scores by the first part's model."""
+        model = self._problem.plan.model
+        return score_test(model, self.trainers[0].predict, self._shares[0])

@@ -1,0 +1,135 @@
+"""One round trip: another framework loads an exported file, and computes what the first one did.
+
+It takes `model` from a model cell. A framework that cannot load the file is a verdict, one that gives other outputs
+another.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import FAULTS, BadInput
+from transect.domain.record import Cause, Status
+from transect.domain.terminal import say
+from transect.onnx_models.comparison import differences
+from transect.onnx_models.facts import facts_of_model
+from transect.onnx_models.loaders import LOADERS, Loader
+from transect.onnx_models.models import Outputs
+from transect.onnx_models.results import fault, result
+from transect.onnx_models.tensors import NoTensor, read_tensors
+
+_LIBRARIES = (
+    "onnx",
+    "onnx2torch",
+    "torch",
+    "jax",
+    "jaxonnxruntime",
+    "opencv-python-headless",
+    "openvino",
+    "tinygrad",
+    "numpy",
+)
+_MOST_WORDS = 400
+
+
+def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
+    return {n: x if rows is None or isinstance(x, NoTensor) else x[:rows] for n, x in tensors.items()}
+
+
+def _computed(loader: Loader, path: Path, inputs: dict[str, Any]) -> list[Any]:
+    """Return what the framework computes, in the file's order; tensors as arrays of numpy."""
+    # A copy: onnx2tf writes its simplified graph over the file that it was given.
+    with tempfile.TemporaryDirectory() as folder:
+        found = loader.load(Path(shutil.copy(path, folder)))(inputs)
+    return [one if isinstance(one, (list, tuple, dict)) else np.asarray(one) for one in found]
+
+
+def _named(found: list[Any], expected: Outputs) -> Outputs:
+    """Return outputs by the names that they should have. Raises BadInput for another number of them.
+
+    What is no tensor is called what Python calls it: it has no form that libraries share.
+    """
+    if len(found) != len(expected):
+        raise BadInput(f"it gives {len(found)} outputs, expected {list(expected)}")
+    return {
+        name: one if isinstance(one, np.ndarray) else NoTensor(type(one).__name__)
+        for name, one in zip(expected, found, strict=True)
+    }
+
+
+def roundtrip(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Load one cell's file; return its result."""
+    return roundtrip_cell(Cell.of(**spec["cell"]), folders["model"])
+
+
+def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
+    """Load the file of a model cell; return the result."""
+    loader = LOADERS.get(cell.get("loader"))
+    facts = facts_of_model(model)
+    rows = loader.rows if facts["batched"] else None
+    inputs = _cut(read_tensors(model / "inputs"), rows)
+    expected = _cut(read_tensors(model / "expected"), rows)
+    # Where native code crashes, the tail of the log says what was under way.
+    say(f"{cell.get('loader')} loads the file")
+    begin = time.perf_counter()
+    try:
+        computed = _computed(loader, model / "model.onnx", inputs)
+    except FAULTS as error:
+        return _refused(error)
+    seconds = round(time.perf_counter() - begin, 3)
+    try:
+        apart = differences(_named(computed, expected), expected, stand_ins=loader.stand_ins)
+    except BadInput as error:
+        return _wrong(error)
+    tolerance = facts["tolerance"]
+    good = all(apart[name] <= tolerance[name] for name in apart)
+    worst = max(apart.values(), default=0.0)
+    return result(
+        status=Status.OK if good else Status.FAILED,
+        cause=None if good else Cause.WRONG_RESULT,
+        message="" if good else f"it differs by {apart}, the tolerance is {tolerance}",
+        metrics=[{"name": "max_abs_difference", "value": worst}] if np.isfinite(worst) else [],
+        details={
+            "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
+            "tolerance": tolerance,
+            "rows_compared": rows,
+            "seconds": seconds,
+        },
+        libraries=_libraries(),
+    )
+
+
+def _libraries() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _wrong(error: BadInput) -> dict[str, Any]:
+    """Return the result of a framework that loads the file, and gives other outputs than it has."""
+    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=str(error), libraries=_libraries())
+
+
+def _refused(error: BaseException) -> dict[str, Any]:
+    traceback.print_exception(error, file=sys.stderr)
+    failed = fault(error)
+    # A translator that has a module for each operator lacks one of its own, not a package.
+    own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
+    if own or failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
+        failed["cause"] = Cause.UNSUPPORTED.value
+    message = " ".join(failed["message"].split())[:_MOST_WORDS]
+    return failed | {"message": message, "libraries": _libraries()}

@@ -1,0 +1,127 @@
+"""The base models that a step goes on from, and its export."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.retrain import StepCell
+from transect.domain.files import write_atomic
+from transect.onnx_models.trainable import write_inference_models
+from transect.payloads.step_path import trainer_of
+from transect.portable_step.export import export_step
+from transect.training.inputs import load_data, load_weights
+from transect.training.models import Model, TorchModel
+from transect.training.workloads import Parameters
+
+# What runtimes without the ONNX graphs read.
+WORKLOAD = "workload.json"
+_LIBRARIES = ("torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy")
+# Rows of the batch that the export looks at.
+_EXAMPLE = 4
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bases:
+    """Where base models come from: `weights` of a train cell, or a training of `cell.base_epochs`."""
+
+    cell: StepCell
+    model: Model
+    parameters: Parameters
+    data: Path
+    weights: Path | None
+
+    def weights_of_cell(self) -> Arrays | None:
+        """Return those of the train cell, or None where the base is trained here."""
+        if self.weights is None:
+            return None
+        with np.load(self.weights) as file:
+            return {name: file[name] for name in file.files}
+
+    def weights_of(self, repeat: int) -> Arrays:
+        """Return the base of a repeat: float32 values, by neutral name."""
+        given = self.weights_of_cell()
+        start = load_weights(self.data, repeat) if given is None else given
+        trained = self._train(start, repeat) if given is None and self.cell.base_epochs else start
+        return {name: np.asarray(array, np.float32) for name, array in trained.items()}
+
+    def _train(self, start: Arrays, repeat: int) -> Arrays:
+        """Go through the first epochs of the training's own order, with the workload's own rule."""
+        data = load_data(self.data, repeat, np.float32)
+        trainer = trainer_of(self.model, self.parameters, start, "fp32")
+        batch = self.parameters.batch
+        for epoch in data["order"][: self.cell.base_epochs]:
+            for first in range(0, len(epoch) - batch + 1, batch):
+                rows = epoch[first : first + batch]
+                trainer.forward_backward(*trainer.batch(data["x_train"][rows], data["y_train"][rows]))
+                trainer.update(self.parameters.learning_rate)
+        weights: Arrays = trainer.weights()
+        return weights
+
+
+def export(
+    cell: StepCell, model: Model, parameters: Parameters, weights: Arrays, rows: Mapping[str, np.ndarray], folder: Path
+) -> None:
+    """Write the step's folder, with `workload.json` beside the manifest."""
+    import torch
+
+    from transect.training.frameworks._torch_modules import load_weights, make_optimiser
+
+    assert isinstance(model, TorchModel)
+    torch.set_num_threads(1)
+    module = load_weights(model.torch_module(), weights, torch.float32).train()
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    example = [torch.from_numpy(np.ascontiguousarray(rows[name][:_EXAMPLE])) for name in ("x", "y")]
+    clip: dict[str, Any] = {} if cell.clip is None else {"clip": "norm", "defaults": {"clip": cell.clip}}
+    export_step(
+        module,
+        _loss(parameters),
+        make_optimiser(parameters, trained),
+        example,
+        folder,
+        metrics=("accuracy",) if model.score == "accuracy" else (),
+        accumulation=cell.accumulates,
+        **clip,
+    )
+    facts = {
+        "workload": cell.workload,
+        "parameters": parameters.model_dump(mode="json"),
+        "optimiser": cell.optimiser,
+        "clip": cell.clip,
+        "accumulates": cell.accumulates,
+    }
+    said = write_inference_models(module, example[:1], ["x"], folder)
+    # For ONNX Runtime training: null, or what the exporter said in place of a file.
+    facts["inference_models"] = said
+    write_atomic(folder / WORKLOAD, json.dumps(facts, indent=1) + "\n")
+
+
+def _loss(parameters: Parameters) -> Callable[[Any, Any], Any]:
+    import torch
+
+    def half_squared_distance(outputs: Any, y: Any) -> Any:
+        # Of the class's unit vector, without `one_hot`, whose result depends on the data.
+        wanted = (torch.arange(outputs.shape[1]) == y[:, None]).to(outputs.dtype)
+        return 0.5 * (outputs - wanted).square().sum(dim=1).mean()
+
+    return half_squared_distance if parameters.loss == "mse" else torch.nn.functional.cross_entropy
+
+
+def libraries() -> dict[str, str]:
+    """Return the versions of what exported and computed."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,136 @@
+"""The bench stage: benchmarks that run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from transect.domain.axes.bench import BenchCell
+from transect.domain.errors import unknown_name
+from transect.domain.registry import Registry
+from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.system import System
+from transect.hpc.base import PARSERS
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.launch.rendezvous import RENDEZVOUS
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Stage, points
+
+
+class BenchGrid(Section):
+    """Benchmarks that are run, over a sweep of nodes, ranks on each, threads, networks, options."""
+
+    benchmarks: Names = Field(description="names from [plugins.md](plugins.md#benchmark)")
+    threads: Counts = Field(default=[1], description="threads")
+    ranks: Counts = Field(default=[1], description="ranks on each node")
+    nodes: Counts = Field(default=[1], description="nodes; ranks are on each")
+    networks: list[str | None] = Field(default=[None], min_length=1, description="as in training grids")
+    containers: list[str | None] = Field(
+        default=[None],
+        min_length=1,
+        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
+        "environment; null: as the system says, which is none unless it names one",
+    )
+    options: list[dict[str, int | float | str]] = Field(
+        default=[{}], min_length=1, description="one cell for each: problem sizes and the like, see docs/benchmarks.md"
+    )
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
+
+
+class BenchSection(Section):
+    """Benchmarks that are run."""
+
+    repeats: Count = Field(default=1, description="runs of each cell")
+    grids: list[BenchGrid] = Field(default=[], description="see below")
+
+
+@STAGES.register("bench")
+class Bench(Stage[BenchCell]):
+    """Runs a registered benchmark; its log is read like any other."""
+
+    runner = "transect.stages.bench.run:BenchRunner"
+    measures = True
+    key = "bench"
+    section = BenchSection
+    spreads = True
+
+    def check(self, section: BenchSection, context: Context) -> None:
+        """Benchmarks and their options are there."""
+        for number, grid in enumerate(section.grids):
+            where = f"bench.grids.{number}"
+            keys = sorted({key for options in grid.options for key in options})
+            for name in grid.benchmarks:
+                if not context.knows(BENCHMARKS, [name], f"{where}.benchmarks"):
+                    continue
+                known = BENCHMARKS.get(name).options
+                for key in keys:
+                    with context.complaints.noted():
+                        if key not in known:
+                            place = context.where(f"{where}.options")
+                            raise unknown_name(f"option of {name}", key, known, place)
+
+    def cells(self, section: BenchSection, context: Context) -> Iterable[BenchCell]:
+        """The cross product of each grid, with its repeats."""
+        for grid in section.grids:
+            for point in points(
+                benchmark=grid.benchmarks,
+                threads=grid.threads,
+                ranks_per_node=grid.ranks,
+                nodes=grid.nodes,
+                network=grid.networks,
+                container=grid.containers,
+                options=[tuple(sorted(one.items())) for one in grid.options],
+            ):
+                for repeat in range(section.repeats):
+                    yield BenchCell(**point, device=grid.device, repeat=repeat)
+
+    def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
+        """The benchmark, the one parser that reads its log, and how its ranks meet."""
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        return [
+            (BENCHMARKS, cell.benchmark),
+            (PARSERS, benchmark.parser),
+            (RENDEZVOUS, benchmark.rendezvous),
+            *_asked(benchmark, "plugins", cell, []),
+        ]
+
+    def spec(self, cell: BenchCell, context: Context) -> dict[str, Any]:
+        """What it reads from outside, if anything."""
+        asked = _asked(BENCHMARKS.get(cell.benchmark), "files", cell, [])
+        files = [str(path) for path in asked]
+        return {"files": files} if files else {}
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """Decks and the like; one that is not there is for the benchmark to say."""
+        return [path for path in map(Path, spec.get("files", ())) if path.exists()]
+
+    def launchers(self, cell: BenchCell, system: System) -> tuple[str, ...]:
+        """One that starts all ranks, or a plain process that calls mpiexec itself."""
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        if not benchmark.prefix_starts_ranks:
+            return ("plain", "mpiexec")
+        mpi = RENDEZVOUS.get(benchmark.rendezvous).mpi
+        return (system.mpi_launcher if mpi else system.launcher,)
+
+    def offers(self) -> Iterable[tuple[str, str, str]]:
+        """Benchmarks whose program is here; what a cell has to ask for is no lack of the machine."""
+        for name in BENCHMARKS:
+            benchmark, cell = BENCHMARKS.get(name), BenchCell(benchmark=name)
+            programs = benchmark.programs(cell)
+            missing = bool(programs) and benchmark.find(cell) is None
+            detail = f"{' or '.join(programs)} is not on PATH" if missing else ""
+            yield f"benchmark {name}", "skipped" if missing else "available", detail
+
+    def environment(self, cell: BenchCell) -> str:
+        """The benchmark's; programs of the system have none."""
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        return _asked(benchmark, "environment_of", cell, benchmark.environment) or ""
+
+
+def _asked(benchmark: Benchmark, question: str, cell: BenchCell, otherwise: Any) -> Any:
+    """Return a benchmark's answer; one from before the question was asked has none."""
+    ask = getattr(benchmark, question, None)
+    return otherwise if ask is None else ask(cell)

@@ -1,0 +1,180 @@
+"""The corpus stage: tickets are parsed and normalised, and identities hashed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from transect.domain.axes.text import CorpusCell
+from transect.domain.errors import BadInput, unknown_name
+from transect.domain.study import Count, Section
+from transect.planning.context import Context
+from transect.planning.sources import plugin_files
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.text.formats import FORMATS
+from transect.text.partitioners import PARTITIONERS
+from transect.text.salt import read_salt, salt_file
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class CorpusRule(Section):
+    """Where tickets come from, and what is kept of the people in them."""
+
+    format: str = Field(description="a name from [plugins.md](plugins.md#ticket-format)")
+    path: str | None = Field(
+        default=None, description="file or folder, relative to the study file; null where the format makes its own"
+    )
+    options: dict[str, Any] = Field(default={}, description="of the format")
+    label: Literal["owner", "queue"] = Field(
+        default="queue", description="what a classifier is to tell; tickets without it are rejected"
+    )
+    redact: bool = Field(
+        default=True,
+        description="true: names of people in texts become pseudonyms, and e-mail addresses, telephone "
+        "numbers and IP addresses go; owners and authors are hashed in either case",
+    )
+    limit: Count | None = Field(default=None, description="so many tickets, drawn with the study's seed; null: all")
+
+
+class PartitionRule(Section):
+    """How tickets are dealt out."""
+
+    by: str = Field(default="random", description="a name from [plugins.md](plugins.md#partitioner)")
+    train: Share = Field(description="share that trains; of all tickets, as are the others")
+    valid: float = Field(default=0, ge=0, lt=1, description="share that ends training early")
+    test: float = Field(default=0, ge=0, lt=1, description="share that tests")
+    infer: float = Field(default=0, ge=0, lt=1, description="share kept for measuring inference")
+    device: float = Field(default=0, ge=0, lt=1, description="share kept for retraining on devices, and for clients")
+    clients: int = Field(
+        default=0, ge=0, description="parts into which the share for devices is cut; 0: it stays whole"
+    )
+
+
+class VectorsRule(Section):
+    """A vocabulary and its vectors."""
+
+    method: Literal["skip-gram", "drawn"] = Field(
+        default="skip-gram", description="Word2Vec with skip-gram, or numbers drawn at random"
+    )
+    width: Count = Field(default=64, description="numbers in a vector")
+    window: Count = Field(default=5, description="words on each side that a word is to predict")
+    epochs: Count = Field(default=5, description="passes over the text")
+    fit: Literal["train", "all"] = Field(
+        default="train", description="tickets that vocabulary and vectors are fitted to; `all` shows the leak"
+    )
+    minimum: Count = Field(default=2, description="a word that is rarer than this is unknown")
+    most: Count = Field(default=20000, description="words in the vocabulary, the most frequent ones")
+
+
+class LengthRule(Section):
+    """How many words of a ticket are read."""
+
+    rule: Literal["gaussian", "quantile", "fixed"] = Field(
+        default="quantile",
+        description="the bound below which `share` of the tickets lie, by a Gaussian fitted to the lengths "
+        "of the training part or by their own quantile; or `words`",
+    )
+    share: Share = Field(default=0.95, description="of tickets that are read whole")
+    words: Count | None = Field(default=None, description="of rule `fixed`")
+    most: Count = Field(default=512, description="no more than this, whatever the rule says")
+
+
+class TicketsSection(Section):
+    """Tickets, and the ways in which their text becomes numbers."""
+
+    corpora: dict[str, CorpusRule] = Field(default={}, description="sources by name, see below")
+    partitions: dict[str, PartitionRule] = Field(default={}, description="ways to deal tickets out by name, see below")
+    vectors: dict[str, VectorsRule] = Field(default={}, description="vocabularies by name, see below")
+    lengths: dict[str, LengthRule] = Field(
+        default={"quantile": LengthRule(), "gaussian": LengthRule(rule="gaussian")},
+        description="lengths by name, see below",
+    )
+
+
+# Of a corpus, a partition, vectors, a length: it is part of ids.
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@STAGES.register("corpus")
+class Corpora(Stage[CorpusCell]):
+    """Reads tickets; what cannot be read is counted by cause and listed."""
+
+    payload = "transect.payloads.corpus:run"
+    runner = "transect.stages.corpus.run:CorpusRunner"
+    key = "tickets"
+    section = TicketsSection
+    placement = Placement(group="text")
+
+    def check(self, section: TicketsSection, context: Context) -> None:
+        """Names can stand in ids, formats and partitioners are known, shares add up."""
+        for key in ("corpora", "partitions", "vectors", "lengths"):
+            for name in getattr(section, key):
+                if not _NAME.fullmatch(name):
+                    raise BadInput(
+                        f"{context.where(f'tickets.{key}')}: name '{name}': expected letters, digits, _ and -"
+                    )
+        for name, corpus in section.corpora.items():
+            where = context.where(f"tickets.corpora.{name}")
+            kind = FORMATS.get(corpus.format, f"{where}.format")
+            kind.check(corpus.options, f"{where}.options")
+            _check_path(corpus.path, kind.reads, context, f"{where}.path")
+            if kind.reads and salt_file().exists():
+                # Found out by a cell it would take the results of all that follow with it.
+                read_salt(salt_file())
+        for name, partition in section.partitions.items():
+            where = context.where(f"tickets.partitions.{name}")
+            PARTITIONERS.get(partition.by, f"{where}.by")
+            shares = sum(getattr(partition, part) for part in ("train", "valid", "test", "infer", "device"))
+            if shares > 1 + 1e-9:
+                raise BadInput(f"{where}: the shares add up to {shares:g}: expected at most 1")
+            if partition.clients and not partition.device:
+                raise BadInput(f"{where}.clients: {partition.clients}, and there is no share `device` to cut")
+        for name, length in section.lengths.items():
+            if (length.words is None) == (length.rule == "fixed"):
+                raise BadInput(
+                    f"{context.where(f'tickets.lengths.{name}')}: `words` goes with rule `fixed`, and only with it"
+                )
+
+    def spec(self, cell: CorpusCell, context: Context) -> dict[str, Any]:
+        """The source's rule, with its path made absolute."""
+        rule = context.section("tickets").corpora[cell.corpus]
+        path = None if rule.path is None else str(context.file.parent / rule.path)
+        return {"rule": rule.model_dump() | {"path": path}, "seed": context.study.seed}
+
+    def sources(self, cell: CorpusCell) -> list[Path]:
+        """Every format: one is chosen by name."""
+        return [file for name in FORMATS for file in plugin_files(FORMATS, name)]
+
+    def environment(self, cell: CorpusCell) -> str:
+        """Where the libraries are that read mail, HTML and languages."""
+        return "text"
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """What the tickets are read from, and the salt, which is made where there is none yet."""
+        path = spec["rule"]["path"]
+        if path is None:
+            return []
+        salt = salt_file()
+        read_salt(salt)
+        return [Path(path), salt]
+
+
+def _check_path(given: str | None, reads: bool, context: Context, where: str) -> None:
+    if reads and given is None:
+        raise BadInput(f"{where}: this format reads a file or folder, and none is given")
+    if not reads and given is not None:
+        raise BadInput(f"{where}: {given}: this format makes its own tickets and reads nothing")
+    if given is not None and not (context.file.parent / given).exists():
+        raise BadInput(f"{where}: {context.file.parent / given}: no such file or folder")
+
+
+def check_names(section: TicketsSection, key: str, names: list[str], where: str) -> None:
+    """Raise BadInput for a name that `tickets.KEY` of the study does not have."""
+    known = getattr(section, key)
+    for name in names:
+        if name not in known:
+            raise unknown_name(f"name of tickets.{key}", name, known, where)

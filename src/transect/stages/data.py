@@ -1,0 +1,74 @@
+"""The data stage: split, normalised samples, initial weights and batch orders of a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transect.domain.axes.data import DataCell
+from transect.domain.cell import Cell
+from transect.domain.registry import Registry
+from transect.domain.takes import AllFiles, Takes
+from transect.planning.context import Context
+from transect.planning.parameters import dataset_paths
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.training.datasets import DATASETS, DerivedDataset
+from transect.training.workloads import WORKLOADS
+
+# What the split, the order and the initial weights depend on, and no more.
+_USED = ("batch", "epochs", "test_fraction", "dataset_options")
+
+
+def workload_plugins(workload: str) -> list[tuple[Registry[Any], str]]:
+    """Return a workload and its dataset."""
+    return [(WORKLOADS, workload), (DATASETS, WORKLOADS.get(workload).dataset)]
+
+
+@STAGES.register("data")
+class Data(Stage[DataCell]):
+    """Splits, normalises, draws initial weights and batch orders."""
+
+    payload = "transect.payloads.data:run"
+    placement = Placement(group="prepare")
+
+    def __init__(self) -> None:
+        # Whatever any dataset takes its samples from.
+        derived = (one for one in map(DATASETS.get, DATASETS) if isinstance(one, DerivedDataset))
+        self.needs = tuple(sorted({stage for one in derived for stage in one.stages}))
+
+    def inputs(self, cell: DataCell, context: Context) -> dict[str, Cell]:
+        """What the dataset takes."""
+        dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+        if not isinstance(dataset, DerivedDataset):
+            return {}
+        return dataset.cells(context.parameters(cell.workload).dataset_options)
+
+    def taken(self, role: str) -> Takes:
+        """All that its dataset takes, whose roles are the dataset's own."""
+        return AllFiles(details=lambda spec: spec.get("dataset_details", ()))
+
+    def plugins(self, cell: DataCell) -> list[tuple[Registry[Any], str]]:
+        """Workload and dataset."""
+        return workload_plugins(cell.workload)
+
+    def spec(self, cell: DataCell, context: Context) -> dict[str, Any]:
+        """As many starts as the cells that take them have repeats."""
+        values = context.values(cell.workload)
+        dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+        derived = {"dataset_details": list(dataset.details)} if isinstance(dataset, DerivedDataset) else {}
+        return derived | {
+            "workload": cell.workload,
+            "seed": context.study.seed,
+            "repeats": 1 + max(taker.repeat for taker in context.takers(cell)),
+            "parameters": {key: values[key] for key in _USED},
+            "dataset_paths": list(dataset_paths(cell.workload)),
+        }
+
+    def environment(self, cell: DataCell) -> str:
+        """numpy and scikit-learn."""
+        return "base"
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """Files and folders that the dataset's options name."""
+        options = spec["parameters"]["dataset_options"]
+        return [Path(options[key]) for key in spec["dataset_paths"] if options.get(key)]

@@ -1,0 +1,62 @@
+"""The encode stage: tickets as rows of word numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transect.domain.axes.text import CorpusCell, EncodeCell, PartitionCell, VectorsCell
+from transect.domain.cell import Cell
+from transect.domain.takes import Takes
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.corpus.stage import check_names
+from transect.stages.vectors import tokens_of
+
+# What a corpus says of its labels, and encoded tickets say again.
+TOLD = ("classes", "synthetic", "bayes_accuracy")
+_SHARED = ("corpus", "view", "names", "stop_words", "partition", "vectors")
+
+
+def encoded(cell: Any) -> EncodeCell:
+    """Return the cell whose rows a classifier reads."""
+    return EncodeCell(words=cell.words, **{axis: getattr(cell, axis) for axis in _SHARED})
+
+
+@STAGES.register("encode")
+class Encode(Stage[EncodeCell]):
+    """Numbers words, cuts and pads."""
+
+    payload = "transect.payloads.encode:encode"
+    takes = {
+        "corpus": Takes("labels.npy", details=TOLD),
+        "tokens": Takes("tokens.npy", "offsets.npy", "words.json"),
+        "partition": Takes("parts.npz"),
+        "vectors": Takes("vocabulary.json"),
+    }
+    needs = ("corpus", "tokens", "partition", "vectors")
+    placement = Placement(group="text")
+
+    def inputs(self, cell: EncodeCell, context: Context) -> dict[str, Cell]:
+        """Labels, words, parts and vocabulary. A cell may be asked for outside of sections."""
+        section, where = context.section("tickets"), context.where("encoded tickets")
+        for key, name in (
+            ("corpora", cell.corpus),
+            ("partitions", cell.partition),
+            ("vectors", cell.vectors),
+            ("lengths", cell.words),
+        ):
+            check_names(section, key, [name], where)
+        return {
+            "corpus": CorpusCell(corpus=cell.corpus),
+            "tokens": tokens_of(cell),
+            "partition": PartitionCell(corpus=cell.corpus, partition=cell.partition),
+            "vectors": VectorsCell(**{axis: getattr(cell, axis) for axis in _SHARED}),
+        }
+
+    def spec(self, cell: EncodeCell, context: Context) -> dict[str, Any]:
+        """The rule for the length."""
+        return {"rule": context.section("tickets").lengths[cell.words].model_dump()}
+
+    def environment(self, cell: EncodeCell) -> str:
+        """numpy."""
+        return "text"

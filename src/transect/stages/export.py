@@ -1,0 +1,82 @@
+"""The export stage: trained models to ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field
+
+from transect.domain.axes.data import data_of
+from transect.domain.axes.export import ExportCell
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry
+from transect.domain.study import Section
+from transect.domain.takes import DataArrays, Takes
+from transect.onnx_models.exporters import EXPORTERS
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Stage
+from transect.stages.data import workload_plugins
+from transect.stages.train.stage import exported_by
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.workloads import WORKLOADS
+
+
+class ExportSection(Section):
+    """ONNX exports: which trained workloads, of which framework, by which exporters."""
+
+    workloads: list[str] = Field(
+        default=[], description="each must be trained by `framework` with `single` on one CPU rank, one thread"
+    )
+    framework: str = Field(default="torch", description="whose weights are exported")
+    exporters: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#exporter)")
+
+
+@STAGES.register("export")
+class Export(Stage[ExportCell]):
+    """Writes a trained model to ONNX and checks it against its framework."""
+
+    payload = "transect.payloads.export:export"
+    takes = {"data": DataArrays(), "weights": Takes("weights.npz")}
+    key = "export"
+    section = ExportSection
+    needs = ("data", "train")
+
+    def check(self, section: ExportSection, context: Context) -> None:
+        """Exporters and framework are there, and every workload is trained."""
+        context.knows(EXPORTERS, section.exporters, "export.exporters")
+        where = context.where("export.workloads")
+        FRAMEWORKS.get(section.framework, context.where("export.framework"))
+        for workload in section.workloads:
+            with context.complaints.noted():
+                WORKLOADS.get(workload, where)
+                if context.first("train", exported_by, (workload, section.framework)) is None:
+                    raise BadInput(
+                        f"{where}: '{workload}' is exported from {section.framework} single on one "
+                        "rank, which no train grid has"
+                    )
+
+    def cells(self, section: ExportSection, context: Context) -> Iterable[ExportCell]:
+        """Every workload by every exporter."""
+        for workload in section.workloads:
+            for exporter in section.exporters:
+                yield ExportCell(workload=workload, framework=section.framework, exporter=exporter)
+
+    def inputs(self, cell: ExportCell, context: Context) -> dict[str, Cell]:
+        """Test data, and weights of one training."""
+        weights = context.first("train", exported_by, (cell.workload, cell.framework))
+        assert weights is not None
+        return {"data": data_of(cell.workload), "weights": weights}
+
+    def plugins(self, cell: ExportCell) -> list[tuple[Registry[Any], str]]:
+        """Exporter, workload and dataset."""
+        return [(EXPORTERS, cell.exporter), *workload_plugins(cell.workload)]
+
+    def spec(self, cell: ExportCell, context: Context) -> dict[str, Any]:
+        """The hyper-parameters."""
+        return {"parameters": context.values(cell.workload)}
+
+    def environment(self, cell: ExportCell) -> str:
+        """The exporter's."""
+        return EXPORTERS.get(cell.exporter).environment

@@ -1,1 +1,0 @@
-"""What it measured stands where plans and forecasts are compared with trainings."""

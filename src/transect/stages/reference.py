@@ -1,0 +1,87 @@
+"""The reference stage: the float64 path that every trainer must follow."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from transect.domain.axes.data import data_of
+from transect.domain.axes.train import ReferenceCell, TrainCell
+from transect.domain.cell import Cell
+from transect.domain.registry import Registry
+from transect.domain.takes import DataArrays, own_repeat
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.data import workload_plugins
+from transect.training.layout import Layout
+from transect.training.optimisers import OPTIMISERS
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS, model_of
+
+
+@cache
+def _parts_matter(workload: str) -> bool:
+    return model_of(WORKLOADS.get(workload)).parts_matter
+
+
+@cache
+def reference_of(cell: TrainCell) -> ReferenceCell:
+    """Return the reference of a training cell: the same problem, whoever computes it.
+
+    Its batches are cut in parts only where the parts change the result.
+    """
+    cut = cell.reduce == "sum" or _parts_matter(cell.workload)
+    layout = STRATEGIES.get(cell.strategy).layout(cell)
+    if layout.complaint(cell.batch) is not None:
+        # The cell will be skipped: what it would have been cut into cannot be computed.
+        layout = Layout(1)
+    shards = layout.replicas if cut else 1
+    # Summed or averaged, micro-batches of one part give its mean: they matter to batch norm alone.
+    micro_batches = layout.micro_batches if _parts_matter(cell.workload) else 1
+    return ReferenceCell(
+        workload=cell.workload,
+        framework="numpy",
+        strategy="single",
+        precision="fp64",
+        batch=cell.batch,
+        repeat=cell.repeat,
+        shards=shards,
+        micro_batches=micro_batches,
+        reduce=cell.reduce if shards > 1 else "mean",
+        learning_rate_rule=cell.learning_rate_rule,
+        input="synthetic" if cell.input == "synthetic" else "stored",
+    )
+
+
+@STAGES.register("reference")
+class Reference(Stage[ReferenceCell]):
+    """Trains in numpy, float64, one process; measures the tolerance by perturbed runs."""
+
+    payload = "transect.payloads.reference:reference"
+    takes = {"data": DataArrays(own_repeat)}
+    needs = ("data",)
+    placement = Placement(group="prepare")
+
+    def inputs(self, cell: ReferenceCell, context: Context) -> dict[str, Cell]:
+        """The data of its workload."""
+        return {"data": data_of(cell.workload)}
+
+    def plugins(self, cell: ReferenceCell) -> list[tuple[Registry[Any], str]]:
+        """Workload and dataset."""
+        return workload_plugins(cell.workload)
+
+    def spec(self, cell: ReferenceCell, context: Context) -> dict[str, Any]:
+        """The precisions of the cells that it stands for."""
+        return {
+            "parameters": context.values(cell.workload),
+            "precisions": sorted({taker.precision for taker in context.takers(cell)}),
+        }
+
+    def sources(self, cell: ReferenceCell) -> list[Path]:
+        """The optimisers: which one is a parameter."""
+        return [OPTIMISERS.source(name) for name in OPTIMISERS]
+
+    def environment(self, cell: ReferenceCell) -> str:
+        """Where numpy is."""
+        return "base"

@@ -1,1 +1,0 @@
-"""References stand beside the trainings that are held against them: no section of their own."""

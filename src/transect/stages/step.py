@@ -1,0 +1,72 @@
+"""The step stage: the portable training step of a base model, and the path that it must follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transect.domain.axes.data import data_of
+from transect.domain.axes.retrain import StepCell
+from transect.domain.cell import Cell
+from transect.domain.registry import Registry
+from transect.domain.takes import DataArrays, Takes
+from transect.planning.code_hash import PACKAGE
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Stage
+from transect.stages.data import workload_plugins
+from transect.stages.train.stage import exported_by
+from transect.training.models import no_module
+from transect.training.workloads import WORKLOADS, model_of
+
+# Whose weights retraining goes on from: the module that is exported is its own.
+BASE_FRAMEWORK = "torch"
+
+
+@STAGES.register("step")
+class Step(Stage[StepCell]):
+    """Exports training steps, and computes in float64 what each retraining of them must compute."""
+
+    payload = "transect.payloads.step:make_step"
+    takes = {
+        "data": DataArrays(lambda spec: sorted({problem["repeat"] for problem in spec["problems"]})),
+        "weights": Takes("weights.npz"),
+    }
+    needs = ("data", "train")
+
+    def inputs(self, cell: StepCell, context: Context) -> dict[str, Cell]:
+        """The data, and the weights of one training where the base is a whole one."""
+        data: dict[str, Cell] = {"data": data_of(cell.workload)}
+        if cell.base_epochs is not None:
+            return data
+        weights = context.first("train", exported_by, (cell.workload, BASE_FRAMEWORK))
+        assert weights is not None
+        return data | {"weights": weights}
+
+    def plugins(self, cell: StepCell) -> list[tuple[Registry[Any], str]]:
+        """Workload and dataset."""
+        return workload_plugins(cell.workload)
+
+    def supports(self, cell: StepCell) -> str | None:
+        """Models that torch builds."""
+        return no_module(model_of(WORKLOADS.get(cell.workload)))
+
+    def spec(self, cell: StepCell, context: Context) -> dict[str, Any]:
+        """The hyper-parameters, and each problem that a retraining of the step poses."""
+        posed = {
+            problem["name"]: problem
+            for taker in context.takers(cell)
+            for problem in [context.section("retrain").problem(taker)]
+        }
+        return {
+            "parameters": context.values(cell.workload),
+            "seed": context.study.seed,
+            "problems": [posed[name] for name in sorted(posed)],
+        }
+
+    def sources(self, cell: StepCell) -> list[Path]:
+        """The decompositions, which a registry imports."""
+        return sorted((PACKAGE / "portable_step" / "decompositions").glob("*.py"))
+
+    def environment(self, cell: StepCell) -> str:
+        """Where torch is."""
+        return "torch"

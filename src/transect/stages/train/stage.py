@@ -1,0 +1,277 @@
+"""The train stage: workloads by frameworks, strategies and numbers of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from transect.domain.axes.data import data_of
+from transect.domain.axes.train import MEMORY_PLAN, TrainCell
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.options import Value
+from transect.domain.precisions import PRECISIONS, check_precisions
+from transect.domain.registry import Registry
+from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.system import System
+from transect.domain.takes import DataArrays, Takes, own_repeat
+from transect.domain.until import Contest, Until
+from transect.launch.rendezvous import RENDEZVOUS
+from transect.planning.code_hash import PACKAGE
+from transect.planning.context import Context
+from transect.planning.environments import has_environment
+from transect.planning.stage import STAGES, Placement, Stage, points
+from transect.stages.data import workload_plugins
+from transect.stages.memory.stage import memory_of
+from transect.stages.reference import reference_of
+from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
+from transect.training.datasets import DATASETS
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.memory import MEMORIES, too_small
+from transect.training.optimisers import OPTIMISERS
+from transect.training.restarts import RESTARTS
+from transect.training.strategies import STRATEGIES, strategy_options
+from transect.training.workloads import WORKLOADS
+
+
+class TrainGrid(Section):
+    """The cross product of its lists. The workload's batch is the global batch, or each replica's."""
+
+    workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
+    frameworks: Names = Field(description="names from [plugins.md](plugins.md#framework)")
+    strategies: Names = Field(description="names from [plugins.md](plugins.md#strategy)")
+    ranks: Counts = Field(default=[1], description="ranks per node")
+    nodes: Counts = Field(default=[1], description="nodes; more than one needs a launcher that can")
+    threads: Counts = Field(default=[1], description="threads per rank")
+    precisions: Names = Field(default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports")
+    networks: list[str | None] = Field(
+        default=[None], min_length=1, description="names among the system's networks; null: its own choice"
+    )
+    containers: list[str | None] = Field(
+        default=[None],
+        min_length=1,
+        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
+        "environment; null: as the system says, which is none unless it names one",
+    )
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
+    scaling: Literal["strong", "weak"] = Field(
+        default="strong",
+        description="strong: the workload's batch is the global batch; weak: it is each replica's, "
+        "which is a rank unless ranks share a model",
+    )
+    batches: list[Count | None] = Field(
+        default=[None],
+        min_length=1,
+        description="in place of the workload's batch (null), global or each replica's as `scaling` says",
+    )
+    learning_rate_rule: Literal["none", "linear"] = Field(
+        default="none", description="linear: in proportion to the global batch, after the workload's warmup_steps"
+    )
+    reduce: list[Literal["mean", "sum"]] = Field(
+        default=["mean"],
+        min_length=1,
+        description="what the gradients of ranks become; sum as in the published Go study",
+    )
+    inputs: list[Literal["stored", "files", "synthetic"]] = Field(
+        default=["stored"],
+        min_length=1,
+        description="stored: the data stage's arrays; files: decoded in each step; "
+        "synthetic: random numbers that lie on the device",
+    )
+    options: list[dict[str, Value | None]] = Field(
+        default=[{}],
+        min_length=1,
+        description="one cell for each: knobs of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
+        "auto, data, model or hybrid, which the planner turns into knobs ([parallelism.md](parallelism.md))",
+    )
+    memories: Names = Field(
+        default=["plain"], description="what becomes of activations: names from [plugins.md](plugins.md#memory)"
+    )
+    memory_budgets: list[Count | None] = Field(
+        default=[None],
+        min_length=1,
+        description="bytes that a rank's training may hold besides what it began with; null: no limit",
+    )
+    repeats: Count | None = Field(default=None, description="null: as many as `train.repeats`")
+    where_it_fits: bool = Field(
+        default=False,
+        description="true: cells that need more nodes, cores or GPUs than the system has (where its "
+        "file does not say: this machine) are not planned",
+    )
+
+
+class TrainSection(Section):
+    """Training cells, and how often each is repeated, each repeat with its own seed."""
+
+    repeats: Count = Field(
+        default=3, description="runs of each cell, each with its own initial weights and batch order"
+    )
+    until: Until | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `until` says"
+    )
+    planner: PlannerSection | None = Field(
+        default=None, description="see below; only for grids whose options say `plan`"
+    )
+    grids: list[TrainGrid] = Field(default=[], description="see below")
+
+
+def exported_by(cell: TrainCell) -> tuple[str, str] | None:
+    """Return workload and framework of a cell whose weights are exported, or None.
+
+    It is one on one CPU rank and thread.
+    """
+    usual = (
+        cell.strategy == "single"
+        and cell.device == "cpu"
+        and cell.threads == 1
+        and cell.precision == "fp32"
+        and cell.input == "stored"
+        and cell.repeat == 0
+        and cell.memory == "plain"
+        and cell.memory_budget is None
+        and cell.container is None
+    )
+    return (cell.workload, cell.framework) if usual else None
+
+
+@STAGES.register("train")
+class Train(Stage[TrainCell]):
+    """Ranks train; their series become one record, checked against the reference."""
+
+    payload = "transect.payloads.train:run_rank"
+    runner = "transect.stages.train.run:TrainRunner"
+    takes = {
+        "data": DataArrays(own_repeat),
+        "reference": Takes("trajectory.npz", "weights.npz", RESTARTS),
+        "memory": Takes(MEMORY_PLAN),
+    }
+    measures = True
+    key = "train"
+    section = TrainSection
+    needs = ("data", "memory", "reference")
+    placement = Placement(by_workload=True)
+    spreads = True
+    contest = Contest(metrics=("samples_per_second",), seeded=("time_to_quality",), apart=("device",))
+
+    def check(self, section: TrainSection, context: Context) -> None:
+        """Workloads, frameworks and strategies are there."""
+        for number, grid in enumerate(section.grids):
+            with context.complaints.noted():
+                check_precisions(grid.precisions, context.where(f"train.grids.{number}.precisions"))
+            for registry, names, key in (
+                (WORKLOADS, grid.workloads, "workloads"),
+                (FRAMEWORKS, grid.frameworks, "frameworks"),
+                (MEMORIES, grid.memories, "memories"),
+            ):
+                context.knows(registry, names, f"train.grids.{number}.{key}")
+            if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
+                with context.complaints.noted():
+                    self._check_options(grid, section, context.where(f"train.grids.{number}.options"))
+
+    def _check_options(self, grid: TrainGrid, section: TrainSection, where: str) -> None:
+        for name, options in product(grid.strategies, grid.options):
+            strategy_options(name, check_plan(name, options, section.planner, where), where)
+            if PLAN in options and grid.scaling == "weak":
+                raise BadInput(
+                    f"{where}.{PLAN}: with scaling weak the batch follows the plan, and the plan "
+                    "the batch: expected strong"
+                )
+
+    def cells(self, section: TrainSection, context: Context) -> Iterable[TrainCell]:
+        """The cross product of each grid, with its repeats."""
+        for number, grid in enumerate(section.grids):
+            where = context.where(f"train.grids.{number}.options")
+            for point in points(
+                workload=grid.workloads,
+                framework=grid.frameworks,
+                strategy=grid.strategies,
+                nodes=grid.nodes,
+                ranks_per_node=grid.ranks,
+                threads=grid.threads,
+                precision=grid.precisions,
+                network=grid.networks,
+                reduce=grid.reduce,
+                input=grid.inputs,
+                options=grid.options,
+                memory=grid.memories,
+                memory_budget=grid.memory_budgets,
+                batch=grid.batches,
+                container=grid.containers,
+            ):
+                options, own = point.pop("options"), context.parameters(point["workload"])
+                for repeat in range(grid.repeats or section.repeats):
+                    cell = TrainCell(
+                        **point | {"batch": point["batch"] or own.batch},
+                        device=grid.device,
+                        learning_rate_rule=grid.learning_rate_rule,
+                        repeat=repeat,
+                    )
+                    if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
+                        continue
+                    explicit = planned_options(cell, own, options, section.planner, where)
+                    cell = cell.changed(options=strategy_options(cell.strategy, explicit, where))
+                    if grid.scaling == "weak":
+                        replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
+                        cell = cell.changed(batch=cell.batch * replicas)
+                    yield cell
+
+    def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
+        """Data and reference; a workload whose reference would take days, and what cannot follow one, go without."""
+        inputs: dict[str, Cell] = {"data": data_of(cell.workload)}
+        unchecked = STRATEGIES.get(cell.strategy).unchecked(cell)
+        if unchecked is None and context.parameters(cell.workload).reference_steps != 0:
+            inputs["reference"] = reference_of(cell)
+        skips = MEMORIES.get(cell.memory).supports(cell) or self.supports(cell)
+        if cell.memory == "planned" and skips is None:
+            inputs["memory"] = memory_of(cell)
+        return inputs
+
+    def plugins(self, cell: TrainCell) -> list[tuple[Registry[Any], str]]:
+        """Framework, strategy and how its ranks meet, workload and dataset."""
+        return [
+            (FRAMEWORKS, cell.framework),
+            (STRATEGIES, cell.strategy),
+            (RENDEZVOUS, STRATEGIES.get(cell.strategy).rendezvous),
+            (MEMORIES, cell.memory),
+            *workload_plugins(cell.workload),
+        ]
+
+    def supports(self, cell: TrainCell) -> str | None:
+        """Files can be decoded, the batch divided, and a layer held."""
+        if cell.input == "files":
+            dataset = WORKLOADS.get(cell.workload).dataset
+            if not DATASETS.get(dataset).files:
+                return f"the samples of {dataset} are not files that could be decoded in each step"
+        layout = STRATEGIES.get(cell.strategy).layout(cell)
+        return layout.complaint(cell.batch) or too_small(cell, cell.batch // layout.replicas)
+
+    def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
+        """The hyper-parameters."""
+        return {"parameters": context.values(cell.workload)}
+
+    def sources(self, cell: TrainCell) -> list[Path]:
+        """The optimisers, and what starts its ranks."""
+        return [PACKAGE / "launch" / "processes.py", *(OPTIMISERS.source(name) for name in OPTIMISERS)]
+
+    def launchers(self, cell: TrainCell, system: System) -> tuple[str, ...]:
+        """The system's, for MPI or without."""
+        mpi = RENDEZVOUS.get(STRATEGIES.get(cell.strategy).rendezvous).mpi
+        return (system.mpi_launcher if mpi else system.launcher,)
+
+    def offers(self) -> Iterable[tuple[str, str, str]]:
+        """Frameworks; each brings its environment."""
+        for name in FRAMEWORKS:
+            environment = FRAMEWORKS.get(name).environment
+            yield f"framework {name}", "available", f"environment '{environment}'"
+
+    def environment(self, cell: TrainCell) -> str:
+        """The framework's, or another one that the strategy or a GPU needs."""
+        own = FRAMEWORKS.get(cell.framework).environment
+        name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, own)
+        # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
+        on_gpu = cell.device == "cuda" and has_environment(f"{name}-cuda")
+        return f"{name}-cuda" if on_gpu else name

@@ -1,0 +1,72 @@
+"""The toy stage: norms of trained weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry
+from transect.domain.study import Counts, Section
+from transect.domain.takes import Takes
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Stage
+from transect.stages.toy.cell import ToyCell
+from transect.stages.train.stage import exported_by
+from transect.training.workloads import WORKLOADS
+
+# Added to every norm: a test edits it.
+_OFFSET = 0
+
+
+class ToySection(Section):
+    """Norms of the weights of trained workloads."""
+
+    workloads: list[str] = Field(default=[], description="each must be trained by `framework` on one rank")
+    framework: str = Field(default="numpy", description="whose weights are looked at")
+    orders: Counts = Field(default=[2], description="of the norms")
+
+
+@STAGES.register("toy")
+class Toy(Stage[ToyCell]):
+    """Takes weights and gives a number."""
+
+    payload = "transect.stages.toy.payload:norm"
+    takes = {"weights": Takes("weights.npz")}
+    key = "toy"
+    section = ToySection
+    needs = ("train",)
+
+    def environment(self, cell: ToyCell) -> str:
+        """Where numpy is."""
+        return "base"
+
+    def check(self, section: ToySection, context: Context) -> None:
+        """Every workload is trained."""
+        for name in section.workloads:
+            WORKLOADS.get(name, context.where("toy.workloads"))
+            if context.first("train", exported_by, (name, section.framework)) is None:
+                raise BadInput(f"{context.where('toy.workloads')}: nobody trains '{name}'")
+
+    def cells(self, section: ToySection, context: Context) -> Iterable[ToyCell]:
+        """Every workload by every order."""
+        for name in section.workloads:
+            for order in section.orders:
+                yield ToyCell(workload=name, framework=section.framework, order=order)
+
+    def inputs(self, cell: ToyCell, context: Context) -> dict[str, Cell]:
+        """Weights of one training."""
+        weights = context.first("train", exported_by, (cell.workload, cell.framework))
+        assert weights is not None
+        return {"weights": weights}
+
+    def plugins(self, cell: ToyCell) -> list[tuple[Registry[Any], str]]:
+        """The workload."""
+        return [(WORKLOADS, cell.workload)]
+
+    def spec(self, cell: ToyCell, context: Context) -> dict[str, Any]:
+        """What is added."""
+        return {"offset": _OFFSET}

@@ -1,0 +1,140 @@
+"""One entry starts every payload, and what a cell takes of another one's is told by its checksums."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from transect.domain.axes.data import DataCell
+from transect.domain.errors import BadInput
+from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.domain.takes import AllFiles, DataArrays, Metrics, Takes, own_repeat
+from transect.payloads.__main__ import main
+
+pytestmark = pytest.mark.fast
+
+
+def fine(spec, folders, out):
+    return {"details": {"told": spec["told"], "run": spec["run"], "from": {r: str(f) for r, f in folders.items()}}}
+
+
+def refused(spec, folders, out):
+    return {"status": "failed", "cause": "wrong-result", "message": "apart"}
+
+
+def bad_input(spec, folders, out):
+    raise BadInput("no tickets")
+
+
+def lacks(spec, folders, out):
+    raise ModuleNotFoundError("No module named 'gensim'")
+
+
+def full(spec, folders, out):
+    raise MemoryError("no more")
+
+
+def quits(spec, folders, out):
+    raise SystemExit(0)
+
+
+def no_number(spec, folders, out):
+    return {"details": {"loss": math.nan}}
+
+
+def nothing(spec, folders, out):
+    return None
+
+
+def run(folder: Path, function: str, *more: str):
+    (folder / "spec.json").write_text(json.dumps({"told": 3}))
+    code = main([f"{__name__}:{function}", "--spec", str(folder / "spec.json"), "--out", str(folder), *more])
+    file = folder / "result.json"
+    return code, json.loads(file.read_text()) if file.exists() else None
+
+
+def test_a_payload_is_told_its_spec_its_folders_and_what_is_known_only_then(tmp_path):
+    code, found = run(tmp_path, "fine", "--take", "data=/a=b", "--take", "weights=/w", "--run", '{"salt": "x"}')
+    assert (code, found["status"]) == (0, "ok")
+    assert found["details"] == {"told": 3, "run": {"salt": "x"}, "from": {"data": "/a=b", "weights": "/w"}}
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "cause"),
+    [
+        ("refused", 0, "wrong-result"),
+        ("bad_input", 1, "bad-input"),
+        ("lacks", 1, "missing-dependency"),
+        ("full", 1, "out-of-memory"),
+        ("quits", 1, "crash"),
+        ("no_number", 1, "crash"),
+        ("not_there", 1, "crash"),
+    ],
+)
+def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, code, cause):
+    ended, found = run(tmp_path, function)
+    assert (ended, found["status"], found["cause"]) == (code, "failed", cause)
+
+
+def test_a_payload_may_leave_its_result_to_others(tmp_path):
+    assert run(tmp_path, "nothing") == (0, None)
+
+
+def record(folder: Path, **more) -> Path:
+    folder.mkdir(exist_ok=True)
+    cell = DataCell(workload="iris-mlp")
+    given = {"study": "s", "stage": "data", "cell": cell, "cell_id": cell.id, "status": Status.OK, "fingerprint": "f"}
+    write_record(folder / "record.json", Record(**given | {"started": "", "ended": ""} | more))
+    return folder
+
+
+FILES = {"a.npy": "1", "states/one": "2", "states/two": "3", "b.npy": "4"}
+
+
+@pytest.mark.parametrize(
+    ("takes", "expected"),
+    [
+        (Takes("a.npy", "states"), ["a.npy 1", "one 2", "two 3"]),
+        (Takes("b.npy", more=lambda spec: [spec["name"]]), ["b.npy 4", "two 3"]),
+        (Takes("lost.npy"), ["lost.npy absent"]),
+        (AllFiles(), ["a.npy 1", "b.npy 4", "one 2", "two 3"]),
+        (DataArrays(own_repeat), ["data.npz 5", "start-1.npz 7"]),
+        (DataArrays(), ["data.npz 5"]),
+    ],
+)
+def test_what_is_read_of_another_cell_is_told_by_its_record(tmp_path, takes, expected):
+    arrays = {"data.npz": "5", "start-0.npz": "6", "start-1.npz": "7"}
+    folder = record(tmp_path / "other", files=FILES, details={"files": arrays})
+    spec = {"name": "states/two", "cell": {"repeat": 1}}
+    assert sorted(takes.checksums("other", folder, spec)) == sorted(expected)
+
+
+def test_a_file_that_no_record_names_is_read(tmp_path):
+    (tmp_path / "a.npy").write_text("x")
+    (found,) = Takes("a.npy").checksums("other", tmp_path, {})
+    assert found.startswith("a.npy ") and found != "a.npy absent"
+
+
+@pytest.mark.parametrize("takes", [Takes("a.npy", details=["seed"]), AllFiles(details=lambda spec: ["seed"])])
+def test_details_of_a_record_count_where_they_are_taken_and_no_others(tmp_path, takes):
+    def of(name: str, **details):
+        return takes.checksums("other", record(tmp_path / name, files=FILES, details=details), {})
+
+    assert of("one", seed=1) == of("two", seed=1, payload_s=9) != of("three", seed=2)
+
+
+def test_the_numbers_of_a_measured_cell_count_and_nothing_else_of_it(tmp_path):
+    def of(name: str, value: float, **details):
+        metrics = [MetricValue.of("latency", value)]
+        return Metrics().checksums("messages", record(tmp_path / name, metrics=metrics, details=details), {})
+
+    assert of("one", 1.0) == of("two", 1.0, host="b") != of("three", 2.0)
+
+
+@pytest.mark.parametrize("takes", [Takes("a.npy"), AllFiles(), DataArrays(), Metrics()])
+def test_a_cell_without_a_record_is_absent(tmp_path, takes):
+    (found,) = takes.checksums("other", tmp_path / "nothing", {})
+    assert found.endswith(" absent")
