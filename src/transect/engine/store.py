@@ -20,11 +20,12 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import sha256_file
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, own_record, run_fingerprint
+from transect.domain.takes import record_of
 from transect.engine.differences import Reason, differences, other_inputs, stored_sources
 from transect.engine.job import Job, Result, load_job
 from transect.engine.limits import outgrown
-from transect.engine.stage import RUNNERS, StageRunner
-from transect.engine.stage_helpers import named_facts, not_ok, record_of
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import StageRunner, named_facts, not_ok
 
 # What a cell of these causes lacked may have been mended outside of what a fingerprint covers.
 _MENDED = frozenset({Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED})

@@ -15,7 +15,7 @@ from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 
 
-def until_of(stage: Stage, context: Context) -> Until | None:
+def until_of(stage: Stage[Any], context: Context) -> Until | None:
     """Return how long a stage's cells go on: by its own section, or else by the study."""
     if stage.contest is None or not stage.key:
         return None
@@ -62,7 +62,7 @@ def check_until(context: Context) -> None:
         )
 
 
-def more_repeats(cells: Iterable[Cell], stage: Stage, context: Context) -> list[Cell]:
+def more_repeats(cells: Iterable[Cell], stage: Stage[Any], context: Context) -> list[Cell]:
     """Return a stage's cells with all repeats up to the cap, and note those beyond the floor.
 
     Raises BadInput where a cell has more repeats than the cap, or none beyond them.
@@ -104,7 +104,7 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
                 context.optional.add(cell)
 
 
-def until_spec(cell: Cell, stage: Stage, context: Context) -> dict[str, Any] | None:
+def until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[str, Any] | None:
     """Return what the runner of a block is told of a cell's repeats; None where all of them run.
 
     `budget_s` is that of its block; `ways` counts what the study compares.

@@ -14,7 +14,7 @@ from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage, points
@@ -94,12 +94,12 @@ class Bench(Stage[BenchCell]):
             (BENCHMARKS, cell.benchmark),
             (PARSERS, benchmark.parser),
             (RENDEZVOUS, benchmark.rendezvous),
-            *_asked(benchmark, "plugins", cell, []),
+            *benchmark.plugins(cell),
         ]
 
     def spec(self, cell: BenchCell, context: Context) -> dict[str, Any]:
         """What it reads from outside, if anything."""
-        asked = _asked(BENCHMARKS.get(cell.benchmark), "files", cell, [])
+        asked = BENCHMARKS.get(cell.benchmark).files(cell)
         files = [str(path) for path in asked]
         return {"files": files} if files else {}
 
@@ -127,10 +127,4 @@ class Bench(Stage[BenchCell]):
     def environment(self, cell: BenchCell) -> str:
         """The benchmark's; programs of the system have none."""
         benchmark = BENCHMARKS.get(cell.benchmark)
-        return _asked(benchmark, "environment_of", cell, benchmark.environment) or ""
-
-
-def _asked(benchmark: Benchmark, question: str, cell: BenchCell, otherwise: Any) -> Any:
-    """Return a benchmark's answer; one from before the question was asked has none."""
-    ask = getattr(benchmark, question, None)
-    return otherwise if ask is None else ask(cell)
+        return benchmark.environment_of(cell) or ""
