@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "support")]
 
 from conftest import ARGUMENTS, CHROMIUM
 

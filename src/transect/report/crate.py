@@ -21,7 +21,7 @@ from transect.report.writing import EXPORTS_LOCK
 
 METADATA = "ro-crate-metadata.json"
 # Caches and locks of ours: any command may write them anew.
-NOT_IN_CRATE = (METADATA, ".records-cache", ".checksums.json", EXPORTS_LOCK)
+NOT_IN_CRATE = (METADATA, ".checksums.json", EXPORTS_LOCK)
 WORKFLOW = "workflow/Snakefile"
 README = "README.md"
 

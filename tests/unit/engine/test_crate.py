@@ -110,8 +110,6 @@ def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
 def test_a_cache_that_is_written_anew_changes_nothing(study: StudyPaths) -> None:
     write_crate(study)
     (study.folder / ".checksums.json").write_text('{"new": []}')
-    (study.folder / ".records-cache").mkdir()
-    (study.folder / ".records-cache/rows").write_text("x")
     assert check_crate(study.folder).holds
 
 
