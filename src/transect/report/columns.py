@@ -15,7 +15,7 @@ from transect.report.charts.marks import Dot
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, reaches_target
-from transect.report.text import Scale, number, spread, tenths
+from transect.report.text import Scale, Writer, number, spread, tenths
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ def labelled(
     return words(title, lambda row: labels[_group(row).cell])
 
 
-def medians(title: str, name: str, write: Callable[[float], str] = number, missing: str = "–") -> Column[Any]:
+def medians(title: str, name: str, write: Writer = number, missing: str = "–") -> Column[Any]:
     """Return the column of a metric's median."""
     return digits(title, lambda row: median(_group(row), name), write, missing)
 
@@ -67,7 +67,7 @@ def metric_columns(name: str, scale: Scale, title: str = "Median", unit: str = "
     """Return the columns of a metric: its median, its range or interval, and the runs behind it."""
     unit = unit or scale.unit
     return [
-        medians(f"{title} ({unit})" if unit else title, name, scale.text),
+        medians(f"{title} ({unit})" if unit else title, name, scale),
         digits("Range or interval", lambda row: spread(_group(row).summary(name), scale)),
         digits("Runs", lambda row: len(_group(row).values(name))),
     ]

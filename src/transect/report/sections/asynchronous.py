@@ -119,7 +119,7 @@ def _table(rows: list[Asynchronous]) -> Part:
         digits(
             f"Time to quality ({time.unit})",
             lambda row: median_of(row.group, TIME) if reaches(row.group) else None,
-            time.text,
+            time,
             "not reached",
         ),
         ACCURACY,
@@ -138,7 +138,7 @@ def _beside(pairs: list[tuple[Asynchronous, Twin]]) -> Part:
         digits(
             f"Its time to quality ({time.unit})",
             lambda pair: median_of(pair[1].group, TIME) if reaches(pair[1].group) else None,
-            time.text,
+            time,
             "not reached",
         ),
         digits("Of its time", lambda pair: with_ends(pair[1].time.ratio) if pair[1].time else None),

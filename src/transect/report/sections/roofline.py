@@ -191,14 +191,14 @@ def _columns(context: Context, unit: str, points: list[RooflinePoint]) -> list[C
 
     columns: list[Column[RooflinePoint]] = [
         labelled(points, always=always),
-        digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work.text),
+        digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work),
         digits(f"Bytes per {unit}", lambda point: point.bytes, in_unit("B")),
         digits("Intensity (FLOP/B)", lambda point: point.intensity),
         digits(f"Time per {unit}", lambda point: point.time.median, in_unit("s")),
-        digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate.text),
+        digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate),
         digits("Of the roof", lambda point: point.share, percent),
         words("Roof set by", _limit),
-        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate.text),
+        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate),
     ]
     if ratios:
         columns.append(digits("Communication, of its bound", of_network, percent))

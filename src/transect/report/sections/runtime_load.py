@@ -110,7 +110,7 @@ def _columns(groups: Sequence[InferGroup], scale: Scale) -> list[Column[InferGro
     return [
         labelled(groups, "Runtime", always=("sessions", "load")),
         *(
-            medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
+            medians(f"{measure.capitalize()} ({scale.unit})", metric, scale)
             for measure, (metric, _) in _MEASURES.items()
         ),
         medians("Share served", "served_share", lambda share: percent(share, 1)),

@@ -239,9 +239,9 @@ def split_chart(context: Context, workload: str, groups: Sequence[Group], *, ove
         shortest,
         [
             label,
-            medians(f"Step ({scale.unit})", "step_time", scale.text),
+            medians(f"Step ({scale.unit})", "step_time", scale),
             *(
-                medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text, NOT_TOLD)
+                medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale, NOT_TOLD)
                 for part, word in _PARTS.items()
             ),
             digits("Waited share", waited, percent, NOT_TOLD),
