@@ -298,12 +298,16 @@ class Body:
         lead = Lead("")
         blocks: list[Block] = []
         given = [part for part in parts if part is not None]
-        for kind, members in groupby(given, type):
+        for _, members in groupby(given, type):
             run = list(members)
-            if kind is Lead:
-                [lead] = run
+            charts = [one for one in run if isinstance(one, Chart)]
+            leads = [one for one in run if isinstance(one, Lead)]
+            if leads:
+                [lead] = leads
+            elif charts:
+                blocks.append(Charts(items=charts))
             else:
-                blocks += [Charts(items=run)] if kind is Chart else run
+                blocks += [one for one in run if not isinstance(one, (Lead, Chart))]
         if not blocks and lead.empty:
             lead = Lead(lead.empty)
         return cls(lead=lead.text, blocks=blocks) if given else None

@@ -18,6 +18,7 @@ from transect.report.findings.training import TIME, may_be_ranked, reaches_targe
 from transect.report.text import Scale, Writer, number, spread, tenths
 
 T = TypeVar("T")
+G = TypeVar("G", bound=Group)
 
 NOT_TOLD = "not told"
 
@@ -37,7 +38,7 @@ def _marks(group: Group) -> Chip | None:
     return Chip("disturbed", "warn") if group.disturbed else None
 
 
-def ranked(groups: Iterable[Group], name: str) -> list[Group]:
+def ranked(groups: Iterable[G], name: str) -> list[G]:
     """Return the groups that have a metric, best median first."""
     medians = [(value, group) for group in groups if (value := median(group, name)) is not None]
     sign = -1 if metric(name).direction is Direction.HIGHER else 1
@@ -157,8 +158,8 @@ def training_series(
     for members in parts:
         cell = _group(members[0]).cell
         name = [
-            cell.framework,
-            cell.strategy,
+            cell.get("framework"),
+            cell.get("strategy"),
             cell.network if networks else None,
             f"{cell.ranks_per_node} per node" if per_node else None,
         ]

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
@@ -153,6 +153,10 @@ def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:
     return f"{what} {write(estimate.low)} to {write(estimate.high)}"
 
 
+@overload
+def with_ends(estimate: Estimate, write: Callable[[float], str] = factor) -> str: ...
+@overload
+def with_ends(estimate: Estimate | None, write: Callable[[float], str] = factor) -> str | None: ...
 def with_ends(estimate: Estimate | None, write: Callable[[float], str] = factor) -> str | None:
     """Write an estimate for a table, `0.746 (0.733 – 0.775)`; None stays None.
 

@@ -94,7 +94,8 @@ def _decision(
     contest: Contest, result: Comparison | None, tied: Sequence[Contestant], missing: Sequence[Group[Any]]
 ) -> Decision:
     first, rival = contest.rows[0], contest.rival()
-    other = clean((tied[0] if tied else rival).name) if tied or rival is not None else ""
+    second = tied[0] if tied else rival
+    other = clean(second.name) if second is not None else ""
     if tied:
         result = contest.told_apart(tied[0])
     later = next((row for row in contest.rows[1:] if row not in tied), None)

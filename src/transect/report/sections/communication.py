@@ -130,7 +130,7 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
         )
 
     bounded = grouped([row for row in rows if row.bound], lambda row: row.group.cell.nodes)
-    bounds = {
+    bounds: dict[float, float] = {
         nodes: min(row.bound.time_s for row in members if row.bound) / scale.factor
         for nodes, members in bounded.items()
     }

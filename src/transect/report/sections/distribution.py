@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.distribution import STEP, DistributionCost, RelativeSpeed, distribution_costs, relative_speeds
@@ -48,7 +49,7 @@ def cost_blocks(context: Context, workload: str, groups: list[TrainGroup], *, fo
         digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale),
         digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale),
         digits("Cost", lambda cost: cost.cost, _signed),
-        *(digits(part.capitalize(), lambda cost, part=part: getattr(cost, part), _signed, NOT_TOLD) for part in _PARTS),
+        *(digits(part.capitalize(), attrgetter(part), _signed, NOT_TOLD) for part in _PARTS),
         words("Base", lambda cost: cost.base.cell.strategy),
     ]
     spread_out = [cost for cost in every if cost.group.cell.ranks > 1 and not folded]

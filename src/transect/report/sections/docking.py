@@ -165,7 +165,7 @@ def _curve_name(curve: Curve) -> str:
 
 def _missing(groups: Sequence[Group]) -> Part:
     def chosen(group: Group) -> str:
-        options = dict(group.cell.options)
+        options = dict(group.cell.get("options"))
         named = [options.get("implementation", "numba"), options.get("compiler", "")]
         named += ["GPU" if group.cell.device == "cuda" else "", count(group.cell.threads, "thread")]
         return clean(" ".join(str(part) for part in named if part))

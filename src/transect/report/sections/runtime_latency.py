@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from transect.analysis.bounds import run_bound
@@ -178,7 +178,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
             labelled([row.group for row in able], "Point"),
             digits("Samples", lambda row: len(row.samples)),
             *(
-                digits(f"{title} ({scale.unit})", lambda row, share=share: _quantile(row, share), scale)
+                digits(f"{title} ({scale.unit})", partial(_quantile, share=share), scale)
                 for title, share in (("Median", 0.5), ("90th", 0.9), ("95th", 0.95), ("99th", 0.99))
             ),
             *measure.columns,

@@ -79,7 +79,7 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
         )
 
 
-def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
+def quality_chart(context: Context, workload: str, groups: Sequence[Group]) -> Part:
     """Draw the time to the quality target, soonest first; None when nothing reached it."""
     target = quality_target(groups)
     reached = ranked(filter(may_be_ranked, groups), TIME)
@@ -114,7 +114,7 @@ def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     )
 
 
-def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Part:
+def throughput_chart(context: Context, workload: str, groups: Sequence[Group]) -> Part:
     """Draw samples per second, fastest first, with the bound where one is known."""
     fastest = ranked(groups, METRIC)
 
