@@ -14,8 +14,7 @@ from transect.analysis import verdicts
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
 from transect.analysis.verdicts import LEVEL
 from transect.domain.study import Question
-from transect.report.findings.finding import Finding, joined
-from transect.report.rules import rule_fits
+from transect.report.findings.finding import Finding, joined, rule_fits
 from transect.report.text import count, percent
 
 
