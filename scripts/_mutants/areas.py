@@ -36,6 +36,7 @@ AREAS = {
         "engine/settle.py",
         "analysis/load.py",
         "analysis/entries.py",
+        "analysis/index.py",
     ],
     "statistics": [
         "analysis/statistics.py",
