@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
@@ -200,6 +200,24 @@ _TIMES: dict[Any, float] = {plain: 1.0, number: 1.0, factor: 1.0, percent: 100.0
 # Three digits are too few to sort by, and to take away.
 _DIGITS = 6
 
+W = TypeVar("W", bound=Callable[..., Any])
+
+
+def multiplying(by: float) -> Callable[[W], W]:
+    """Mark a function that writes numbers by what it multiplies them."""
+
+    def mark(write: W) -> W:
+        _TIMES[write] = by
+        return write
+
+    return mark
+
+
+@multiplying(100.0)
+def one_decimal(share: float) -> str:
+    """Write a share of one as a percentage with one decimal, as `percent` does."""
+    return percent(share, 1)
+
 
 def _times(write: Writer, value: float) -> float | None:
     """Return by what a value is multiplied where it is written; None where nobody knows."""
@@ -231,6 +249,6 @@ def numbers_behind(write: Writer, values: Sequence[Any], written: Sequence[Any])
 def _has_all(written: Any, number: str) -> bool:
     digits, _, _ = str(written).replace("\u202f", "").replace("−", "-").partition(" ")
     try:
-        return float(digits) == float(number)
+        return f"{float(digits):.{_DIGITS}g}" == number
     except ValueError:
         return False

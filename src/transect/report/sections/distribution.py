@@ -20,7 +20,7 @@ from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecide
 from transect.report.context import Context
 from transect.report.findings.finding import floor_text
 from transect.report.sections.throughput import MOST
-from transect.report.text import count, scale_for, tenths, with_ends
+from transect.report.text import count, multiplying, scale_for, tenths, with_ends
 
 _PARTS = {
     "waited": "waited communication",
@@ -101,6 +101,7 @@ def _chart(
     )
 
 
+@multiplying(100.0)
 def _signed(share: float) -> str:
     whole = round(100 * share)
     return f"−{-whole} %" if whole < 0 else f"{whole} %"

@@ -11,7 +11,7 @@ from transect.report.blocks import Chip, Column, Lead, Part, Value, digits, tabl
 from transect.report.context import Context
 from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.sections.ticket_lengths import length_parts
-from transect.report.text import clean, clipped, count, number, percent, quantity, tenths
+from transect.report.text import clean, clipped, count, number, one_decimal, quantity, tenths
 
 _PARTS = ("train", "valid", "test", "infer", "device")
 _MOST_CLASSES = 12
@@ -204,7 +204,7 @@ def encode_table(groups: Sequence[Group[Any]]) -> Part:
             digits("Words read", lambda group: _detail(group, "length")),
             digits("Gaussian bound", lambda group: _share(group, "gaussian"), number),
             digits("Quantile", lambda group: _share(group, "quantile"), number),
-            digits("Tickets cut", lambda group: _share(group, "parts", "train", "cut"), lambda s: percent(s, 1)),
+            digits("Tickets cut", lambda group: _share(group, "parts", "train", "cut"), one_decimal),
             digits("Unknown words of test", lambda group: _share(group, "parts", "test", "unknown"), tenths),
             words("", _failed),
         ],
