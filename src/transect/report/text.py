@@ -235,7 +235,8 @@ def numbers_behind(write: Writer, values: Sequence[Any], written: Sequence[Any])
     known = [
         v if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) else None for v in values
     ]
-    times = {_times(write, value) for value in known if value is not None}
+    # Nothing is nothing in any unit.
+    times = {_times(write, value) for value in known if value}
     if not times:
         return None
     by = times.pop() if len(times) == 1 else None
