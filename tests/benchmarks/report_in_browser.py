@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 from statistics import median
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "support")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+# Before tests/report, which has a conftest of its own.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from conftest import ARGUMENTS, CHROMIUM
 
