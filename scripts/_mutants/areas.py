@@ -38,6 +38,7 @@ AREAS = {
         "adapters/snakemake/settle.py",
         "analysis/load.py",
         "analysis/entries.py",
+        "analysis/index.py",
     ],
     "statistics": [
         "analysis/statistics.py",

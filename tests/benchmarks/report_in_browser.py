@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+# Before tests/report, which has a conftest of its own.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from conftest import ARGUMENTS, CHROMIUM
 

@@ -41,7 +41,7 @@ def never_synced() -> Iterator[None]:
 
 
 def _begin_drawing() -> None:
-    if drawing._asked.cache_info().currsize:
+    if drawing._processes.cache_info().currsize:
         return
     point = {
         "data": {"values": [{"x": 1}]},

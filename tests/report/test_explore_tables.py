@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,21 @@ from factories import train_cell
 from transect.analysis.load import load_records
 from transect.domain.record import Cause, Status, write_record
 from transect.report.build import build_report
-from transect.report.exact import read_number
 
 pytestmark = pytest.mark.browser
+
+
+_NUMBER = re.compile(r"([−-]?)([\d\u202f]+(?:\.\d+)?)(?:e([−+-]?\d+))?(?![\w.])")
+
+
+def read_number(text: str) -> float | None:
+    """Read the number that a written value begins with, as the page does."""
+    match = _NUMBER.match(text)
+    if match is None:
+        return None
+    sign, size, power = match.groups()
+    value = float(size.replace("\u202f", "") + "e" + (power or "0").replace("−", "-"))
+    return -value if sign else value
 
 
 def columns_of(page: Any) -> list[Any]:
@@ -65,7 +78,7 @@ def test_every_table_sorts_by_every_column(page: Any) -> None:
             if exact and exact[place]:
                 told.append(float(exact[place]))
             elif numeric and (read := read_number(word)) is not None:
-                told.append(read[0])
+                told.append(read)
         assert told == sorted(told, reverse=down), (table, column, down)
         if not numeric:
             there = [word for word in words if word not in ("", "–")]

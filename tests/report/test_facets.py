@@ -15,10 +15,21 @@ from transect.analysis.groups import Group, group_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
 from transect.report.blocks import digits, table
-from transect.report.exact import exact_column, read_number
 from transect.report.explored import Explored
 from transect.report.facets import NOTHING, Facets, FacetTable, facets_of
-from transect.report.text import Scale, number, percent, quantity
+from transect.report.text import (
+    Quantities,
+    Scale,
+    Writer,
+    factor,
+    in_unit,
+    number,
+    numbers_behind,
+    one_decimal,
+    percent,
+    plain,
+    tenths,
+)
 
 
 def allreduce(framework: str = "torch", repeat: int = 0, ranks: int = 2) -> Cell:
@@ -128,46 +139,45 @@ def test_numbers_are_told_once_and_lead_back_to_the_values() -> None:
 
 
 # ---- the numbers behind the written ones ----
-def test_a_scaled_column_keeps_its_digits_in_the_unit_of_its_head() -> None:
-    scale = Scale(factor=1e-3, unit="ms")
-    values = [0.0123456, 0.00234567, None]
-    made = exact_column(values, [scale.text(value) for value in values])
-    assert made == ("12.3456,2.34567,", "exact")
+MS = Scale(factor=1e-3, unit="ms")
 
 
-def test_percentages_and_bytes_find_their_factor() -> None:
-    assert exact_column([0.51234, 0.0512], ["51 %", "5 %"]) == ("51.234,5.12", "exact")
-    sizes = [3.14159 * 2**20, 20.2 * 2**20]
-    assert exact_column(sizes, [quantity(size, "B") for size in sizes]) == ("3.14159,20.2", "exact")
+@pytest.mark.parametrize(
+    ("write", "values", "numbers"),
+    [
+        (MS, [0.0123456, 0.00234567, None], ("12.3456,2.34567,", "exact")),
+        (percent, [0.51234, 0.0512], ("51.234,5.12", "exact")),
+        (in_unit("B"), [3.14159 * 2**20, 20.2 * 2**20], ("3.14159,20.2", "exact")),
+        (in_unit("s"), [0.0123456, 2.5], ("0.0123456,2.5", "order")),
+        (in_unit("s"), [0.0, 0.0123456], ("0,12.3456", "exact")),
+        (lambda value: f"{value:.1f} of ours", [2.25, "words"], ("2.25,", "order")),
+        (number, [1234567.0], None),
+        (number, [1234567.0, 2.345678], ("1.23457e+06,2.34568", "exact")),
+        (one_decimal, [0.12345], ("12.345", "exact")),
+        (number, [1, 20, 12345], None),
+        (tenths, [-0.125], None),
+        (factor, [1.0, 0.996], None),
+        (plain, [None, "words", True, float("nan")], None),
+        (plain, [], None),
+    ],
+)
+def test_numbers_stand_for_what_is_written_where_all_are_in_one_unit(
+    write: Writer, values: list[Any], numbers: tuple[str, str] | None
+) -> None:
+    column = digits("x", lambda value: value, write)
+    assert numbers_behind(column.write, values, [column.written(value) for value in values]) == numbers
 
 
-def test_a_factor_that_could_be_two_is_none() -> None:
-    size = 3 * 2**20 + 1
-    assert exact_column([size], [quantity(size, "B")]) == ("3.14573e+06", "order")
-
-
-def test_rows_with_units_of_their_own_are_only_sorted_by() -> None:
-    values = [0.0123456, 2.5]
-    made = exact_column(values, [quantity(value, "s") for value in values])
-    assert made == ("0.0123456,2.5", "order")
-
-
-def test_nothing_is_kept_where_all_digits_are_written_or_nothing_is_a_number() -> None:
-    assert exact_column([1, 20, 12345], [str(1), "20", number(12345)]) is None
-    assert exact_column([None, "words", True], [None, "words", "1"]) is None
-    assert exact_column([], []) is None
-
-
-@given(st.lists(st.floats(1e-9, 1e12), min_size=1), st.sampled_from([number, percent, str]))
-def test_kept_numbers_round_to_the_written_ones(values: list[float], write: Any) -> None:
-    written = [write(value) for value in values]
-    made = exact_column(values, written)
+@given(st.lists(st.floats(1e-9, 1e12), min_size=1), st.sampled_from([number, percent, plain, MS, in_unit("s")]))
+def test_kept_numbers_round_to_the_written_ones(values: list[float], write: Writer) -> None:
+    column = digits("x", lambda value: value, write)
+    made = numbers_behind(write, values, [column.written(value) for value in values])
     if made is None or made[1] == "order":
         return
-    for text, kept in zip(written, made[0].split(","), strict=True):
-        shown = read_number(text)
-        if shown is not None:
-            assert abs(float(kept) - shown[0]) <= 1.03 * shown[1] + 1e-5 * abs(shown[0])
+    for value, kept in zip(values, made[0].split(","), strict=True):
+        unit = write.scale(value).factor if isinstance(write, Quantities) else 1.0
+        factors = {percent: 100.0, MS: 1000.0}
+        assert float(kept) == pytest.approx(value / unit * factors.get(write, 1.0), rel=1e-5)
 
 
 def test_a_table_says_of_each_row_what_it_is_about() -> None:

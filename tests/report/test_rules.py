@@ -15,9 +15,10 @@ from transect.analysis.load import load_records
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
 from transect.report.context import Context
+from transect.report.findings.finding import rule_fits
 from transect.report.made import Made
 from transect.report.making import all_parts, make_findings
-from transect.report.rules import RULES, rule_fits, unknown_names
+from transect.report.rules import RULES, unknown_names
 
 # Each study that the tests make beside the synthetic one, and how.
 MADE = [

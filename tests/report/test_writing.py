@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,14 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Status
 from transect.report.formats import Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, EXPORTS_LOCK, noted_exports, older_exports, put, write_formats
+from transect.report.writing import EXPORTS, older_exports, put, write_formats
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in (EXPORTS, EXPORTS_LOCK)
+        if path.is_file() and path.name != EXPORTS
     }
 
 
@@ -58,13 +57,15 @@ def test_what_somebody_wrote_or_changed_is_refused_and_stays(tmp_path: Path) -> 
     assert files_of(tmp_path) == {"mine/a": b"edited", "mine/b": b"2"}
 
 
-def test_a_changed_file_that_is_no_longer_made_stays_and_is_named(tmp_path: Path) -> None:
+def test_a_changed_file_that_is_no_longer_made_is_refused_and_stays(tmp_path: Path) -> None:
     write(tmp_path, a="1", b="2")
     (tmp_path / "mine/b").write_text("edited")
-    (tmp_path / "mine/c").write_text("strange")
-    told = write(tmp_path, a="1")
-    assert told.strange == ["mine/b", "mine/c"]
-    assert files_of(tmp_path) == {"mine/a": b"1", "mine/b": b"edited", "mine/c": b"strange"}
+    (tmp_path / "mine/c").write_text("foreign")
+    with pytest.raises(BadInput, match="mine/b would be"):
+        write(tmp_path, a="1")
+    (tmp_path / "mine/b").unlink()
+    write(tmp_path, a="1")
+    assert files_of(tmp_path) == {"mine/a": b"1", "mine/c": b"foreign"}
 
 
 def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
@@ -93,27 +94,6 @@ def test_an_export_that_was_ended_half_way_goes_on(tmp_path: Path, monkeypatch: 
     monkeypatch.undo()
     write(tmp_path, a="3", b="3")
     assert files_of(tmp_path) == {"mine/a": b"3", "mine/b": b"3"}
-
-
-def test_of_two_exports_at_once_neither_forgets_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from transect.report import writing
-
-    real = writing.write_atomic
-    other = threading.Thread(
-        target=put, args=(tmp_path, "other", "theirs/", Contents(files={"b": b"2"})), kwargs={"state": "s"}
-    )
-
-    def begins_the_other(path: Path, data: bytes | str) -> None:
-        real(path, data)
-        if path.name == "a":
-            other.start()
-            other.join(0.3)  # without a lock it is done by then, and noted
-
-    monkeypatch.setattr(writing, "write_atomic", begins_the_other)
-    write(tmp_path, a="1")
-    other.join(60)
-    assert noted_exports(tmp_path) == ["mine", "other"]
-    assert files_of(tmp_path) == {"mine/a": b"1", "theirs/b": b"2"}
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"mine": 3}', '{"mine": {"state": "", "files": {"../x": ["1"]}}}'])

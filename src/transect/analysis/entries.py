@@ -7,15 +7,20 @@ record's own file when it is shown: `transect.analysis.originals.Originals`.
 
 from __future__ import annotations
 
-import marshal
+import json
+import sys
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
+
+# Stage and id of a cell.
+Key = tuple[str, str]
 
 # What reports show of a record's provenance; the rest changes from record to record.
 _PROVENANCE = (
@@ -36,6 +41,9 @@ _PROVENANCE = (
     "variables",
 )
 _NODES = "SLURM_JOB_NODELIST"
+
+# Nothing here holds itself.
+_text = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _LONGEST_MESSAGE = 4000
 
 
@@ -128,44 +136,31 @@ def labels_of(record: AnyRecord, name: str) -> set[str]:
     return {number.label or "" for number in record.metrics if number.name == name}
 
 
+class Row(NamedTuple):
+    """What an entry is made of: `own` holds what JSON can, `shared` texts of JSON that are alike in many records."""
+
+    own: dict[str, Any]
+    shared: tuple[str, ...]
+
+
 class Pool:
-    """Keeps one of equal values made of what JSON has."""
+    """Makes one object of each text that many rows share."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, Any] = {}
-        self._names: dict[bytes, MetricNames] = {}
-        self._points: dict[bytes, Cell] = {}
-        # By what is the same object in many rows, which is kept so that its place is no other's.
-        self._same: dict[int, tuple[Any, Any]] = {}
+        self.value: Callable[[str], Any] = cache(json.loads)
+        self.point: Callable[[str], Cell] = cache(_point)
+        self.names: Callable[[str], MetricNames] = cache(_names)
 
-    def one(self, value: Any) -> Any:
-        """Return the value that was kept first among its equals."""
-        # Marshal only makes a key here, quickly; nothing is ever read from it.
-        return self._kept.setdefault(marshal.dumps(value, 2), value)
 
-    def shared(self, value: Any, make: Callable[[Any], Any]) -> Any:
-        """Return what is made of a value that many rows hold as one object, once for all of them."""
-        known = self._same.get(id(value))
-        if known is None:
-            known = self._same[id(value)] = value, make(value)
-        return known[1]
+def _point(text: str) -> Cell:
+    return Cell.of(**json.loads(text))
 
-    def point(self, axes: dict[str, Any]) -> Cell:
-        """Return the cell of these axes, which name no repeat."""
-        key = marshal.dumps(axes, 2)
-        if key not in self._points:
-            self._points[key] = Cell.of(**axes)
-        return self._points[key]
 
-    def names(self, given: list[list[Any]]) -> MetricNames:
-        """Return the names of metrics, given as lists of name, unit, direction, label and point."""
-        key = marshal.dumps(given, 2)
-        if key not in self._names:
-            self._names[key] = MetricNames(
-                (name, unit, Direction(direction), label, None if log is None else LogPoint(**log))
-                for name, unit, direction, label, log in given
-            )
-        return self._names[key]
+def _names(text: str) -> MetricNames:
+    return MetricNames(
+        (name, unit, Direction(direction), label, None if log is None else LogPoint(**log))
+        for name, unit, direction, label, log in json.loads(text)
+    )
 
 
 def _named(number: MetricValue) -> list[Any]:
@@ -173,17 +168,24 @@ def _named(number: MetricValue) -> list[Any]:
     return [number.name, number.unit, number.direction.value, number.label, log]
 
 
-def row_of(record: Record) -> dict[str, Any]:
-    """Return what an entry is made from, as values that JSON can hold."""
+def row_of(record: Record) -> Row:
+    """Return what an entry is made from."""
     provenance = {key: record.provenance[key] for key in _PROVENANCE if key in record.provenance}
     slurm = record.provenance.get("slurm")
     hosts = isinstance(slurm, dict) and (slurm.get(_NODES) or slurm.get("TRANSECT_HOSTS"))
     if hosts:
         provenance["slurm"] = {_NODES: hosts}
-    return {
+    cell = record.cell
+    point = {**cell.model_dump(mode="json", exclude_defaults=True, exclude={"repeat"}), "stage": cell.stage}
+    parameters = {
+        key: value
+        for key, value in record.parameters.items()
+        if value is None or isinstance(value, (str, int, float, dict))
+    }
+    own = {
         "study": record.study,
         "stage": record.stage,
-        "cell": {**record.cell.model_dump(mode="json", exclude_defaults=True), "stage": record.cell.stage},
+        "repeat": cell.repeat,
         "cell_id": record.cell_id,
         "status": record.status.value,
         "cause": record.cause.value if record.cause else None,
@@ -192,49 +194,38 @@ def row_of(record: Record) -> dict[str, Any]:
         "inputs": record.inputs,
         "started": record.started,
         "ended": record.ended,
-        "metric_names": [_named(number) for number in record.metrics],
-        "metric_values": [number.value for number in record.metrics],
-        "samples": sorted(record.samples),
+        "metrics": [number.value for number in record.metrics],
         "details": record.details,
-        "parameters": {
-            key: value
-            for key, value in record.parameters.items()
-            if value is None or isinstance(value, (str, int, float, dict))
-        },
-        "provenance": provenance,
     }
+    names = [_named(number) for number in record.metrics]
+    shared = (point, names, sorted(record.samples), parameters, provenance)
+    return Row(own=own, shared=tuple(map(_text, shared)))
 
 
-def entry_of(row: dict[str, Any], pool: Pool) -> Entry:
+def entry_of(row: Row, pool: Pool) -> Entry:
     """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
-    one = pool.one
-    cell, point = _cell(row["cell"], pool)
+    own = row.own
+    at, names, samples, parameters, provenance = row.shared
+    point = pool.point(at)
     return Entry(
-        study=one(row["study"]),
-        stage=one(row["stage"]),
-        cell=cell,
+        study=sys.intern(own["study"]),
+        stage=sys.intern(own["stage"]),
+        cell=point.changed(repeat=own["repeat"]) if own["repeat"] else point,
         point=point,
-        cell_id=row["cell_id"],
-        status=Status(row["status"]),
-        cause=Cause(row["cause"]) if row["cause"] else None,
-        message=one(row["message"]),
-        fingerprint=row["fingerprint"],
-        started=row["started"],
-        ended=row["ended"],
-        metric_names=pool.shared(row["metric_names"], pool.names),
-        metric_values=array("d", row["metric_values"]),
-        sample_names=one(row["samples"]),
-        details={one(key): value if isinstance(value, float) else one(value) for key, value in row["details"].items()},
-        parameters=one(row["parameters"]),
-        provenance=pool.shared(row["provenance"], one),
+        cell_id=own["cell_id"],
+        status=Status(own["status"]),
+        cause=Cause(own["cause"]) if own["cause"] else None,
+        message=sys.intern(own["message"]),
+        fingerprint=own["fingerprint"],
+        started=own["started"],
+        ended=own["ended"],
+        metric_names=pool.names(names),
+        metric_values=array("d", own["metrics"]),
+        sample_names=pool.value(samples),
+        details={
+            sys.intern(key): sys.intern(value) if isinstance(value, str) else value
+            for key, value in own["details"].items()
+        },
+        parameters=pool.value(parameters),
+        provenance=pool.value(provenance),
     )
-
-
-def _cell(axes: dict[str, Any], pool: Pool) -> tuple[Cell, Cell]:
-    """Return a cell and its point. A repeat that is no count is told by the cell's own class."""
-    repeat = axes.get("repeat", 0)
-    if type(repeat) is not int or repeat < 0:
-        cell = Cell.of(**axes)
-        return cell, cell.without_repeat()
-    point = pool.point({name: value for name, value in axes.items() if name != "repeat"})
-    return point.changed(repeat=repeat) if repeat else point, point

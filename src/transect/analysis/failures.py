@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
-from transect.analysis.next_steps import NextStep, next_step
+from transect.analysis.next_steps import NEXT_STEPS, NextStep
 from transect.domain.record import Cause, Status
 
 # Looks back, so that a long word is gone through once.
@@ -40,7 +40,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ending:
-    """Cells that ended with one status and cause, and have one next step.
+    """Cells that ended with one status and cause.
 
     `said` are their messages, the most frequent first. `followers` counts the cells that were
     skipped because one of these did not deliver, directly or through others.
@@ -48,9 +48,13 @@ class Ending:
 
     status: Status
     cause: Cause
-    step: NextStep
     said: Sequence[Said]
     followers: int
+
+    @property
+    def step(self) -> NextStep:
+        """What a person does about them."""
+        return NEXT_STEPS[self.cause]
 
     @property
     def records(self) -> list[AnyRecord]:
@@ -62,31 +66,15 @@ def endings(records: Iterable[AnyRecord]) -> list[Ending]:
     """Gather the records that are not ok: failures first, then by how many cells each holds up or is."""
     bad = [record for record in records if record.status is not Status.OK and record.cause]
     roots = _roots(bad)
-    steps: dict[tuple[Cause, str], NextStep] = {}
-    parts: dict[tuple[Status, Cause, NextStep], list[AnyRecord]] = {}
-    for record in bad:
-        cause = record.cause or Cause.CRASH
-        asked = (cause, record.message)
-        step = steps.get(asked) or steps.setdefault(asked, next_step(*asked))
-        parts.setdefault((record.status, cause, step), []).append(record)
+    parts = grouped(bad, lambda record: (record.status, record.cause or Cause.CRASH))
     found = [
         Ending(
-            status=status,
-            cause=cause,
-            step=step,
-            said=_said(members),
-            followers=sum(roots[record.cell_id] for record in members),
+            status=status, cause=cause, said=_said(members), followers=sum(roots[record.cell_id] for record in members)
         )
-        for (status, cause, step), members in parts.items()
+        for (status, cause), members in parts.items()
     ]
     return sorted(
-        found,
-        key=lambda one: (
-            one.status is Status.SKIPPED,
-            -one.followers - len(one.records),
-            one.cause.value,
-            one.step.meaning,
-        ),
+        found, key=lambda one: (one.status is Status.SKIPPED, -one.followers - len(one.records), one.cause.value)
     )
 
 

@@ -10,13 +10,13 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from transect.analysis.cache import RowCache, Stamp, stamp_of
-from transect.analysis.entries import AnyRecord, Pool, entry_of
-from transect.analysis.reading import Key, read_rows
+from transect.analysis.entries import AnyRecord, Key, Pool, Row, entry_of, row_of
+from transect.analysis.index import RecordIndex, record_index, stamp_of
+from transect.domain.errors import TransectError
 from transect.domain.owner import Owner
-from transect.domain.record import run_fingerprint
+from transect.domain.record import read_record, run_fingerprint
 
 _OUTDATED = "its record is of an earlier plan: the cell runs again"
 _STOPPED = "no record: the cell was stopped before it could write one"
@@ -74,7 +74,7 @@ class _Found:
 
     key: Key
     folder: Path | None
-    row: dict[str, Any] | None
+    row: Row | None
     state: str = ""
     what: str = ""
 
@@ -92,8 +92,8 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
     With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands
     among `earlier` only, and a planned cell without a folder is waiting; without, every record
     counts. A mapping to the cells' planned fingerprints tells a record of a plan before: its cell
-    is still waiting. A record that is no record becomes a problem. Each is parsed once: see
-    `RowCache`.
+    is still waiting. A record that is no record becomes a problem. Of many, each is parsed once: see
+    `record_index`.
     """
     loaded = Loaded(study=results.name)
     pool = Pool()
@@ -124,7 +124,7 @@ def cell_states(results: Path, planned: Collection[Key] | None = None) -> list[C
     """
     states = []
     for cell in _walk(results, planned, []):
-        row = cell.row or {}
+        row = cell.row.own if cell.row is not None else {}
         states.append(
             CellState(
                 stage=cell.key[0],
@@ -150,49 +150,54 @@ def _walk(results: Path, planned: Collection[Key] | None, problems: list[Problem
     except OSError as error:
         problems.append(Problem(where=str(results), what=f"cannot be listed: {error}"))
     wanted = None if planned is None else frozenset(planned)
-    cache = RowCache(results)
     keys = sorted(folders.keys() | (wanted or frozenset()))
-    asked = keys if wanted is None else [key for key in keys if key in wanted]
-    looks = {key: _look(folders[key], is_planned=wanted is not None) for key in asked if key in folders}
-    new = [
-        key for key, look in looks.items() if not isinstance(look, _Instead) and not cache.knows("/".join(key), look)
-    ]
-    rows = zip(new, read_rows(results, new), strict=True)
-    for key in keys:
-        folder, name = folders.get(key), "/".join(key)
-        if folder is None:
-            yield _Found(key=key, folder=None, row=None, state="waiting")
-            continue
-        if key not in looks:
-            cache.keep(name)
-            yield _Found(key=key, folder=folder, row=None, state="earlier")
-            continue
-        look = looks.pop(key)
-        instead = look if isinstance(look, _Instead) else None
-        row: dict[str, Any] | None = None
-        if not isinstance(look, _Instead):
-            row = cache.get(name, look)
-            if row is None:
-                read, found = next(rows)
-                assert read == key
-                if isinstance(found, str):
-                    instead = _Instead("unreadable", found)
-                else:
-                    row = cache.put(name, look, found)
-        fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
-        if fingerprint and row is not None and not _is_of_plan(row, fingerprint):
-            row, instead = None, _Instead("waiting", _OUTDATED)
-        state, what = instead or ("", "")
-        yield _Found(key=key, folder=folder, row=row, state=state, what=what)
-    cache.save()
+    with record_index(results, len(folders)) as index:
+        for key in keys:
+            folder, name = folders.get(key), "/".join(key)
+            if folder is None:
+                yield _Found(key=key, folder=None, row=None, state="waiting")
+                continue
+            if wanted is not None and key not in wanted:
+                index.keep(name)
+                yield _Found(key=key, folder=folder, row=None, state="earlier")
+                continue
+            found = _look(folder, key, index, is_planned=wanted is not None)
+            fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
+            if fingerprint and isinstance(found, Row) and not _is_of_plan(found, fingerprint):
+                found = _Instead("waiting", _OUTDATED)
+            row, (state, what) = (found, ("", "")) if isinstance(found, Row) else (None, found)
+            yield _Found(key=key, folder=folder, row=row, state=state, what=what)
 
 
-def _is_of_plan(row: dict[str, Any], fingerprint: str) -> bool:
+def _look(folder: Path, key: Key, index: RecordIndex, *, is_planned: bool) -> Row | _Instead:
+    """Return the row of a folder's record, or what there is instead of one."""
+    path, name = folder / "record.json", "/".join(key)
+    try:
+        stamp = stamp_of(path.stat())
+        row = index.get(name, stamp)
+        if row is None:
+            record = read_record(path)
+            if (record.stage, record.cell_id) != key:
+                return _Instead("unreadable", f"is the record of {record.stage}/{record.cell_id}")
+            row = row_of(record)
+            index.put(name, stamp, row)
+        return row
+    except FileNotFoundError:
+        if _runs(folder / "attempt.json"):
+            return _Instead("running", "")
+        return _Instead("waiting" if is_planned else "stopped", _STOPPED)
+    except TransectError as error:
+        return _Instead("unreadable", str(error).removeprefix(f"{path}: "))
+    except (OSError, ValueError) as error:
+        return _Instead("unreadable", f"cannot be read: {type(error).__name__}: {error}")
+
+
+def _is_of_plan(row: Row, fingerprint: str) -> bool:
     """Whether a record was made for a cell as it is planned now, whatever it took as inputs.
 
     One whose inputs could not be known carries the plan's part alone.
     """
-    return row["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row["inputs"]))
+    return row.own["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row.own["inputs"]))
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:
@@ -206,18 +211,6 @@ def _runs(attempt: Path) -> bool:
         return Owner.of(json.loads(attempt.read_text(encoding="utf-8"))).lives()
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _look(folder: Path, *, is_planned: bool) -> Stamp | _Instead:
-    """Return the stamp of a folder's record, or what there is instead of one."""
-    try:
-        return stamp_of((folder / "record.json").stat())
-    except FileNotFoundError:
-        if _runs(folder / "attempt.json"):
-            return _Instead("running", "")
-        return _Instead("waiting" if is_planned else "stopped", _STOPPED)
-    except OSError as error:
-        return _Instead("unreadable", f"cannot be read: {type(error).__name__}: {error}")
 
 
 def by_status(records: Iterable[AnyRecord]) -> dict[str, int]:

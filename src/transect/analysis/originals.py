@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.analysis.entries import AnyRecord, Entry
+from transect.analysis.entries import AnyRecord, Entry, Key
 from transect.analysis.load import Problem
-from transect.analysis.reading import Key
 from transect.domain.errors import TransectError
 from transect.domain.record import Record, read_record
 

@@ -192,7 +192,6 @@ def report(
     for one in written:
         print_lines(str(one.path) + (f" ({one.files} files)" if one.files != 1 else ""))
         print_lines(*(f"  left out: {told}" for told in _gathered(one.left_out)))
-        print_lines(*(f"  not from this export: {name}" for name in one.strange))
     print_lines(*(f"{name} is of older records: --format {name} writes it anew" for name in older))
 
 

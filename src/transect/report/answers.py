@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import grouped
 from transect.domain.study import Question
-from transect.report.findings.finding import HEADINGS, PLAIN, Finding
+from transect.report.findings.finding import HEADINGS, PLAIN, Finding, rule_fits
 from transect.report.findings.ranking import ranked
-from transect.report.rules import rule_fits
 from transect.report.text import clean
 
 # The sureness of an answer of which a part is known and another is not.

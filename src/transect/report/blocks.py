@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
-from transect.report.exact import exact_column
 from transect.report.facets import NOTHING, Facets, facets_of
-from transect.report.text import number
+from transect.report.text import Scale, Writer, numbers_behind, plain
 
 T = TypeVar("T")
 
@@ -32,10 +31,6 @@ class Chip:
 Value = str | Chip | None
 
 
-def _usual(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
     """One column of a table: its head, what it takes from each row, and how that is written.
@@ -47,7 +42,7 @@ class Column(Generic[T]):
 
     title: str
     value: Callable[[T], Any]
-    write: Callable[[Any], str] = _usual
+    write: Writer = plain
     missing: Value = None
     numeric: bool = False
     code: bool = False
@@ -60,7 +55,9 @@ class Column(Generic[T]):
         """Return how a value stands in its row."""
         if value is None:
             return self.missing
-        return value if isinstance(value, (str, Chip)) else self.write(value)
+        if isinstance(value, (str, Chip)):
+            return value
+        return self.write.text(value) if isinstance(self.write, Scale) else self.write(value)
 
 
 def words(title: str, value: Callable[[T], Any], missing: Value = None) -> Column[T]:
@@ -73,9 +70,7 @@ def code(title: str, value: Callable[[T], Value]) -> Column[T]:
     return Column(title, value, code=True)
 
 
-def digits(
-    title: str, value: Callable[[T], Any], write: Callable[[Any], str] = _usual, missing: Value = "–"
-) -> Column[T]:
+def digits(title: str, value: Callable[[T], Any], write: Writer = plain, missing: Value = "–") -> Column[T]:
     """Return a column of numbers, which are set to the right; None is a dash."""
     return Column(title, value, write, missing, numeric=True)
 
@@ -85,7 +80,7 @@ class Table:
     """Rows of formatted values below their columns; so many `more` are left out, which `note` says.
 
     `about` holds what each row speaks of, for the page's filter. `exact` and `order` hold the numbers of
-    columns, by their place, as `exact_column` writes them: to stand for what is written, and only to sort by.
+    columns, by their place, as `numbers_behind` writes them: to stand for what is written, and only to sort by.
     """
 
     kind: ClassVar[str] = "table"
@@ -134,7 +129,8 @@ def table(
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
     numbers: dict[str, dict[int, str]] = {"exact": {}, "order": {}}
     for place, column in enumerate(columns):
-        found = exact_column([row[place] for row in values], [row[place] for row in rows]) if column.numeric else None
+        own = [row[place] for row in values]
+        found = numbers_behind(column.write, own, [row[place] for row in rows]) if column.numeric else None
         if found is not None:
             numbers[found[1]][place] = found[0]
     return Table(
@@ -302,12 +298,16 @@ class Body:
         lead = Lead("")
         blocks: list[Block] = []
         given = [part for part in parts if part is not None]
-        for kind, members in groupby(given, type):
+        for _, members in groupby(given, type):
             run = list(members)
-            if kind is Lead:
-                [lead] = run
+            charts = [one for one in run if isinstance(one, Chart)]
+            leads = [one for one in run if isinstance(one, Lead)]
+            if leads:
+                [lead] = leads
+            elif charts:
+                blocks.append(Charts(items=charts))
             else:
-                blocks += [Charts(items=run)] if kind is Chart else run
+                blocks += [one for one in run if not isinstance(one, (Lead, Chart))]
         if not blocks and lead.empty:
             lead = Lead(lead.empty)
         return cls(lead=lead.text, blocks=blocks) if given else None

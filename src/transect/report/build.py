@@ -11,8 +11,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from transect.analysis.collecting import uncollected
-from transect.analysis.reading import Key
+from transect.analysis.entries import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.study import Question
@@ -72,7 +71,6 @@ def build_report(
     return made.summary
 
 
-@uncollected()
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
     context, templates = made.context, shell.templates()

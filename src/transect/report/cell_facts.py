@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.domain.cell import OpenCell
+from transect.domain.cell import Cell, OpenCell
 from transect.report.text import clean, quantity
 
 # Group, fact, value.
@@ -126,11 +126,11 @@ class _Pool:
         self.values: list[Any] = []
         self.places: dict[Any, int] = {}
 
-    def place(self, key: Any, make: Callable[[], Any]) -> int:
-        """Return the number of a key; its value is made the first time."""
+    def place(self, key: Any, value: Any) -> int:
+        """Return the number of a key; the value is that of its first time."""
         if key not in self.places:
             self.places[key] = len(self.values)
-            self.values.append(make())
+            self.values.append(value)
         return self.places[key]
 
 
@@ -155,11 +155,8 @@ def packed(records: Sequence[AnyRecord]) -> str:
     parts = ((lambda r: r.provenance, _facts_of_provenance), (lambda r: r.parameters, facts_of_settings))
     sets = [_set(records, value, facts) for value, facts in parts]
     sets.append(_details_set(records))
-    content = {
-        "cells": _names(records),
-        "columns": [_column("Result", "status", [record.status.value for record in records])],
-        "sets": [one for one in sets if any(one["facts"])],
-    }
+    columns = [_column("Result", "status", [record.status.value for record in records])]
+    content = {"cells": _names(records), "columns": columns, "sets": [one for one in sets if any(one["facts"])]}
     kinds = {type(record.cell) for record in records}
     axes = {name for kind in kinds for name in kind.model_fields}
     # A stage that is not here has an open cell, which holds whatever was there.
@@ -167,15 +164,19 @@ def packed(records: Sequence[AnyRecord]) -> str:
     for axis in sorted(axes):
         values = _values(records, axis)
         if any(value is not None for value in values):
-            content["columns"].append(_column("Settings", axis, values))
+            columns.append(_column("Settings", axis, values))
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
+
+
+def _class(cell: Cell) -> type[Cell]:
+    return type(cell)
 
 
 def _values(records: Sequence[AnyRecord], axis: str) -> list[Any]:
     """Return an axis of every record; those of a stage have it, or none of them has."""
     values: list[Any] = []
-    for kind, members in groupby((record.cell for record in records), type):
+    for kind, members in groupby((record.cell for record in records), _class):
         if axis in kind.model_fields:
             values += map(itemgetter(axis), map(vars, members))
         elif issubclass(kind, OpenCell) or hasattr(kind, axis):
@@ -205,7 +206,7 @@ def _column(group: str, fact: str, values: Iterable[Any]) -> dict[str, Any]:
         place = pool.places.get(key)
         if place is None:
             written = None if value is None else _cut(shown(fact, value))
-            place = pool.place(key, lambda written=written: written)
+            place = pool.place(key, written)
         places.append(place)
     return _with_places("values", pool, places, group=group, fact=fact)
 
@@ -224,7 +225,7 @@ def _set(
         if id(given) not in by_object:
             by_object[id(given)] = tuple(facts(given))
         made = by_object[id(given)]
-        places.append(pool.place(made, lambda made=made: made))
+        places.append(pool.place(made, made))
     return _with_places("facts", pool, places)
 
 
@@ -233,5 +234,5 @@ def _details_set(records: Sequence[AnyRecord]) -> dict[str, Any]:
     places = []
     for record in records:
         made = tuple(_facts_of_details(record.details)) if _DETAILS.keys() & record.details else ()
-        places.append(pool.place(made, lambda made=made: made))
+        places.append(pool.place(made, made))
     return _with_places("facts", pool, places)

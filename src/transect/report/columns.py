@@ -15,9 +15,10 @@ from transect.report.charts.marks import Dot
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, reaches_target
-from transect.report.text import Scale, number, spread, tenths
+from transect.report.text import Scale, Writer, number, spread, tenths
 
 T = TypeVar("T")
+G = TypeVar("G", bound=Group)
 
 NOT_TOLD = "not told"
 
@@ -37,7 +38,7 @@ def _marks(group: Group) -> Chip | None:
     return Chip("disturbed", "warn") if group.disturbed else None
 
 
-def ranked(groups: Iterable[Group], name: str) -> list[Group]:
+def ranked(groups: Iterable[G], name: str) -> list[G]:
     """Return the groups that have a metric, best median first."""
     medians = [(value, group) for group in groups if (value := median(group, name)) is not None]
     sign = -1 if metric(name).direction is Direction.HIGHER else 1
@@ -58,7 +59,7 @@ def labelled(
     return words(title, lambda row: labels[_group(row).cell])
 
 
-def medians(title: str, name: str, write: Callable[[float], str] = number, missing: str = "–") -> Column[Any]:
+def medians(title: str, name: str, write: Writer = number, missing: str = "–") -> Column[Any]:
     """Return the column of a metric's median."""
     return digits(title, lambda row: median(_group(row), name), write, missing)
 
@@ -67,7 +68,7 @@ def metric_columns(name: str, scale: Scale, title: str = "Median", unit: str = "
     """Return the columns of a metric: its median, its range or interval, and the runs behind it."""
     unit = unit or scale.unit
     return [
-        medians(f"{title} ({unit})" if unit else title, name, scale.text),
+        medians(f"{title} ({unit})" if unit else title, name, scale),
         digits("Range or interval", lambda row: spread(_group(row).summary(name), scale)),
         digits("Runs", lambda row: len(_group(row).values(name))),
     ]
@@ -157,8 +158,8 @@ def training_series(
     for members in parts:
         cell = _group(members[0]).cell
         name = [
-            cell.framework,
-            cell.strategy,
+            cell.get("framework"),
+            cell.get("strategy"),
             cell.network if networks else None,
             f"{cell.ranks_per_node} per node" if per_node else None,
         ]

@@ -110,7 +110,7 @@ class Context:
             return True
         asked = [rule for one in self.questions for rule in one.answered_by]
         return any(fnmatchcase(rule, one) for rule in rules for one in asked) or any(
-            section in getattr(one, "shown_in", ()) for one in self.questions if section
+            section in one.shown_in for one in self.questions if section
         )
 
     @classmethod

@@ -17,11 +17,10 @@ from transect import __version__
 from transect.domain.inventory import Inventory, uri_of
 from transect.report.formats._markdown_text import inline
 from transect.report.text import clean, clipped
-from transect.report.writing import EXPORTS_LOCK
 
 METADATA = "ro-crate-metadata.json"
-# Caches and locks of ours: any command may write them anew.
-NOT_IN_CRATE = (METADATA, ".records-cache", ".checksums.json", EXPORTS_LOCK)
+# A cache of ours: any command may write it anew.
+NOT_IN_CRATE = (METADATA, ".checksums.json")
 WORKFLOW = "workflow/Snakefile"
 README = "README.md"
 

@@ -1,4 +1,4 @@
-"""What a page has room for: with too much of it, drawings, rows and whole parts end sooner and say so.
+"""What a page has room for: with too much of it, tables and sections end sooner and say so.
 
 A page of a study of 100,000 cells, or of hundreds of workloads, has to open like one of a hundred cells. Each table
 and each chart is bounded by itself; this bounds all of them together. Other formats hold everything.
@@ -9,40 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from markupsafe import Markup
+from jinja2 import Template
 
-from transect.report.blocks import Block, Body, Chart, Charts, Difference, Failure, Heading, Table, note
+from transect.domain.errors import FAULTS
+from transect.report.blocks import Block, Body, Charts, Difference, Facts, Failure, Heading, Table, note
+from transect.report.inline import Inline
 from transect.report.making import MadeSection
-from transect.report.sizes import size_of
+from transect.report.shell import templates
 from transect.report.text import clipped, count
 
 # Rows of all tables of a page: some 400 bytes each, with what the filter needs to know of them.
 MOST_PAGE_ROWS = 5000
 # Rows that every table keeps.
 LEAST_ROWS = 8
-# Bytes of all drawings of a page, and of all its sections.
-MOST_DRAWINGS = 1_500_000
+# Bytes of all sections of a page.
 MOST_BYTES = 3_500_000
 # Headings that are named where parts are left out.
 _MOST_NAMED = 4
 
-_NOT_DRAWN = "Not drawn: the page has room for no more drawings. Its numbers stand below."
 
+def fitted(sections: Sequence[MadeSection], most: int = MOST_PAGE_ROWS, size: int = MOST_BYTES) -> list[MadeSection]:
+    """Return the sections with at most so many rows, and bytes in all.
 
-def fitted(
-    sections: Sequence[MadeSection],
-    most: int = MOST_PAGE_ROWS,
-    *,
-    drawings: int = MOST_DRAWINGS,
-    size: int = MOST_BYTES,
-) -> list[MadeSection]:
-    """Return the sections with at most so many rows, bytes of drawings and bytes in all.
-
-    The longest tables lose rows first, and every table keeps `LEAST_ROWS`; the later drawings of a section
-    are left out before the first ones of another; of sections that are too long in spite of that, the end is
-    left out. What is left out is said and counted where it stood.
+    The longest tables lose rows first, and every table keeps `LEAST_ROWS`; of sections that are too long in spite of
+    that, the end is left out. What is left out is said and counted where it stood.
     """
-    return _shortened(_with_few_drawings(_with_few_rows(sections, most), drawings), size)
+    return _shortened(_with_few_rows(sections, most), size)
 
 
 def _with_few_rows(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
@@ -67,55 +59,9 @@ def _share(wanted: Sequence[int], most: int) -> int:
     return low
 
 
-def _with_few_drawings(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
-    # By their turn in their section: all first ones come before any second one.
-    turns = sorted(
-        (
-            (turn, place, len(chart.svg))
-            for place, made in enumerate(sections)
-            for turn, chart in enumerate(_charts(made.body))
-        )
-    )
-    if sum(size for *_, size in turns) <= most:
-        return list(sections)
-    left, out = most, set()
-    for turn, place, size in turns:
-        if size <= left:
-            left -= size
-        else:
-            out.add((place, turn))
-    return [
-        replace(made, body=_undrawn(made.body, {turn for at, turn in out if at == place}))
-        for place, made in enumerate(sections)
-    ]
-
-
-def _undrawn(body: Body, out: set[int]) -> Body:
-    turns = iter(range(len(list(_charts(body)))))
-    blocks: list[Block] = []
-    for block in body.blocks:
-        if isinstance(block, Charts):
-            items = [_empty(chart) if next(turns) in out else chart for chart in block.items]
-            blocks.append(replace(block, items=items))
-        else:
-            blocks.append(block)
-    return replace(body, blocks=blocks)
-
-
-def _empty(chart: Chart) -> Chart:
-    """Return a chart without its drawing; its numbers stay."""
-    said = f"{_NOT_DRAWN} {chart.note}".strip()
-    return replace(chart, drawing=Markup(""), legend=(), marks=(), note=said)
-
-
-def _charts(body: Body) -> Iterator[Chart]:
-    for block in body.blocks:
-        if isinstance(block, Charts):
-            yield from block.items
-
-
 def _shortened(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
-    sizes = [[_weight(block) for block in made.body.blocks] for made in sections]
+    page = templates().get_template("section.html.j2")
+    sizes = [[_weight(block, page) for block in made.body.blocks] for made in sections]
     wanted = [sum(own) for own in sizes]
     share = _share(wanted, most)
     return [
@@ -124,10 +70,15 @@ def _shortened(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
     ]
 
 
-def _weight(block: Block) -> int:
+def _weight(block: Block, page: Template) -> int:
     # Two cells are compared by data that no other part holds, and ids are what links lead to.
-    kept = isinstance(block, Difference) or bool(getattr(block, "ids", ()))
-    return 0 if kept else size_of(block)
+    kept = isinstance(block, Difference) or (isinstance(block, Facts) and block.ids)
+    if kept:
+        return 0
+    try:
+        return len(page.render(body=Body(lead="", blocks=[block]), inline=Inline()))
+    except FAULTS:  # it is told where it is written
+        return 0
 
 
 def _beginning(body: Body, sizes: Sequence[int], most: int) -> Body:

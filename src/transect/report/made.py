@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from transect.analysis.collecting import uncollected
+from transect.analysis.entries import Key
 from transect.analysis.load import Problem, by_status, load_records
-from transect.analysis.reading import Key
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
@@ -83,7 +82,6 @@ class Made:
         return _summary(self.context, self.findings, front_facts(self.front, self.charts))
 
 
-@uncollected()
 def make_all(
     results: Path,
     *,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable
 
 from transect.domain.errors import unknown_name
 from transect.domain.study import Question
+from transect.report.findings.finding import rule_fits
 from transect.report.parts import Parts
 
 # `*` stands for any part of a name.
@@ -75,15 +75,6 @@ RULES = (
     "coverage.progress",
     "coverage.noise",
 )
-
-
-def rule_fits(rule: str, named: str) -> bool:
-    """Whether a rule is the one that is named, where `*` stands for any part of a name.
-
-    >>> rule_fits("serving.runtime", "serving.*"), rule_fits("serving.runtime", "serving")
-    (True, False)
-    """
-    return fnmatch.fnmatchcase(rule, named)
 
 
 def _known(parts: Parts) -> list[str]:

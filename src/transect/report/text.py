@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar, overload
 
 from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
@@ -76,6 +77,10 @@ def number(value: float) -> str:
     return text.replace("-", "−") if value < 0 else text
 
 
+def _scale_of(value: float, unit: str) -> Scale:
+    return scale_for([max(value, float(f"{value:.3g}"), key=abs)], unit)
+
+
 def quantity(value: float | None, unit: str) -> str:
     """Format a value with the unit in which it reads best, as it is written: never `1 000 ms`.
 
@@ -84,13 +89,28 @@ def quantity(value: float | None, unit: str) -> str:
     """
     if value is None:
         return "–"
-    scale = scale_for([max(value, float(f"{value:.3g}"), key=abs)], unit)
+    scale = _scale_of(value, unit)
     return f"{scale.text(value)} {scale.unit}".strip()
 
 
-def in_unit(unit: str) -> Callable[[float], str]:
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """Writes stored values of a unit, each in the one in which it reads best."""
+
+    unit: str
+
+    def __call__(self, value: float | None) -> str:
+        """Write a value with its unit."""
+        return quantity(value, self.unit)
+
+    def scale(self, value: float) -> Scale:
+        """Return the unit that a value is written in."""
+        return _scale_of(value, self.unit)
+
+
+def in_unit(unit: str) -> Quantities:
     """Return what writes values, each with the unit in which it reads best."""
-    return lambda value: quantity(value, unit)
+    return Quantities(unit)
 
 
 def percent(share: float | None, digits: int = 0) -> str:
@@ -132,6 +152,10 @@ def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:
     return f"{what} {write(estimate.low)} to {write(estimate.high)}"
 
 
+@overload
+def with_ends(estimate: Estimate, write: Callable[[float], str] = factor) -> str: ...
+@overload
+def with_ends(estimate: Estimate | None, write: Callable[[float], str] = factor) -> str | None: ...
 def with_ends(estimate: Estimate | None, write: Callable[[float], str] = factor) -> str | None:
     """Write an estimate for a table, `0.746 (0.733 – 0.775)`; None stays None.
 
@@ -156,3 +180,69 @@ def clipped(text: str, most: int) -> str:
     """Return foreign text on one line of at most so many characters."""
     text = " ".join(clean(text).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def plain(value: Any) -> str:
+    """Write counts with all their digits, other numbers with three, and text as it is."""
+    return number(value) if isinstance(value, float) else str(value)
+
+
+# How the values of a column are written.
+Writer = Callable[[Any], str] | Scale
+_TIMES: dict[Any, float] = {plain: 1.0, number: 1.0, factor: 1.0, percent: 100.0, tenths: 100.0}
+# Three digits are too few to sort by, and to take away.
+_DIGITS = 6
+
+W = TypeVar("W", bound=Callable[..., Any])
+
+
+def multiplying(by: float) -> Callable[[W], W]:
+    """Mark a function that writes numbers by what it multiplies them."""
+
+    def mark(write: W) -> W:
+        _TIMES[write] = by
+        return write
+
+    return mark
+
+
+@multiplying(100.0)
+def one_decimal(share: float) -> str:
+    """Write a share of one as a percentage with one decimal, as `percent` does."""
+    return percent(share, 1)
+
+
+def _times(write: Writer, value: float) -> float | None:
+    """Return by what a value is multiplied where it is written; None where nobody knows."""
+    if isinstance(write, (Scale, Quantities)):
+        return 1 / (write if isinstance(write, Scale) else write.scale(value)).factor
+    return _TIMES.get(write)
+
+
+def numbers_behind(write: Writer, values: Sequence[Any], written: Sequence[Any]) -> tuple[str, str] | None:
+    """Return the numbers behind what is written in a column, comma between them, and what they are good for.
+
+    That is `exact` where all are in one unit, and may stand for what is written; else `order`, as where each row has a
+    unit of its own. None where nothing is gained: no numbers, or all digits are written already.
+    """
+    known = [
+        v if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) else None for v in values
+    ]
+    # Nothing is nothing in any unit.
+    times = {_times(write, value) for value in known if value}
+    if not times:
+        return None
+    by = times.pop() if len(times) == 1 else None
+    texts = ["" if value is None else f"{value * (by or 1):.{_DIGITS}g}" for value in known]
+    if by is None:
+        return ",".join(texts), "order"
+    gains = any(text and not _has_all(shown, text) for text, shown in zip(texts, written, strict=True))
+    return (",".join(texts), "exact") if gains else None
+
+
+def _has_all(written: Any, number: str) -> bool:
+    digits, _, _ = str(written).replace("\u202f", "").replace("−", "-").partition(" ")
+    try:
+        return f"{float(digits):.{_DIGITS}g}" == number
+    except ValueError:
+        return False

@@ -1,17 +1,15 @@
 """Writes a made report in several formats below one folder, and keeps order there from run to run.
 
 `exports.json` notes what was written, and from which records. By it files of an earlier export that are no
-longer made are removed, what somebody else wrote or changed is not touched, and an export that an older state
-of the study left behind is named.
+longer made are removed, what somebody else wrote or changed is refused, and an export that an older state of the
+study left behind is named.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,24 +23,17 @@ from transect.report.made import Made
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
 EXPORTS = "exports.json"
-# Held while files are exchanged: two exports at once would each forget what the other one noted.
-EXPORTS_LOCK = ".exports.lock"
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What became of one format: where it lies, how many files, and what a person should know.
-
-    `left_out` is what it cannot hold, `strange` files in its folder that no export wrote, or that were
-    changed since.
-    """
+    """What became of one format: where it lies, how many files, and what it cannot hold."""
 
     format: str
     path: Path
     files: int
     left_out: Sequence[str] = ()
-    strange: Sequence[str] = ()
 
 
 @dataclass(kw_only=True)
@@ -103,50 +94,31 @@ def _write(made: Made, folder: Path, name: str) -> Written:
 
 
 def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) -> Written:
-    """Write an export's files below `folder / place`, remove those that an earlier one of that name left there.
-
-    What else lies in a `place` that is a folder of its own, which ends in `/`, is named. Of two exports at once
-    the second one waits.
+    """Write an export's files below `folder / place`, and remove those that an earlier one of that name left there.
 
     `state` stands for what it was made from. Raises BadInput and OSError as `write_formats` does.
     """
-    with _alone(folder):
-        return _put(folder, name, place, contents, state)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held:
-        # A file system without locks, as some clusters have, exports all the same; so does another user.
-        with suppress(OSError):
-            lock = held.enter_context((folder / EXPORTS_LOCK).open("a"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _put(folder: Path, name: str, place: str, contents: Contents, state: str) -> Written:
     noted = _read(folder)
     files = {_path(place, inside): data for inside, data in contents.files.items()}
-    before = noted.get(name, _Noted())
-    sums = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
-    _refuse_strange(folder, sums, before.files)
-    # Noted first: a run that is ended half-way leaves files that the next one knows as ours.
-    both = {path: list(before.files.get(path, ())) for path in {*before.files, *sums}}
-    for path, checksum in sums.items():
-        both[path].append(checksum)
+    before = noted.get(name, _Noted()).files
+    sums = {path: [hashlib.sha256(data).hexdigest()] for path, data in files.items()}
+    # What a run that is ended half-way leaves behind is ours too.
+    both = {path: [*before.get(path, ()), *sums.get(path, ())] for path in {*before, *sums}}
+    strange = [path for path, known in sorted(both.items()) if not _is_ours(folder / path, known)]
+    if strange:
+        more = f" and {len(strange) - _MOST_NAMED} more" if len(strange) > _MOST_NAMED else ""
+        raise BadInput(
+            f"{folder}: {', '.join(strange[:_MOST_NAMED])}{more} would be overwritten or removed, and was not written by "
+            "an export or was changed since: move it away first"
+        )
     _keep(folder, noted | {name: _Noted(files=both)})
     for path, data in files.items():
-        if not _holds(folder / path, [sums[path]]):
+        if not (folder / path).exists() or sha256_file(folder / path) not in sums[path]:
             write_atomic(folder / path, data)
-    changed = _remove_old(folder, {p: s for p, s in before.files.items() if p not in files})
-    now = _Noted(state=state, files={path: [s] for path, s in sorted(sums.items())})
-    _keep(folder, noted | {name: now})
-    others = _strangers(folder / place, folder, {*files, *changed}) if place.endswith("/") else []
-    strange = [*changed, *others]
-    return Written(
-        format=name, path=folder / place, files=len(files), left_out=contents.left_out, strange=sorted(strange)
-    )
+    for path in before.keys() - files.keys():
+        _remove(folder / path, folder)
+    _keep(folder, noted | {name: _Noted(state=state, files=dict(sorted(sums.items())))})
+    return Written(format=name, path=folder / place, files=len(files), left_out=contents.left_out)
 
 
 def _path(place: str, inside: str) -> str:
@@ -157,49 +129,20 @@ def _path(place: str, inside: str) -> str:
     return path.as_posix()
 
 
-def _holds(path: Path, checksums: Sequence[str]) -> bool:
-    return path.is_file() and not path.is_symlink() and sha256_file(path) in checksums
+def _is_ours(path: Path, checksums: Sequence[str]) -> bool:
+    """Whether a file is as an export wrote it, or not there at all."""
+    if path.is_symlink() or path.exists():
+        return path.is_file() and not path.is_symlink() and sha256_file(path) in checksums
+    return True
 
 
-def _refuse_strange(folder: Path, new: Mapping[str, str], known: Mapping[str, Sequence[str]]) -> None:
-    strange = [
-        path
-        for path, checksum in new.items()
-        if (folder / path).is_symlink()
-        or ((folder / path).exists() and not _holds(folder / path, [checksum, *known.get(path, ())]))
-    ]
-    if strange:
-        more = f" and {len(strange) - _MOST_NAMED} more" if len(strange) > _MOST_NAMED else ""
-        raise BadInput(
-            f"{folder}: {', '.join(strange[:_MOST_NAMED])}{more} would be overwritten, and was not written by an "
-            "export or was changed since: move it away first"
-        )
-
-
-def _remove_old(folder: Path, files: Mapping[str, Sequence[str]]) -> list[str]:
-    """Remove what is no longer made, and folders that this leaves empty; return what was changed since."""
-    kept = []
-    for path, checksums in files.items():
-        if _holds(folder / path, checksums):
-            (folder / path).unlink()
-            parent = (folder / path).parent
-            while parent != folder and not any(parent.iterdir()):
-                parent.rmdir()
-                parent = parent.parent
-        elif (folder / path).exists():
-            kept.append(path)
-    return kept
-
-
-def _strangers(place: Path, folder: Path, ours: set[str]) -> list[str]:
-    """Return files below a format's folder that are not ours."""
-    if not place.is_dir():
-        return []
-    return [
-        name
-        for path in place.rglob("*")
-        if not path.is_dir() and (name := path.relative_to(folder).as_posix()) not in ours
-    ]
+def _remove(path: Path, folder: Path) -> None:
+    """Remove a file, and folders that this leaves empty."""
+    path.unlink(missing_ok=True)
+    parent = path.parent
+    while parent != folder and parent.is_dir() and not any(parent.iterdir()):
+        parent.rmdir()
+        parent = parent.parent
 
 
 def _state(made: Made) -> str:

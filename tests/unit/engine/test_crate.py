@@ -70,7 +70,7 @@ def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
     entities = graph(study)
     files = {uri: one for uri, one in entities.items() if "File" in one["@type"]}
     there = {path.relative_to(study.folder).as_posix(): path for path in study.folder.rglob("*") if path.is_file()}
-    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json", ".exports.lock"}
+    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json"}
     for uri, one in files.items():
         path = there[name_of(uri)]
         assert one["sha256"] == sha256_file(path) and one["contentSize"] == str(path.stat().st_size)
@@ -110,8 +110,6 @@ def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
 def test_a_cache_that_is_written_anew_changes_nothing(study: StudyPaths) -> None:
     write_crate(study)
     (study.folder / ".checksums.json").write_text('{"new": []}')
-    (study.folder / ".records-cache").mkdir()
-    (study.folder / ".records-cache/rows").write_text("x")
     assert check_crate(study.folder).holds
 
 

@@ -188,22 +188,22 @@ def line_plot(
     for number, line in enumerate(lines):
         style, first = line.style, len(marks)
         marks += line.marks
-        whole = f"@{len(marks)}"
+        line_itself = f"@{len(marks)}"
         marks.append(Mark(label=line.name, about=line.about, parts=range(first, len(marks))))
-        own = [f"@{first + i}" for i in range(len(line.marks))] or [whole] * len(line.points)
+        own = [f"@{first + i}" for i in range(len(line.marks))] or [line_itself] * len(line.points)
         points = [
             {"x": x, "y": y, "color": style.color, "line": number, "m": mark}
             for (x, y), mark in zip(line.points, own, strict=True)
             if not y_log or y > 0
         ]
-        of = [own[place] for place in line.of] or [whole] * len(line.scatter)
+        of = [own[place] for place in line.of] or [line_itself] * len(line.scatter)
         small += [
             {"x": x, "y": y, "color": style.color, "m": mark}
             for (x, y), mark in zip(line.scatter, of, strict=True)
             if not y_log or y > 0
         ]
         if line.joined and len(points) > 1:
-            strokes[line.width, style.dash] += [{**point, "m": whole} for point in points]
+            strokes[line.width, style.dash] += [{**point, "m": line_itself} for point in points]
         if line.symbols:
             fill = PAPER if line.hollow else style.color
             symbols += [{**point, "shape": style.symbol, "fill": fill} for point in points]

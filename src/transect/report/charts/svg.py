@@ -1,15 +1,11 @@
-"""Draws one chart as SVG: `python -m transect.report.charts.svg` draws one for each line of its input.
+"""Draws one chart as SVG.
 
 It imports next to nothing of transect, so that a process of its own begins quickly.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +13,6 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
-from transect.report.charts.drawing import READY
 from transect.report.charts.inks import INK, MUTED, RULE, VARIABLES, WIDTH
 
 
@@ -106,26 +101,3 @@ def _config() -> dict[str, Any]:
         "axis": axis,
         "text": {"fontSize": 11, "color": INK},
     }
-
-
-def main() -> None:
-    """Say `READY`, then answer each line of input with a line: the SVG as JSON, or null for what cannot be drawn."""
-    # Whoever interrupts the report interrupts this as well: it ends when its input does.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.fdopen(os.dup(1), "wb")
-    # What a library prints is no answer.
-    os.dup2(2, 1)
-    answers.write(READY)
-    answers.flush()
-    for line in sys.stdin.buffer:
-        ask = json.loads(line)
-        try:
-            told: str | None = str(render(**ask))
-        except Exception:  # whoever asked draws it again, and meets it there
-            told = None
-        answers.write(json.dumps(told).encode("ascii") + b"\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from transect.analysis.comparisons import Sureness
@@ -187,7 +188,7 @@ class _Page:
                     pairing.refused,
                     [
                         words("Cell", lambda row: self.names[row.pair.base.cell]),
-                        words("Differs in", lambda row, a=a, b=b: refused_text(row, a, b)),
+                        words("Differs in", partial(refused_text, base=a, other=b)),
                     ],
                     caption=f"{b}: refused, because settings are unlike",
                 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
+from transect.domain.cell import Cell
 from transect.report.comparison.words import (
     cell_names,
     counted,
@@ -87,7 +88,7 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
         f"**{other.letter}** {code(other.name)}, measured {_dates(other)}{_odd(other)}: **{counted(beside.lines)}**."
     ]
     names = cell_names(line.cell for line in beside.lines)
-    told = {True: [], False: []}  # type: dict[bool, list[Line]]
+    told: dict[bool, list[Line]] = {True: [], False: []}
     for line in ordered(beside.lines):
         told[line.outcome in (Outcome.WORSE, Outcome.BETTER)].append(line)
     if told[True]:
@@ -119,7 +120,7 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
     return parts
 
 
-def _lines(lines: Sequence[Line], names: dict[object, str], other: ResultSet) -> str:
+def _lines(lines: Sequence[Line], names: dict[Cell, str], other: ResultSet) -> str:
     rows = []
     for line in lines[:_MOST]:
         told = line.comparison

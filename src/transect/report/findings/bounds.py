@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from transect.analysis.bounds import Bound, Rate, run_bound, step_bound
 from transect.analysis.comparisons import Sureness
@@ -72,7 +73,8 @@ def _of_steps(context: Context) -> Iterator[_Above]:
 def _of_communication(context: Context) -> Iterator[_Above]:
     """Yield training cells that communicate in less time than their network takes."""
     labels = dict(_labelled(context, "train"))
-    for row in communications(labels, context.network_fits) if context.network_fits else []:
+    groups: list[Group[Any]] = list(labels)
+    for row in communications(groups, context.network_fits) if context.network_fits else []:
         if row.ratio is not None and 0 < row.ratio < 1 and row.bound and row.fit:
             yield _Above(
                 group=row.group,

@@ -121,7 +121,7 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
 def _counts(runtimes: list[Tested]) -> str:
     """Write who passes how many, the most first: `c and rust pass 9 and go 7`."""
     by_number = grouped(runtimes, lambda one: one.passed)
-    said = []
+    said: list[str] = []
     for number in sorted(by_number, reverse=True):
         who = [clean(one.label) for one in by_number[number]]
         verb = "" if said else " pass" if len(who) > 1 else " passes"

@@ -6,6 +6,7 @@ finding names the comparisons that it rests on, and Holm's correction runs over 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,8 +14,7 @@ from transect.analysis import verdicts
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
 from transect.analysis.verdicts import LEVEL
 from transect.domain.study import Question
-from transect.report.findings.finding import Finding, joined
-from transect.report.rules import rule_fits
+from transect.report.findings.finding import Finding, joined, rule_fits
 from transect.report.text import count, percent
 
 
@@ -102,7 +102,7 @@ def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) ->
 
 def _ends(findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Chance, float]) -> Tally:
     every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
-    ends = {"different": 0, "same": 0, "tentative": 0, "open": 0}
+    ends: Counter[str] = Counter()
     for one in every:
         if one.verdict is Verdict.SAME and not one.equal:
             ends["open"] += 1
@@ -110,4 +110,10 @@ def _ends(findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Cha
             ends["tentative"] += 1
         else:
             ends["same" if one.equal else "different"] += 1
-    return Tally(comparisons=len(every), **ends)
+    return Tally(
+        comparisons=len(every),
+        different=ends["different"],
+        same=ends["same"],
+        tentative=ends["tentative"],
+        open=ends["open"],
+    )

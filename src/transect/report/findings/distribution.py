@@ -9,7 +9,7 @@ from transect.analysis.distribution import STEP, DistributionCost, distribution_
 from transect.analysis.groups import Group
 from transect.analysis.kinds import main_kind
 from transect.analysis.labels import group_labels
-from transect.analysis.scaling import METRIC, ScalingKind
+from transect.analysis.scaling import METRIC, ScalingKind, TrainGroup
 from transect.domain.cell import Cell
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
@@ -58,7 +58,7 @@ def _whole(value: int) -> str:
     return f"{value} %".replace("-", "−")
 
 
-def _cost(context: Context, workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> list[Finding]:
+def _cost(context: Context, workload: str, groups: list[TrainGroup], labels: Mapping[Cell, str]) -> list[Finding]:
     kind = main_kind(groups)
     floor = context.floors.get("train", workload, STEP, kind)
     every = [cost for cost in distribution_costs(groups, floor) if cost.group.cell.ranks > 1]

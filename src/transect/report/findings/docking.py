@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
-from transect.analysis.docking import Contest, Contestant, Curve, curves, docking_rows, without_result
+from transect.analysis.docking import Contest, Contestant, Curve, contests, curves, docking_rows, without_result
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.analysis.noise import middle
@@ -15,7 +15,6 @@ from transect.report.context import Context
 from transect.report.findings.deciding import same_within
 from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
 from transect.report.findings.finding import Finding, joined, least_sure, names
-from transect.report.sections.docking import contest_title, docking_contests
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
 # The column of the decision table.
@@ -27,6 +26,17 @@ ASSESSMENT = "HPC assessment (GWDG SCC)"
 _PUBLISHED_CORES = 16
 _PUBLISHED_CUDA = 10e12
 _PUBLISHED_JULIA = 7.0
+
+
+def docking_contests(context: Context) -> list[Contest]:
+    """Return the contests of a study, with the noise floor of their metric."""
+    floor = context.floors.get("bench", None, "pose_time")
+    return contests(docking_rows(context.of("bench")), floor)
+
+
+def contest_title(contest: Contest) -> str:
+    """Name what the rows of a contest share."""
+    return clean(f"{contest.deck}, {count(contest.poses, 'pose')}, {count(contest.threads, 'thread')}")
 
 
 def docking_findings(context: Context) -> list[Finding]:
@@ -95,7 +105,8 @@ def _decision(
     contest: Contest, result: Comparison | None, tied: Sequence[Contestant], missing: Sequence[Group[Any]]
 ) -> Decision:
     first, rival = contest.rows[0], contest.rival()
-    other = clean((tied[0] if tied else rival).name) if tied or rival is not None else ""
+    second = tied[0] if tied else rival
+    other = clean(second.name) if second is not None else ""
     if tied:
         result = contest.told_apart(tied[0])
     later = next((row for row in contest.rows[1:] if row not in tied), None)

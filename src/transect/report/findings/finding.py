@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -257,3 +258,12 @@ def machine_differences(a: Group, b: Group) -> list[str]:
         if _facts(a, key) != _facts(b, key):
             differing.append(key)
     return differing
+
+
+def rule_fits(rule: str, named: str) -> bool:
+    """Whether a rule is the one that is named, where `*` stands for any part of a name.
+
+    >>> rule_fits("serving.runtime", "serving.*"), rule_fits("serving.runtime", "serving")
+    (True, False)
+    """
+    return fnmatch.fnmatchcase(rule, named)

@@ -7,7 +7,7 @@ from transect.analysis.forecasts import Forecast, forecasts, mean_error, order_o
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, least_sure, names
-from transect.report.text import count, tenths
+from transect.report.text import count, multiplying, tenths
 
 
 def all_forecasts(context: Context) -> list[Forecast]:
@@ -15,6 +15,7 @@ def all_forecasts(context: Context) -> list[Forecast]:
     return forecasts(context.of("forecast"), context.of("train"))
 
 
+@multiplying(100.0)
 def error_words(share: float) -> str:
     """Write an error with its sign: `+2.1 %`.
 

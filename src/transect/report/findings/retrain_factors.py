@@ -12,7 +12,7 @@ from transect.analysis.statistics import Spread, Summary
 from transect.analysis.verdicts import Chance, chance_of_shift
 from transect.report.context import THESIS, Context
 from transect.report.findings.finding import Finding, joined, names, no_firmer
-from transect.report.text import clipped, count, tenths
+from transect.report.text import clipped, count, multiplying, tenths
 
 SCORE = "accuracy"
 # "Reconfiguring the learning rate in ONNX Runtime lifts retraining from .49/.56 to .70": its levels.
@@ -23,6 +23,7 @@ _REASON = 160
 _WORDS = {"optimiser": "the optimiser's", "rate": "the rate's", "runtime": "the runtime's"}
 
 
+@multiplying(100.0)
 def signed(share: float) -> str:
     """Write a difference of shares of one in points: `+12.3` or `−0.4`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from transect.analysis.bounds import run_bound
 from transect.analysis.comparisons import Sureness
@@ -116,7 +116,7 @@ def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
 
 
 def _best(
-    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str, left_out: tuple[LeftOut, ...]
+    context: Context, workload: str, groups: Sequence[InferGroup], name: str, scope: str, left_out: tuple[LeftOut, ...]
 ) -> list[Finding]:
     """Compare the best group of each runtime with those of the other runtimes.
 
@@ -147,12 +147,9 @@ def _best(
         does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
     value += " end to end" if whole else ""
     label = labels[result.best.cell]
-    here = [
-        group
-        for group in groups
-        if (group.cell.batch, group.cell.threads) == (result.best.cell.batch, result.best.cell.threads)
-    ]
-    point = f"batch {result.best.cell.batch}, {count(result.best.cell.threads, 'thread')}"
+    best = result.best.cell
+    here = [group for group in groups if (group.cell.batch, group.cell.threads) == (best.get("batch"), best.threads)]
+    point = f"batch {best.get('batch')}, {count(best.threads, 'thread')}"
     # Elsewhere it is beaten; there it may be better.
     elsewhere = _absent(groups, here, f"not measured at {point}, where the best is")
     left_out = (*left_out, *elsewhere)
@@ -181,7 +178,9 @@ def _best(
     own = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
     apart = f"not told apart from {own}" if own else ""
     rival = result.runner_up
-    if sureness is Sureness.FIRM and (lost or any(one.what == (rival and rival.cell.runtime) for one in elsewhere)):
+    if sureness is Sureness.FIRM and (
+        lost or any(one.what == (rival and rival.cell.get("runtime")) for one in elsewhere)
+    ):
         sureness = Sureness.TENTATIVE
     differing = machine_differences(result.best, rival) if rival else []
     return [
@@ -212,7 +211,7 @@ def _best(
 def _decision(
     context: Context,
     result: Race,
-    labels: dict[Cell, str],
+    labels: Mapping[Cell, str],
     column: str,
     word: str,
     value: str,

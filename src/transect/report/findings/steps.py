@@ -10,7 +10,7 @@ from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
-from transect.analysis.scaling import METRIC, Efficiency, ScalingKind, efficiencies
+from transect.analysis.scaling import METRIC, Efficiency, ScalingKind, TrainGroup, efficiencies
 from transect.analysis.superlinear import possible_causes
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
@@ -84,7 +84,7 @@ def _limit(claim: str, evidence: str, sureness: Sureness, workload: str, best: G
 
 
 def scaling_findings(
-    context: Context, workload: str, groups: Sequence[Group], labels: Mapping[Cell, str]
+    context: Context, workload: str, groups: Sequence[TrainGroup], labels: Mapping[Cell, str]
 ) -> list[Finding]:
     """Say what the most ranks bring, and which efficiencies are too good; groups of one kind."""
     kind = groups[0].kind if groups else None
@@ -243,7 +243,7 @@ def _scaled(top: Efficiency, difference: Comparison | None, way: str, left_out: 
     )
 
 
-def _apart(groups: Sequence[Group], labels: dict[Cell, str]) -> tuple[LeftOut, ...]:
+def _apart(groups: Sequence[Group], labels: Mapping[Cell, str]) -> tuple[LeftOut, ...]:
     """Name the cells of several ranks that carry no claim on scaling, and why."""
     spread = [(group, why_not(group)) for group in groups if group.cell.ranks > 1]
     return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from transect.analysis.comparisons import Comparison, Sureness
 from transect.analysis.groups import Group
@@ -191,7 +191,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
 
 def _decision(
     result: Race,
-    labels: dict[Cell, str],
+    labels: Mapping[Cell, str],
     took: str,
     quality: str,
     limits: Sequence[Finding],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transect.analysis.comparisons import Sureness, Verdict
-from transect.analysis.groups import Group, grouped
+from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
+from transect.analysis.scaling import TrainGroup
 from transect.analysis.twins import SumTwins, input_penalties, rate_factor, sum_twins
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
@@ -24,7 +25,7 @@ def twin_findings(context: Context) -> list[Finding]:
     return findings
 
 
-def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding]:
+def _input(context: Context, workload: str, groups: list[TrainGroup]) -> list[Finding]:
     every = input_penalties(groups, context.floors)
     able = [(loss, loss.comparison) for loss in every if loss.comparison is not None]
     if not able:
@@ -62,7 +63,7 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
     ]
 
 
-def _sum(workload: str, groups: list[Group]) -> list[Finding]:
+def _sum(workload: str, groups: list[TrainGroup]) -> list[Finding]:
     """One finding of what is summed for comparison, and one of each strategy that was published so."""
     found = grouped(sum_twins(groups), lambda pair: pair.published)
     return [one for name in sorted(found) for one in _summed(workload, found[name])]

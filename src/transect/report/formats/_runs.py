@@ -154,5 +154,5 @@ def _count(data: dict[str, Any], name: str) -> int | None:
 
 def _seed(data: dict[str, Any], repeat: int) -> int | None:
     seeds = data.get("seeds_of_repeats")
-    told = isinstance(seeds, list) and repeat < len(seeds) and isinstance(seeds[repeat], int)
-    return seeds[repeat] if told else None
+    seed = seeds[repeat] if isinstance(seeds, list) and repeat < len(seeds) else None
+    return seed if isinstance(seed, int) else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import Any
 
 from transect.analysis.asynchronous import TIME, Asynchronous, Twin, asynchronous_groups, reaches
 from transect.analysis.parallelism import median_of
-from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot
@@ -119,7 +120,7 @@ def _table(rows: list[Asynchronous]) -> Part:
         digits(
             f"Time to quality ({time.unit})",
             lambda row: median_of(row.group, TIME) if reaches(row.group) else None,
-            time.text,
+            time,
             "not reached",
         ),
         ACCURACY,
@@ -132,13 +133,13 @@ def _table(rows: list[Asynchronous]) -> Part:
 def _beside(pairs: list[tuple[Asynchronous, Twin]]) -> Part:
     labels = labelled([pair[0] for pair in pairs], always=("ranks",))
     time = scale_for([median_of(twin.group, TIME) for _, twin in pairs], "s")
-    columns = [
+    columns: list[Column[Any]] = [
         words("Cell", lambda pair: labels.entry(pair[0])),
         words("Beside", lambda pair: f"{strategy_words(pair[1].group)} {pair[1].words}"),
         digits(
             f"Its time to quality ({time.unit})",
             lambda pair: median_of(pair[1].group, TIME) if reaches(pair[1].group) else None,
-            time.text,
+            time,
             "not reached",
         ),
         digits("Of its time", lambda pair: with_ends(pair[1].time.ratio) if pair[1].time else None),

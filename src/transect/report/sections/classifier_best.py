@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from transect.analysis.classifiers import ClassifyGroup, corpus_label
-from transect.report.blocks import Chart, Heading, Part, digits, table, words
+from transect.report.blocks import Chart, Column, Heading, Part, digits, table, words
 from transect.report.charts.chart import drawn
 from transect.report.charts.inks import MUTED
 from transect.report.charts.marks import Line
@@ -117,6 +118,10 @@ def answer_chart(group: ClassifyGroup, name: str) -> Chart | None:
     )
 
 
+def _at(k: int, row: tuple[ClassifyGroup, dict[int, float]]) -> float | None:
+    return row[1].get(k)
+
+
 def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
     """Draw how often the right class is among the k likeliest, of each kind."""
     rows: list[tuple[ClassifyGroup, dict[int, float]]] = []
@@ -132,7 +137,7 @@ def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
         Line(points=sorted(at.items()), style=style, name=NOUNS.get(group.cell.kind, group.cell.kind), about=group)
         for (group, at), style in zip(rows, styles, strict=True)
     ]
-    columns = [digits(f"k = {k}", lambda row, k=k: row[1].get(k), tenths) for k in ks]
+    columns: list[Column[Any]] = [digits(f"k = {k}", partial(_at, k), tenths) for k in ks]
     names = [
         (NOUNS.get(group.cell.kind, group.cell.kind), style) for (group, _), style in zip(rows, styles, strict=True)
     ]
@@ -153,6 +158,10 @@ def _short(name: str) -> str:
     return name[:_OF_HASH] if _HASH.fullmatch(name) else clipped(name, _NAME)
 
 
+def _taken(total: Sequence[Sequence[int]], other: int, own: int) -> int:
+    return total[own][other]
+
+
 def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     """List which classes are taken for which, over all seeds."""
     found, named = _details(group, "confusion"), _details(group, "classes")
@@ -162,7 +171,7 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     total = [[sum(one[i][j] for one in found) for j in range(size)] for i in range(size)]
     names = [_short(str(name)) for name in named[0]]
     if size <= _MOST_CLASSES:
-        columns = [digits(f"→ {name}", lambda i, j=j: total[i][j]) for j, name in enumerate(names)]
+        columns: list[Column[Any]] = [digits(f"→ {name}", partial(_taken, total, j)) for j, name in enumerate(names)]
         yield table(
             range(size),
             [words("Class", lambda i: names[i]), *columns],

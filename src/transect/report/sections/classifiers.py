@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference, corpus_label, difference, texts
 from transect.analysis.groups import grouped
-from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
@@ -119,8 +120,8 @@ def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
 def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
     percentages = Scale(factor=0.01, unit="%")
     several = len({text_label(group) for group in groups}) > 1
-    of_text = [words("Tickets", lambda g: f"{corpus_label(g)}, {text_label(g)}")] if several else []
-    named = words("Classifier", lambda group: clean(group.cell.model))
+    of_text: list[Column[Any]] = [words("Tickets", lambda g: f"{corpus_label(g)}, {text_label(g)}")] if several else []
+    named: Column[Any] = words("Classifier", lambda group: clean(group.cell.model))
     return [*of_text, named, *metric_columns(ACCURACY, percentages, "Accuracy")]
 
 

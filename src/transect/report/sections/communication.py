@@ -83,12 +83,12 @@ def _workload(context: Context, workload: str, rows: list[Communication]) -> Ite
     )
     columns = [
         labelled(rows, always=("ranks", "nodes", "network")),
-        digits(f"Per step ({scale.unit})", lambda row: row.time.median, scale.text),
+        digits(f"Per step ({scale.unit})", lambda row: row.time.median, scale),
         digits("Range or interval", lambda row: spread(row.time, scale)),
         digits("Runs", lambda row: row.time.count),
         digits("Waited, of the step", lambda row: row.share, percent, NOT_TOLD),
         digits("Gradient", lambda row: row.gradient_bytes, in_unit("B")),
-        digits(f"Bound ({scale.unit})", _least, scale.text),
+        digits(f"Bound ({scale.unit})", _least, scale),
         words("Set by", lambda row: row.bound.kind if row.bound else "–"),
         digits("Ratio", lambda row: row.ratio),
         words("", _mark),
@@ -130,7 +130,7 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
         )
 
     bounded = grouped([row for row in rows if row.bound], lambda row: row.group.cell.nodes)
-    bounds = {
+    bounds: dict[float, float] = {
         nodes: min(row.bound.time_s for row in members if row.bound) / scale.factor
         for nodes, members in bounded.items()
     }
@@ -147,8 +147,8 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
         rows,
         [
             label,
-            digits(f"Median ({scale.unit})", lambda row: row.time.median, scale.text),
-            digits(f"Lower bound ({scale.unit})", _least, scale.text),
+            digits(f"Median ({scale.unit})", lambda row: row.time.median, scale),
+            digits(f"Lower bound ({scale.unit})", _least, scale),
         ],
         title=f"Communication over {clean(where)}",
         x="nodes",
@@ -226,8 +226,8 @@ def _messages(fits: list[NetworkFit]) -> Part:
         [
             words("Network", lambda row: row[0]),
             digits("Bytes", lambda row: row[1]),
-            digits(f"Half a round trip ({scale.unit})", lambda row: row[2], scale.text),
-            digits(f"Fit ({scale.unit})", lambda row: row[3], scale.text),
+            digits(f"Half a round trip ({scale.unit})", lambda row: row[2], scale),
+            digits(f"Fit ({scale.unit})", lambda row: row[3], scale),
         ],
         title="Messages over their size",
         name="messages",

@@ -72,8 +72,8 @@ def _table(costs: list[ContainerCost]) -> Part:
         [
             words("Container", lambda cost: clean(cost.container)),
             words("Of", lambda cost: clean(place_of(cost))),
-            digits(f"With ({scale.unit})", lambda cost: cost.comparison.b.median, scale.text),
-            digits(f"Without ({scale.unit})", lambda cost: cost.comparison.a.median, scale.text),
+            digits(f"With ({scale.unit})", lambda cost: cost.comparison.b.median, scale),
+            digits(f"Without ({scale.unit})", lambda cost: cost.comparison.a.median, scale),
             digits("Ratio", lambda cost: cost.ratio, with_ends),
             digits("More", lambda cost: _signed(cost.more.value)),
             digits("Pairs", lambda cost: cost.pairs),

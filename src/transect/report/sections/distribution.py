@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.distribution import STEP, DistributionCost, RelativeSpeed, distribution_costs, relative_speeds
@@ -19,7 +20,7 @@ from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecide
 from transect.report.context import Context
 from transect.report.findings.finding import floor_text
 from transect.report.sections.throughput import MOST
-from transect.report.text import count, scale_for, tenths, with_ends
+from transect.report.text import count, multiplying, scale_for, tenths, with_ends
 
 _PARTS = {
     "waited": "waited communication",
@@ -45,10 +46,10 @@ def cost_blocks(context: Context, workload: str, groups: list[TrainGroup], *, fo
         RANKS,
         words("", _mark),
         words("Scaling", lambda cost: cost.scaling.value),
-        digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale.text),
-        digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale.text),
+        digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale),
+        digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale),
         digits("Cost", lambda cost: cost.cost, _signed),
-        *(digits(part.capitalize(), lambda cost, part=part: getattr(cost, part), _signed, NOT_TOLD) for part in _PARTS),
+        *(digits(part.capitalize(), attrgetter(part), _signed, NOT_TOLD) for part in _PARTS),
         words("Base", lambda cost: cost.base.cell.strategy),
     ]
     spread_out = [cost for cost in every if cost.group.cell.ranks > 1 and not folded]
@@ -100,6 +101,7 @@ def _chart(
     )
 
 
+@multiplying(100.0)
 def _signed(share: float) -> str:
     whole = round(100 * share)
     return f"−{-whole} %" if whole < 0 else f"{whole} %"

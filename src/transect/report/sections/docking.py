@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from transect.analysis.docking import Contest, Contestant, Curve, contests, curves, docking_rows, without_result
+from transect.analysis.docking import Contest, Contestant, Curve, curves, docking_rows, without_result
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
 from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
@@ -13,15 +13,10 @@ from transect.report.charts.chart import MOST_PANELS, Point, Series, dot_chart, 
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.context import Context
+from transect.report.findings.docking import contest_title, docking_contests
 from transect.report.text import clean, count, in_unit, quantity, scale_for, with_ends
 
 _MOST_CURVES = 12
-
-
-def docking_contests(context: Context) -> list[Contest]:
-    """Return the contests of a study, with the noise floor of their metric."""
-    floor = context.floors.get("bench", None, "pose_time")
-    return contests(docking_rows(context.of("bench")), floor)
 
 
 def docking_body(context: Context) -> Iterator[Part]:
@@ -45,11 +40,6 @@ def docking_body(context: Context) -> Iterator[Part]:
     yield _scaling(curves(docking_rows(context.of("bench"))))
     if missing:
         yield _missing(missing)
-
-
-def contest_title(contest: Contest) -> str:
-    """Name what the rows of a contest share."""
-    return clean(f"{contest.deck}, {count(contest.poses, 'pose')}, {count(contest.threads, 'thread')}")
 
 
 def _columns(contest: Contest) -> list[Column[Contestant]]:
@@ -165,7 +155,7 @@ def _curve_name(curve: Curve) -> str:
 
 def _missing(groups: Sequence[Group]) -> Part:
     def chosen(group: Group) -> str:
-        options = dict(group.cell.options)
+        options = dict(group.cell.get("options"))
         named = [options.get("implementation", "numba"), options.get("compiler", "")]
         named += ["GPU" if group.cell.device == "cuda" else "", count(group.cell.threads, "thread")]
         return clean(" ".join(str(part) for part in named if part))

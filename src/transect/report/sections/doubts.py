@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference
 from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
-from transect.report.blocks import Chip, Lead, Part, digits, table, words
+from transect.report.blocks import Chip, Column, Lead, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
@@ -47,7 +48,7 @@ def verdict(effect: Difference, *, once: bool = False) -> Chip:
 def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
     """Draw a row for each case that has an effect; what contains 0 is hollow."""
     told = [case for case in own if case.effect is not None]
-    columns = [
+    columns: list[Column[Any]] = [
         words("Change", lambda case: case_words(doubt, case)),
         words("Classifier", lambda case: case.group.cell.kind),
         words("Tickets", lambda case: where(doubt, case)),

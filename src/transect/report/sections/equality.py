@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
+from typing import Any
 
 from transect.analysis.groups import Group, leaves_reference
 from transect.analysis.kinds import compared, main_kind
@@ -40,7 +42,7 @@ def equality_body(context: Context) -> Iterator[Part]:
     rules = _rules(context)
     if rules:
         titles = ("Workload", "Precision", "Tolerance rule")
-        columns = [words(title, lambda rule, i=i: rule[i]) for i, title in enumerate(titles)]
+        columns: list[Column[Any]] = [words(title, itemgetter(i)) for i, title in enumerate(titles)]
         yield table(rules, columns, caption="Rules")
     of_workload = {workload: _columns(groups) for workload, groups in checked.items() if groups}
     for workload, columns in list(of_workload.items())[:MOST_PANELS]:

@@ -56,9 +56,9 @@ def _exchange(context: Context, one: Exchange, number: int) -> Iterator[Part]:
         label,
         words("Variant", lambda row: row.variant or None),
         *metric_columns("step_time", scale, "Step"),
-        medians(f"Compute ({scale.unit})", "compute_time", scale.text, NOT_TOLD),
-        medians(f"Waited ({scale.unit})", "communication_time", scale.text, NOT_TOLD),
-        medians(f"Under way ({scale.unit})", "communication_total_time", scale.text, NOT_TOLD),
+        medians(f"Compute ({scale.unit})", "compute_time", scale, NOT_TOLD),
+        medians(f"Waited ({scale.unit})", "communication_time", scale, NOT_TOLD),
+        medians(f"Under way ({scale.unit})", "communication_total_time", scale, NOT_TOLD),
         medians("Overlap", "overlap", percent, NOT_TOLD),
         digits("Gradient", lambda row: median_of(row.group, "gradient_bytes"), in_unit("B")),
     ]

@@ -38,7 +38,7 @@ def export_body(context: Context) -> Iterator[Part]:
 def _name(record: AnyRecord) -> str:
     cell = record.cell
     extra = [cell.precision] if cell.precision != "fp32" else []
-    return " · ".join([cell.workload, cell.framework, cell.exporter, *extra])
+    return " · ".join([*(str(cell.get(axis)) for axis in ("workload", "framework", "exporter")), *extra])
 
 
 def _verdict(record: AnyRecord) -> Chip:
@@ -60,7 +60,7 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Part:
             label=_name(record),
             # An exact match has no place on a log axis; a thousandth of the rule stands for it.
             value=max(difference / (_tolerance(record) or 1.0), 1e-3),
-            style=context.styles.get(record.cell.exporter),
+            style=context.styles.get(record.cell.get("exporter")),
             right=f"{number(difference)} · {_verdict(record).text}",
         )
 

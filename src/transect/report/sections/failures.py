@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.failures import Ending, Said, endings
@@ -83,8 +85,12 @@ def _stages(context: Context) -> Table:
     always = ("ok", "failed", "skipped")
     pending = dict.fromkeys(state for _, state in states if state not in always)
     columns: list[Column[str]] = [words("Stage", clean)]
-    columns += [digits(state, lambda stage, state=state: counts[stage, state]) for state in (*always, *pending)]
+    columns += [digits(state, partial(_amount, counts, state)) for state in (*always, *pending)]
     return table(sorted({stage for stage, _ in states}), columns, caption="Cells by stage")
+
+
+def _amount(counts: Counter[tuple[str, str]], state: str, stage: str) -> int:
+    return counts[stage, state]
 
 
 def _pending(context: Context) -> Iterator[Part]:
@@ -100,7 +106,10 @@ def _pending(context: Context) -> Iterator[Part]:
             f"{count(len(loaded.earlier), 'earlier cell')} that the study no longer has; "
             "`transect clean` removes them. They are in no count, chart, finding or table but this."
         )
-        columns = [words("Stage", lambda key: clean(key[0])), code("Cell", lambda key: clean(key[1]))]
+        columns: list[Column[Any]] = [
+            words("Stage", lambda key: clean(key[0])),
+            code("Cell", lambda key: clean(key[1])),
+        ]
         yield table(loaded.earlier, columns, folded="Cells that the study no longer has")
 
 
@@ -130,7 +139,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
     held = f"; {count(ending.followers, 'other')} wait for them" if ending.followers else ""
     # Of each message the first cell's log, then further cells of the most frequent one.
     spread = [one.records[0] for one in ending.said] + [*ending.said[0].records[1:]]
-    logs = []
+    logs: list[tuple[str, str]] = []
     for record in spread[: 4 * most_logs]:
         tail = clean(context.originals.log_tail(record)) if len(logs) < most_logs else ""
         if tail.strip():
@@ -149,7 +158,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
     )
 
 
-def _messages(said: list[Said] | tuple[Said, ...]) -> Table:
+def _messages(said: Sequence[Said]) -> Table:
     return table(
         said,
         [
@@ -163,7 +172,7 @@ def _messages(said: list[Said] | tuple[Said, ...]) -> Table:
 
 
 def _cells(records: list[AnyRecord]) -> Table:
-    columns = [
+    columns: list[Column[Any]] = [
         words("Stage", lambda record: clean(record.stage)),
         code("Cell", lambda record: clean(record.cell_id)),
         words("Message", lambda record: clipped(record.message, _CLIP)),

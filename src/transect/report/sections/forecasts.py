@@ -123,8 +123,8 @@ def _table(found: Sequence[Forecast]) -> Part:
     columns: list[Column[Forecast]] = [
         words("Workload", lambda one: one.group.cell.workload),
         labelled(found, always=("ranks",)),
-        digits(f"Predicted ({scale.unit})", lambda one: one.predicted_s, scale.text),
-        digits(f"Measured ({scale.unit})", lambda one: one.measured.median, scale.text),
+        digits(f"Predicted ({scale.unit})", lambda one: one.predicted_s, scale),
+        digits(f"Measured ({scale.unit})", lambda one: one.measured.median, scale),
         digits("Range or interval", lambda one: spread(one.measured, scale)),
         digits("Runs", lambda one: one.measured.count),
         digits("Error", lambda one: one.error, error_words),

@@ -96,7 +96,7 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
         return any(group.values(name) for group in groups)
 
     def part(title: str, name: str) -> Column[Group]:
-        return medians(f"{title} ({step.unit})", name, step.text, NOT_TOLD)
+        return medians(f"{title} ({step.unit})", name, step, NOT_TOLD)
 
     step = scale_for([median(group, "step_time") for group in groups], "s")
     columns = [RANKS]

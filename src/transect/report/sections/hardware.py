@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import Any
 
 from transect.analysis.benchmark_table import best_values, refusals, series_of
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Chart, Charts, Chip, Lead, Part, Table, code, digits, table, words
+from transect.report.blocks import Chart, Charts, Chip, Column, Lead, Part, Table, code, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.marks import Dot
 from transect.report.context import Context
@@ -113,7 +114,7 @@ def _bounds(context: Context) -> Table | None:
             ("Bandwidth of a link", fit.model.beta, "B/s"),
         ):
             rows.append((what, where, quantity(value, unit), str(fit.cell.get("benchmark") or "–"), fit.cell.id))
-    columns = [
+    columns: list[Column[Any]] = [
         words("Bound", lambda row: row[0]),
         words("With", lambda row: clean(row[1])),
         digits("At best", lambda row: row[2]),
@@ -123,8 +124,8 @@ def _bounds(context: Context) -> Table | None:
     if not rows:
         return None
     caption = "What the bounds in this report are made of"
-    titles = {"folded" if len(rows) > _MOST_BOUNDS else "caption": caption}
-    return table(rows, columns, **titles)
+    many = len(rows) > _MOST_BOUNDS
+    return table(rows, columns, folded=caption if many else "", caption="" if many else caption)
 
 
 def _one_each(values: list[BenchmarkValue]) -> list[BenchmarkValue]:
@@ -203,7 +204,7 @@ def _tone(value: BenchmarkValue) -> str:
     return "warn" if value.status == "suspicious" else "good"
 
 
-def _runs(values: list[BenchmarkValue], **titles: str) -> Table:
+def _runs(values: list[BenchmarkValue], *, caption: str = "", folded: str = "") -> Table:
     def reason(value: BenchmarkValue) -> str:
         return clean("; ".join(part for part in (value.reason, *value.warnings) if part)) or "–"
 
@@ -216,4 +217,4 @@ def _runs(values: list[BenchmarkValue], **titles: str) -> Table:
         words("Status", lambda value: Chip(clean(value.status), _tone(value))),
         words("Reason and warnings", reason),
     ]
-    return table(values, columns, **titles)
+    return table(values, columns, caption=caption, folded=folded)

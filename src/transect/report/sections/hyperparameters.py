@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from transect.domain.errors import TransectError
-from transect.report.blocks import Lead, Part, code, table, words
+from transect.report.blocks import Column, Lead, Part, code, table, words
 from transect.report.context import Context
 from transect.report.text import clean
 from transect.training.workloads import WORKLOADS
@@ -28,7 +28,7 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
     ]
     if not rows:
         return
-    columns = [
+    columns: list[Column[Any]] = [
         words("Workload", lambda row: clean(row[0])),
         code("Hyper-parameter", lambda row: row[1]),
         words("The workload's own", lambda row: clean(row[2])),

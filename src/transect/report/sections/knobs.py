@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from transect.analysis.classifiers import ACCURACY, VALID, ClassifyGroup, Difference, Sweep, corpus_label, sweeps
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.statistics import Summary
+from transect.domain.cell import Cell
 from transect.report.blocks import Chart, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
@@ -51,7 +52,7 @@ def _whose(sweep: Sweep) -> tuple[str, str]:
     return corpus_label(sweep.groups[0]), sweep.cell.model
 
 
-def _labels(sweeps_: Sequence[Sweep], axis: str) -> dict[Any, str]:
+def _labels(sweeps_: Sequence[Sweep], axis: str) -> Mapping[Cell, str]:
     """Name what sweeps over one axis differ in otherwise."""
     return group_labels([sweep.groups[0] for sweep in sweeps_], always=["view"], never=[axis, "model"])
 

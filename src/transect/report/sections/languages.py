@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from transect.analysis.languages import GOAL, Language, languages
+from transect.analysis.languages import GOAL, Installed, Language, languages
 from transect.analysis.parallelism import median_of
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
@@ -34,31 +35,35 @@ def languages_body(context: Context) -> Iterator[Part]:
         if own:
             yield _steps(workload, own)
         if rows := sizes[workload]:
-            scale = scale_for([row.bytes for row in rows], "B")
-            yield dot_chart(
-                rows,
-                lambda row, scale=scale: Dot(
-                    label=row.group.cell.framework,
-                    value=(row.bytes or 0.0) / scale.factor,
-                    low=(row.bytes or 0.0) / scale.factor,
-                    high=(row.bytes or 0.0) / scale.factor,
-                    points=[],
-                    style=context.style(row.group),
-                    right=quantity(row.bytes, "B"),
-                ),
-                _size_columns()[:3],
-                title="What has to be installed",
-                axis=f"bytes of all files ({scale.unit})",
-                name=f"installed-{workload}",
-                first="Least",
-                log=True,
-                notes=[
-                    "What this project pins for the framework, with the interpreter that it borrows; of a program of its "
-                    "own no more than it loads. Files of several names count once, what Python compiles on first use "
-                    "not at all."
-                ],
-            )
+            yield _sizes(context, workload, rows)
             yield table(rows, _size_columns(), caption=f"{workload}: deployment in numbers, on one rank and thread")
+
+
+def _sizes(context: Context, workload: str, rows: list[Installed]) -> Part:
+    scale = scale_for([row.bytes for row in rows], "B")
+    return dot_chart(
+        rows,
+        lambda row: Dot(
+            label=row.group.cell.framework,
+            value=(row.bytes or 0.0) / scale.factor,
+            low=(row.bytes or 0.0) / scale.factor,
+            high=(row.bytes or 0.0) / scale.factor,
+            points=[],
+            style=context.style(row.group),
+            right=quantity(row.bytes, "B"),
+        ),
+        _size_columns()[:3],
+        title="What has to be installed",
+        axis=f"bytes of all files ({scale.unit})",
+        name=f"installed-{workload}",
+        first="Least",
+        log=True,
+        notes=[
+            "What this project pins for the framework, with the interpreter that it borrows; of a program of its "
+            "own no more than it loads. Files of several names count once, what Python compiles on first use "
+            "not at all."
+        ],
+    )
 
 
 def _steps(workload: str, pairs: list[Language]) -> Part:
@@ -68,8 +73,8 @@ def _steps(workload: str, pairs: list[Language]) -> Part:
         label,
         words("Go", lambda one: one.group.cell.framework),
         words("Beside", lambda one: one.other.cell.framework),
-        digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale.text),
-        digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale.text),
+        digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale),
+        digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale),
         digits("Ratio", lambda one: with_ends(one.result.ratio)),
         words(f"Goal {factor(GOAL)}", _goal),
         digits("CPU use", lambda one: median_of(one.group, "cpu_utilisation"), percent, NOT_TOLD),
@@ -98,7 +103,7 @@ def _goal(one: Language) -> Chip | None:
     return Chip(said, _TONES.get(said, "plain"), one.result.reason)
 
 
-def _size_columns() -> list[Column]:
+def _size_columns() -> list[Column[Any]]:
     return [
         words("Framework", lambda row: row.group.cell.framework),
         digits("Files", lambda row: row.files),

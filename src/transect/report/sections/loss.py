@@ -130,7 +130,7 @@ def _loss(
             digits("First loss", lambda curve: curve.loss[0]),
             digits("Middle", lambda curve: curve.loss[len(curve.loss) // 2]),
             digits("Last loss", lambda curve: curve.loss[-1]),
-            digits("Reference, last", lambda curve: (curve.reference or [None])[-1]),
+            digits("Reference, last", lambda curve: curve.reference[-1] if curve.reference else None),
         ],
         title=f"{workload}: loss beside the reference",
         name=f"loss-{workload}",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Facts, Lead, Part, Prose, code, note, table, words
+from transect.report.blocks import Column, Facts, Lead, Part, Prose, code, note, table, words
 from transect.report.context import Context
 from transect.report.findings.finding import names
 
@@ -155,7 +156,7 @@ def methods_body(context: Context) -> Iterator[Part]:
         yield Prose(f"Seeds used: {names(seeds, _MOST_SEEDS)}.")
     used = {number.name for record in context.records for number in record.metrics}
     metrics = [METRICS[name] for name in sorted(used & METRICS.keys())]
-    columns = [
+    columns: list[Column[Any]] = [
         code("Metric", lambda metric: metric.name),
         words("Meaning", lambda metric: metric.description),
         words("Unit", lambda metric: metric.unit),

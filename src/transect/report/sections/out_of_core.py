@@ -120,7 +120,7 @@ def _table(sweep: Sweep) -> Part:
         words("Outcome", _outcome),
         digits("Held in a step", lambda row: _told(row.group, "step_bytes"), in_unit("B")),
         digits("Offloaded", lambda row: _told(row.group, "offloaded_bytes"), in_unit("B")),
-        digits(f"Per sample ({scale.unit})", lambda row: _per_sample(row.group), scale.text),
+        digits(f"Per sample ({scale.unit})", lambda row: _per_sample(row.group), scale),
         digits("Range or interval", lambda row: spread(summarise(per_sample(row.group)), scale)),
         digits("Runs", lambda row: len(per_sample(row.group))),
         digits("Times what fits", lambda row: row.times_what_fits, factor),

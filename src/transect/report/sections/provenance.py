@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import Chip, Difference, Lead, Part, Table, code, digits, note, table, words
+from transect.report.blocks import Chip, Column, Difference, Lead, Part, Table, code, digits, note, table, words
 from transect.report.cell_facts import FACTS, packed, shown, title_of, told
 from transect.report.context import Context
 from transect.report.findings.finding import names
@@ -38,7 +39,7 @@ def provenance_body(context: Context) -> Iterator[Part]:
         said = f"Records differ in {heads}" if differing else "All records agree on machine and code"
         yield Lead(f"{said}. What the numbers were measured on, and with which versions and settings.")
         titles = ("Fact", "Value", "", "")
-        columns = [words(title, lambda row, i=i: row[i]) for i, title in enumerate(titles)]
+        columns: list[Column[Any]] = [words(title, itemgetter(i)) for i, title in enumerate(titles)]
         if differing:
             rows = [row for rows in differing for row in rows]
             yield table(rows, columns, caption="Where records differ", fold_title="Where records differ")

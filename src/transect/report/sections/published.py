@@ -160,8 +160,7 @@ def _own(values: list[float]) -> Estimate | None:
 
 def _number(figure: Mapping[str, Any], key: str) -> float | None:
     value = figure.get(key)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _text(figure: Mapping[str, Any], key: str) -> str:

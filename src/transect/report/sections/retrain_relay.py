@@ -15,7 +15,7 @@ from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot, log_is_better
 from transect.report.charts.theme import Style, legend, palette
 from transect.report.context import Context
-from transect.report.text import number, percent
+from transect.report.text import number, one_decimal
 
 _REFERENCE = Style(INK, "circle", (3, 4))
 # Of one line; a relay of a thousand steps is thinned.
@@ -120,11 +120,7 @@ def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup])
             words("In turn", lambda group: " → ".join(group.cell.runtimes)),
             digits("Steps", lambda group: group.cell.steps),
             words("", _ended),
-            digits(
-                "Of the tolerance",
-                lambda group: max(group.values("equality_ratio"), default=None),
-                lambda share: percent(share, 1),
-            ),
+            digits("Of the tolerance", lambda group: max(group.values("equality_ratio"), default=None), one_decimal),
             digits("Largest difference", difference, number),
             words("to", beside),
         ],

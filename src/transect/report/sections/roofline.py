@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from transect.analysis.bounds import Bound, Rate
 from transect.analysis.groups import Group, grouped
@@ -179,11 +180,11 @@ def _warnings(context: Context, bound: Bound) -> list[str]:
 def _columns(context: Context, unit: str, points: list[RooflinePoint]) -> list[Column[RooflinePoint]]:
     work = scale_for([point.flops for point in points], "FLOP")
     rate = scale_for([point.achieved for point in points], "FLOP/s")
-    groups = [point.group for point in points]
+    groups: list[Group[Any]] = [point.group for point in points]
     trained = unit == "step"
     always = ("ranks", "threads") if trained else ("threads",)
     beside = communications(groups, context.network_fits) if trained else []
-    ratios = {row.group.cell: row.ratio for row in beside if row.ratio}
+    ratios: dict[Cell, float] = {row.group.cell: row.ratio for row in beside if row.ratio}
 
     def of_network(point: RooflinePoint) -> float | None:
         ratio = ratios.get(point.group.cell)
@@ -191,14 +192,14 @@ def _columns(context: Context, unit: str, points: list[RooflinePoint]) -> list[C
 
     columns: list[Column[RooflinePoint]] = [
         labelled(points, always=always),
-        digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work.text),
+        digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work),
         digits(f"Bytes per {unit}", lambda point: point.bytes, in_unit("B")),
         digits("Intensity (FLOP/B)", lambda point: point.intensity),
         digits(f"Time per {unit}", lambda point: point.time.median, in_unit("s")),
-        digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate.text),
+        digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate),
         digits("Of the roof", lambda point: point.share, percent),
         words("Roof set by", _limit),
-        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate.text),
+        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate),
     ]
     if ratios:
         columns.append(digits("Communication, of its bound", of_network, percent))

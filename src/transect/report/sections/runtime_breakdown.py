@@ -42,7 +42,7 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
         rows,
         [
             label,
-            *(medians(f"{part} ({scale.unit})", name, scale.text) for part, name in _PARTS.items()),
+            *(medians(f"{part} ({scale.unit})", name, scale) for part, name in _PARTS.items()),
             digits("End to end", _whole, in_unit("s")),
             words("Run includes", _inside),
         ],

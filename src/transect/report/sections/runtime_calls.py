@@ -80,7 +80,7 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
         [
             labelled(able, "Runtime", always=("workload",)),
             digits("Numbers", lambda group: _size(group.cell.workload)),
-            medians(f"Latency ({scale.unit})", "latency", scale.text),
+            medians(f"Latency ({scale.unit})", "latency", scale),
             medians("End to end", "end_to_end_time", in_unit("s")),
             *measure.columns,
         ],

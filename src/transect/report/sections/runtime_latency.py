@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from transect.analysis.bounds import run_bound
@@ -127,8 +127,8 @@ def _latency(context: Context, name: str, batch: int, groups: list[InferGroup], 
             label,
             *metric_columns(measure.name, scale),
             digits("Samples", lambda row: len(row.samples) or None),
-            digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale.text),
-            digits(f"Bound ({scale.unit})", bound, scale.text),
+            digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale),
+            digits(f"Bound ({scale.unit})", bound, scale),
             *_run_alone(measure, scale),
             *measure.columns,
         ],
@@ -144,7 +144,7 @@ def _latency(context: Context, name: str, batch: int, groups: list[InferGroup], 
 
 def _run_alone(measure: Measure, scale: Scale) -> list[Column[Any]]:
     """Return the column of Run, where whole calls are drawn."""
-    return [medians(f"Run ({scale.unit})", RUN, scale.text)] if measure.name == WHOLE else []
+    return [medians(f"Run ({scale.unit})", RUN, scale)] if measure.name == WHOLE else []
 
 
 def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measure) -> Part:
@@ -179,7 +179,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
             labelled([row.group for row in able], "Point"),
             digits("Samples", lambda row: len(row.samples)),
             *(
-                digits(f"{title} ({scale.unit})", lambda row, share=share: _quantile(row, share), scale.text)
+                digits(f"{title} ({scale.unit})", partial(_quantile, share=share), scale)
                 for title, share in (("Median", 0.5), ("90th", 0.9), ("95th", 0.95), ("99th", 0.99))
             ),
             *measure.columns,
@@ -269,7 +269,7 @@ def _rate_columns(measure: Measure) -> list[Column[InferGroup]]:
         return found.median if found else None
 
     return [
-        digits("Median (samples/s)", middle, scale.text),
+        digits("Median (samples/s)", middle, scale),
         digits("Range or interval", lambda group: spread(summary(group), scale)),
         digits("Runs", lambda group: len(rates(group, measure.name))),
     ]

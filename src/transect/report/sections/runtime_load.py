@@ -15,7 +15,7 @@ from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.serving import faithful_groups
 from transect.report.sections.runtime_series import RuntimeSeries
-from transect.report.text import Scale, clean, count, in_unit, percent, scale_for
+from transect.report.text import Scale, clean, count, in_unit, one_decimal, scale_for
 
 _MOST_LINES = 9
 _MEASURES = {
@@ -57,7 +57,7 @@ def load_blocks(context: Context) -> Iterator[Part]:
                 labelled(groups, "Runtime", always=("sessions", "load")),
                 digits("Offered (1/s)", lambda group: group.cell.load),
                 medians("Served (1/s)", "served_rate"),
-                medians("Share served", "served_share", lambda share: percent(share, 1)),
+                medians("Share served", "served_share", one_decimal),
                 medians(f"Median ({scale.unit})", "load_latency", write),
                 medians(f"95th ({scale.unit})", "load_latency_p95", write),
                 medians(f"99th ({scale.unit})", "load_latency_p99", write),
@@ -110,10 +110,10 @@ def _columns(groups: Sequence[InferGroup], scale: Scale) -> list[Column[InferGro
     return [
         labelled(groups, "Runtime", always=("sessions", "load")),
         *(
-            medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
+            medians(f"{measure.capitalize()} ({scale.unit})", metric, scale)
             for measure, (metric, _) in _MEASURES.items()
         ),
-        medians("Share served", "served_share", lambda share: percent(share, 1)),
+        medians("Share served", "served_share", one_decimal),
     ]
 
 

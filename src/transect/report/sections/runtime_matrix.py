@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
@@ -137,7 +138,7 @@ def _columns(context: Context, rows: Sequence[_Row], names: Sequence[str], right
         columns.append(words("Precision", lambda row: row.precision))
     if len(set(map(_point, rows))) > 1:
         columns.append(words("At", _point))
-    columns += [words(name, lambda row, name=name: _verdict(context, row, name, right), missing="–") for name in names]
+    columns += [words(name, partial(_verdict, context, name=name, right=right), missing="–") for name in names]
     return columns
 
 

@@ -74,12 +74,12 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
     refused = refusals(rows)
     for refusal in refused[:_MOST_REFUSALS]:
         first = refusal.values[0]
-        each = [
+        printed = [
             f"{quantity(value.value, value.unit)} ({clean(value.system)}, {_sides(rows, value)})"
             for value in refusal.values
         ]
         name = _title(first.benchmark, "", first.name.replace("_", " "))
-        yield note(f"{name}: {names(each)} are not compared. {refusal.barrier.reason}.")
+        yield note(f"{name}: {names(printed)} are not compared. {refusal.barrier.reason}.")
     if len(refused) > _MOST_REFUSALS:
         rest = len(refused) - _MOST_REFUSALS
         yield note(f"{count(rest, 'comparison')} more of this kind refused.")
@@ -110,7 +110,7 @@ def _sides(rows: Sequence[Best], value: BenchmarkValue) -> str:
     return clean(next(", ".join(row.barrier) for row in rows if row.value is value))
 
 
-def _table(rows: Sequence[Best], **titles: str) -> Table:
+def _table(rows: Sequence[Best], *, caption: str = "", folded: str = "") -> Table:
     # The reasons are those of all rows of the same runs; each run's own stands further down.
     first = {(row.system, row.benchmark, row.variant): id(row) for row in reversed(rows)}
 
@@ -129,7 +129,7 @@ def _table(rows: Sequence[Best], **titles: str) -> Table:
         words("With", lambda row: _with(row.value) if row.value else "–"),
         words("Runs, and why not valid", runs),
     ]
-    return table(rows, columns, **titles)
+    return table(rows, columns, caption=caption, folded=folded)
 
 
 def _chip(row: Best) -> Chip | None:

@@ -80,7 +80,7 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
         )
 
 
-def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
+def quality_chart(context: Context, workload: str, groups: Sequence[Group]) -> Part:
     """Draw the time to the quality target, soonest first; None when nothing reached it."""
     target = quality_target(groups)
     reached = ranked(filter(may_be_ranked, groups), TIME)
@@ -115,7 +115,7 @@ def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     )
 
 
-def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Part:
+def throughput_chart(context: Context, workload: str, groups: Sequence[Group]) -> Part:
     """Draw samples per second, fastest first, with the bound where one is known."""
     fastest = ranked(groups, METRIC)
 
@@ -240,9 +240,9 @@ def split_chart(context: Context, workload: str, groups: Sequence[Group], *, ove
         shortest,
         [
             label,
-            medians(f"Step ({scale.unit})", "step_time", scale.text),
+            medians(f"Step ({scale.unit})", "step_time", scale),
             *(
-                medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text, NOT_TOLD)
+                medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale, NOT_TOLD)
                 for part, word in _PARTS.items()
             ),
             digits("Waited share", waited, percent, NOT_TOLD),

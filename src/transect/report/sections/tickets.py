@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from transect.analysis.groups import Group
@@ -10,7 +11,7 @@ from transect.report.blocks import Chip, Column, Lead, Part, Value, digits, tabl
 from transect.report.context import Context
 from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.sections.ticket_lengths import length_parts
-from transect.report.text import clean, clipped, count, number, percent, quantity, tenths
+from transect.report.text import clean, clipped, count, number, one_decimal, quantity, tenths
 
 _PARTS = ("train", "valid", "test", "infer", "device")
 _MOST_CLASSES = 12
@@ -34,6 +35,10 @@ def tickets_body(context: Context) -> Iterator[Part]:
     yield partition_table(context.of("partition"))
     yield vector_table(context.of("vectors"))
     yield encode_table(context.of("encode"))
+
+
+def _size(part: str, group: Group[Any]) -> Any:
+    return _detail(group, "sizes", part)
 
 
 def _detail(group: Group[Any], *keys: str) -> Any:
@@ -137,7 +142,7 @@ def partition_table(groups: Sequence[Group[Any]]) -> Part:
         value = _share(group, "balance", "test")
         return None if value is None else tenths(value)
 
-    sizes = [digits(part.capitalize(), lambda group, part=part: _detail(group, "sizes", part)) for part in _PARTS]
+    sizes: list[Column[Any]] = [digits(part.capitalize(), partial(_size, part)) for part in _PARTS]
     return table(
         groups,
         [
@@ -158,7 +163,7 @@ def _failed(group: Group[Any]) -> Value:
 
 def _text_columns() -> list[Column[Any]]:
     """Return what names a text, and the vocabulary of it."""
-    columns = [
+    columns: list[Column[Any]] = [
         words("Source", lambda group: clean(group.cell.corpus)),
         words("View", lambda group: VIEWS[group.cell.view]),
         words("Names", lambda group: group.cell.names),
@@ -199,7 +204,7 @@ def encode_table(groups: Sequence[Group[Any]]) -> Part:
             digits("Words read", lambda group: _detail(group, "length")),
             digits("Gaussian bound", lambda group: _share(group, "gaussian"), number),
             digits("Quantile", lambda group: _share(group, "quantile"), number),
-            digits("Tickets cut", lambda group: _share(group, "parts", "train", "cut"), lambda s: percent(s, 1)),
+            digits("Tickets cut", lambda group: _share(group, "parts", "train", "cut"), one_decimal),
             digits("Unknown words of test", lambda group: _share(group, "parts", "test", "unknown"), tenths),
             words("", _failed),
         ],

@@ -69,7 +69,7 @@ def rule_blocks(workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
         digits(
             f"Time to quality ({time.unit})",
             lambda group: median(group, TIME) if reaches_target(group) else None,
-            time.text,
+            time,
             "not reached",
         ),
         MARKS,

@@ -1,9 +1,10 @@
-"""What is kept of records: never stale, rebuilt when damaged, and no record parsed twice."""
+"""The index of records: never stale, made again when damaged, and no record parsed twice."""
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,9 @@ import pytest
 
 from factories import make_record, train_cell
 from sealed import resealed
-from transect.analysis import reading
-from transect.analysis.cache import RowCache
+from transect.analysis import index, load
 from transect.analysis.entries import Entry
+from transect.analysis.index import index_file
 from transect.analysis.load import load_records
 from transect.domain.record import MetricValue, Record, read_record, write_record
 
@@ -43,6 +44,15 @@ def age(path: Path) -> None:
     os.utime(path, (then, then))
 
 
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's cache folder of its own, and an index from the first record on."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("TRANSECT_ENVS", str(folder / "envs"))
+    monkeypatch.setattr(index, "FEW", 1)
+    return folder / "records"
+
+
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
     """Paths of the records that were parsed."""
@@ -52,7 +62,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
         seen.append(path)
         return read_record(path)
 
-    monkeypatch.setattr(reading, "read_record", counting)
+    monkeypatch.setattr(load, "read_record", counting)
     yield seen
 
 
@@ -116,46 +126,98 @@ def test_a_record_that_may_still_change_is_not_kept(tmp_path: Path, parsed: list
     assert len(parsed) == 2
 
 
-def spoilt(text: str) -> str:
-    return text.replace('"metric_values":[1.0]', '"metric_values":[7.0]')
+def changed_in(table: str, column: str, old: str, new: str) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        with sqlite3.connect(path) as database:
+            count = f"SELECT count(*) FROM {table} WHERE instr({column}, ?)"
+            assert database.execute(count, (old,)).fetchone() != (0,)
+            database.execute(f"UPDATE {table} SET {column} = replace({column}, ?, ?)", (old, new))
+
+    return damage
+
+
+def other_code(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 1")
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: "",
-        lambda text: text[:-20],
-        lambda text: "not a cache\n" + text,
-        spoilt,
-        lambda text: text.replace('"code": "', '"code": "0'),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"no database" * 1000),
+        lambda path: os.truncate(path, path.stat().st_size // 2),
+        changed_in("rows", "own", '"metrics": [1.0]', '"metrics": [7.0]'),
+        changed_in("texts", "text", "step_time", "load_time"),
+        other_code,
     ],
+    ids=["empty", "foreign", "cut", "row", "shared", "code"],
 )
-def test_a_damaged_cache_is_made_again(tmp_path: Path, parsed: list[Path], damage: Callable[[str], str]) -> None:
+def test_a_damaged_index_is_made_again(tmp_path: Path, parsed: list[Path], damage: Callable[[Path], None]) -> None:
     write(tmp_path, timed("numpy", 1.0))
     load_records(tmp_path)
-    path = RowCache(tmp_path).path
-    whole = path.read_text()
-    assert damage(whole) != whole
-    path.write_text(damage(whole))
-    assert values(tmp_path) == [1.0]
-    assert len(parsed) == 2
-    assert path.read_text() == whole
+    path = index_file(tmp_path)
+    assert path is not None
+    damage(path)
+    for _ in ("made again", "known"):
+        [record] = load_records(tmp_path).records
+        assert record.value("step_time", "all") == 1.0
+        assert len(parsed) == 2
 
 
-def test_a_folder_that_takes_no_file_is_read_all_the_same(tmp_path: Path) -> None:
+def test_rows_of_cells_that_are_not_asked_for_stay_and_of_cells_that_have_gone_go(
+    tmp_path: Path, parsed: list[Path]
+) -> None:
+    one, other, gone = (write(tmp_path, timed(name)) for name in ("numpy", "torch", "mxnet"))
+    load_records(tmp_path)
+    gone.unlink()
+    gone.parent.rmdir()
+    load_records(tmp_path, [("train", one.parent.name)])
+    assert len(load_records(tmp_path).records) == 2
+    assert len(parsed) == 3
+    path = index_file(tmp_path)
+    assert path is not None
+    with sqlite3.connect(path) as database:
+        known = {name for (name,) in database.execute("SELECT path FROM rows")}
+    assert known == {f"train/{path.parent.name}" for path in (one, other)}
+
+
+def test_few_records_leave_no_index(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "FEW", 2)
+    write(tmp_path, timed("numpy"))
+    load_records(tmp_path)
+    assert not cache_folder.exists()
+
+
+def test_a_cache_folder_that_takes_no_file_is_done_without(tmp_path: Path, cache_folder: Path) -> None:
     write(tmp_path, timed("numpy", 1.0))
-    (tmp_path / ".records-cache").write_text("a file where a folder should be")
+    cache_folder.write_text("a file where a folder should be")
     assert values(tmp_path) == [1.0] == values(tmp_path)
 
 
-def test_readings_at_the_same_time_all_see_every_record(tmp_path: Path) -> None:
+def test_readings_at_the_same_time_all_see_every_record(tmp_path: Path, cache_folder: Path) -> None:
     names = ["numpy", "torch", "mxnet", "keras-2", "tensorflow"]
     for number, name in enumerate(names):
         write(tmp_path, timed(name, number))
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(values, [tmp_path] * 24))
     assert {tuple(sorted(some)) for some in seen} == {tuple(map(float, range(len(names))))}
-    assert [path.name for path in (tmp_path / ".records-cache").iterdir()] == ["rows.jsonl"]
+    assert list(cache_folder.iterdir()) == [index_file(tmp_path)]
+
+
+def test_a_half_written_and_a_foreign_record_are_told_whatever_the_index_holds(tmp_path: Path) -> None:
+    good = write(tmp_path, timed("numpy"))
+    for name, text in (("half", good.read_text()[:300]), ("foreign", "!no JSON\t\n"), ("odd", '{"study": 1}')):
+        path = tmp_path / "train" / f"{name}~01234567" / "record.json"
+        path.parent.mkdir()
+        path.write_text(text)
+        age(path)
+    for _ in ("parsed", "from the index"):
+        loaded = load_records(tmp_path)
+        assert len(loaded.records) == 1
+        assert [problem.where for problem in loaded.unreadable] == [
+            f"train/{name}~01234567" for name in ("foreign", "half", "odd")
+        ]
 
 
 def test_the_record_of_another_cell_is_a_problem(tmp_path: Path) -> None:
@@ -171,7 +233,7 @@ def test_the_record_of_another_cell_is_a_problem(tmp_path: Path) -> None:
 def test_shared_values_are_one_object(tmp_path: Path) -> None:
     for name in ("numpy", "torch"):
         write(tmp_path, timed(name))
-    for _ in ("parsed", "from the cache"):
+    for _ in ("parsed", "from the index"):
         one, other = load_records(tmp_path).records
         assert one.provenance is other.provenance
         assert one.metric_names is other.metric_names
