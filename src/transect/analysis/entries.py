@@ -19,7 +19,7 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 
-# Stage and id of a cell.
+# A stage and a cell's id: the two folders that hold a record.
 Key = tuple[str, str]
 
 # What reports show of a record's provenance; the rest changes from record to record.

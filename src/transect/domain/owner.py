@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 # Names the Snakemake that asked for what this process does, as `Owner.text` writes it.
+# Set for everything that one run of Snakemake starts: who runs, and which plan.
 SESSION = "TRANSECT_SNAKEMAKE"
 # Whoever gave no sign of life for so long is dead. A file system that hangs for a minute, or shows
 # times a minute late, kills nobody.

@@ -10,6 +10,7 @@ from typing import Any
 from transect.domain.paths import StudyPaths
 
 # What `differences` compares by itself, and what is told to the runner and not to the payload.
+# No parameters of the payload: compared as what they are.
 _PARTS = (
     "sources",
     "lock",

@@ -91,7 +91,7 @@ class Stage(ABC, Generic[C]):
         total = 0
         for grid in getattr(section, "grids", ()):
             lists = (value for _, value in grid if isinstance(value, list))
-            repeats = int(getattr(grid, "repeats", None) or getattr(section, "repeats", 1))
+            repeats: int = getattr(grid, "repeats", None) or getattr(section, "repeats", 1) or 1
             total += math.prod(max(1, len(one)) for one in lists) * repeats
         return total
 

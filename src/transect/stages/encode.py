@@ -13,6 +13,7 @@ from transect.stages.corpus.stage import check_names
 from transect.stages.vectors import tokens_of
 
 # What a corpus says of its labels, and encoded tickets say again.
+# What the record of a corpus says that classifiers and reports need too.
 TOLD = ("classes", "synthetic", "bayes_accuracy")
 _SHARED = ("corpus", "view", "names", "stop_words", "partition", "vectors")
 

@@ -17,6 +17,7 @@ from transect.domain.record import Cause
 from transect.engine.scheduler import SCHEDULERS, Fate, Refusal, Scheduler
 from transect.launch import slurm
 
+# Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
 LOGS = Path(".snakemake") / "slurm_logs"
 # What is asked once and believed is asked again while nobody answers.
 _PATIENCE_S = 300

@@ -10,6 +10,7 @@ from transect.hpc.rules import Output, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
+# Arrays that a kernel moves, as main.cpp counts.
 KERNELS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
 _LABELS = "Copy|Mul|Add|Triad|Dot|Nstream"
 _HEAD = re.compile(r"(BabelStream|GPU-STREAM)(?: Fortran)?$")

@@ -7,7 +7,9 @@ import re
 
 from transect.hpc.values import last_digit, number
 
+# A log may name any number of keys; a run keeps this many.
 MOST_PARAMETERS = 80
+# Lowest and highest value that a printed number may stand for.
 Span = tuple[float, float]
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)[ \t]*(bytes?|[KMGTPE]i?B)(?:\s|$)")

@@ -11,6 +11,7 @@ from transect.hpc.rules import Output, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
+# Version 2's columns, behind those that a collector of several runs put before them.
 CSV_HEAD = r"(?:[A-Za-z][\w \-]{0,30},[ \t]{0,4}){0,6}ppwi[ \t]{0,4},[ \t]{0,4}wgsize[ \t]{0,4},[ \t]{0,4}"
 CSV_ROW = r"(?:[A-Za-z][^,\n]{0,60},[^,\n]{0,60},)?(?:[^,\n]{0,60},){0,4}[ \t]{0,4}\d{1,9}[ \t]{0,4},[ \t]{0,4}\d{1,9}[ \t]{0,4},"
 _CSV_HEAD = re.compile(CSV_HEAD)

@@ -11,6 +11,7 @@ from transect.hpc.base import RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.values import number
 
+# Benchmarks whose `eval_accuracy` is an error rate, a loss or a distance: lower is better.
 _ERRORS = re.compile(r"rnnt|rnn_speech|gpt3|llama|flux|cosmoflow|oc20|ocp$|open_?catalyst|retro|moe|mixtral|deepseek")
 _LOWER = re.compile(r"error|wer|loss|perplexity|fid", re.IGNORECASE)
 _HIGHER = re.compile(r"clip|map|bleu|bbox|segm|hit|lddt", re.IGNORECASE)
