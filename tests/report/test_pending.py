@@ -15,12 +15,12 @@ from make_framework_records import train_record
 from pending_pages import page_of, text
 
 from factories import write_records as write
+from transect.adapters.snakemake import strict
 from transect.analysis.load import cell_states, load_records
 from transect.domain.cell import Cell
 from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Record, Status
-from transect.engine import strict
 from transect.engine.make_report import make_report
 
 

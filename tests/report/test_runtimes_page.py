@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from make_runtime_records import runs, write_runtime_study
+from make_runtime_records import write_runtime_study
 from pages import Page
 
-from factories import write_records
-from transect.analysis.load import load_records
-from transect.domain.record import read_record
 from transect.report.build import build_report
-
-
-def _strip(study: Path) -> None:
-    """Turn all records into such as were written before cells had options, sessions and loads."""
-    for path in study.glob("infer/*/record.json"):
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        raw["checksum"] = ""
-        raw["cell"] |= {"options": [], "strategy": None, "reduce": "mean", "benchmark": None}
-        for axis in ("sessions", "load"):
-            raw["cell"].pop(axis, None)
-        path.write_text(json.dumps(raw), encoding="utf-8")
-
-
-def test_records_from_before_options_and_loads_still_make_a_report(tmp_path: Path) -> None:
-    study = tmp_path / "old"
-    old = {"amount": 2, "told": False}
-    write_records(study, *runs("cpp", 1e-4, **old), *runs("python", 2e-4, **old))
-    _strip(study)
-    assert read_record(next(study.glob("infer/*/record.json"))).cell.get("options") == "equal"
-    loaded = load_records(study)
-    assert not loaded.problems and len(loaded.records) == 4
-    summary = build_report(study, tmp_path / "report.html", title="t", questions=[])
-    assert summary["problems"] == []
-    section = Page.read(tmp_path / "report.html").section("runtimes")
-    assert "Under load" not in section.text and "Beside the others" not in section.text
-    assert "✓ 2" in section.text
-    assert any("Latency" in one.text for one in section.soup("figcaption"))
 
 
 @pytest.fixture(scope="module")

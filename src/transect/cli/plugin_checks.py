@@ -168,7 +168,7 @@ def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
 
 
 def _parser(plugin: Any, name: str) -> Iterator[Check]:
-    for pattern in (*plugin.starts, *(plugin.wants or ())):
+    for pattern in (*plugin.start_patterns, *(plugin.line_patterns or ())):
         yield _same(f"groups of {pattern!r}", 0, re.compile(pattern).groups)
 
 

@@ -111,7 +111,7 @@ class LayeredModel:
         self, parameters: Parameters, weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray]
     ) -> Computation:
         """Bind numpy's layers to the arrays."""
-        # By its name: `frameworks.numpy_` imports it, and what only asks a model for its shapes does
+        # By its name: `_numpy_trainer` imports it, and what only asks a model for its shapes does
         # not run again when the way to compute it is edited.
         chain = import_module("transect.training.frameworks._numpy_chain")
         bound: Computation = chain.LayeredComputation(self.layers, parameters.loss, weights, gradients)

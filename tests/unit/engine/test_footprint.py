@@ -16,7 +16,7 @@ from transect.measure.footprint import Footprint, footprint, interpreter, of_pac
 from transect.planning.parameters import resolve
 from transect.stages.train import result_installed
 from transect.stages.train.result_installed import what_is_installed
-from transect.training.frameworks import FRAMEWORKS, RankFiles
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 
 
 def _tree(folder: Path) -> Path:
@@ -62,6 +62,13 @@ def test_a_stamp_tells_the_size_of_an_environment_of_an_image_and_of_nothing_els
     assert sized(_stamp(tree, status="failed"))["installed"] == {}
 
 
+def framework(installed) -> ProgramFramework:
+    """A framework in another language that names what it needs so."""
+    kind = type("Own", (ProgramFramework,), {"installed": installed})
+    kind.__abstractmethods__ = frozenset()
+    return kind()
+
+
 def test_a_program_needs_what_its_framework_names_and_no_more(tmp_path, monkeypatch):
     tree = _tree(tmp_path / "env")
     job = SimpleNamespace(
@@ -70,12 +77,10 @@ def test_a_program_needs_what_its_framework_names_and_no_more(tmp_path, monkeypa
         bin=tree,
         environment=sized(_stamp(tree)),
     )
-    frameworks = {"own": SimpleNamespace(installed=lambda files: [files.programs / "two"])}
+    frameworks = {"own": framework(lambda self, files: [files.programs / "two"])}
     monkeypatch.setattr(result_installed, "FRAMEWORKS", frameworks)
     assert what_is_installed(job) == {"program": {"bytes": 11, "files": 1}}
-    frameworks["own"] = SimpleNamespace(installed=lambda files: None)
-    assert what_is_installed(job).keys() == {"environment", "interpreter"}
-    frameworks["own"] = SimpleNamespace()
+    frameworks["own"] = framework(lambda self, files: None)
     assert what_is_installed(job).keys() == {"environment", "interpreter"}
     job.environment = {}
     assert what_is_installed(job) == {}

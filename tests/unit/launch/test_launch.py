@@ -9,11 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from transect.domain.axes.bench import BenchCell
 from transect.domain.errors import BadInput, MissingDependency
 from transect.launch import LAUNCHERS, Request, rank, slurm, wrapping
 from transect.launch.launchers import mpiexec as mpiexec_module
 from transect.launch.slurm import cores_per_node, expand_hosts
 from transect.launch.supervise import _reported
+from transect.planning.stage import STAGES
 from transect.stages.bench import run as bench
 
 STEP = ["--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt"]
@@ -312,9 +314,9 @@ def test_a_benchmarks_own_mpiexec_starts_ranks_where_the_cell_is(job, monkeypatc
     benchmark = SimpleNamespace(prefix_starts_ranks=False, programs=lambda _: (), command=lambda *_: ["hpcc"])
     monkeypatch.setattr(bench, "BENCHMARKS", {"mine": benchmark})
     monkeypatch.setattr(bench, "find_mpiexec", lambda _: None)
-    cell = SimpleNamespace(benchmark="mine", nodes=nodes, threads=1)
+    cell = BenchCell(benchmark="mine", nodes=nodes)
     asked = SimpleNamespace(cell=cell, bin=None, python="python", folder=Path(), wrap=lambda: ([], {"A": "1"}))
-    _, request = bench.Bench().prepare(asked)
+    _, request = bench.BenchRunner(STAGES.get("bench")).prepare(asked)
     assert request.variables.pop("A") == "1"
     assert bool(request.variables) is here
     if here:

@@ -24,7 +24,7 @@ from transect.planning.stage import STAGES
 from transect.training.frameworks import FRAMEWORKS
 
 ALL = [(kind, name) for kind, known in KINDS.items() for name in known.registry]
-OTHERS = [(registry, name) for registry in (EXPORTERS, RENDEZVOUS, RUNNERS) for name in registry]
+OTHERS = [(registry, name) for registry in (EXPORTERS, RENDEZVOUS) for name in registry]
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from transect.domain.precisions import find_precision
-from transect.training.frameworks import ModelPlan, ResumableTrainer, Trainer, TrainingState
+
+# Layered models ask for it by its name: its source is part of what a reference runs.
+from transect.training.frameworks import (
+    ModelPlan,
+    ResumableTrainer,
+    Trainer,
+    TrainingState,
+    _numpy_chain,  # noqa: F401
+)
 from transect.training.optimisers import OPTIMISERS
 
 
