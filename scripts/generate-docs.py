@@ -48,6 +48,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from coverage_tables import covered_parts
 from key_meanings import MEANINGS
+from plugin_members import with_tables
 
 DOCS = ROOT / "docs"
 _NOTE = "<!-- Made by scripts/generate-docs.py from the code: edit that, then `make docs`. -->"
@@ -299,6 +300,10 @@ def pages() -> dict[Path, str]:
         DOCS / "portable-training-step.md": _with_block("portable-training-step.md", covered_block()),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "studies.md": _with_block("studies.md", keys_block()),
+        **{
+            path: with_tables(path.read_text(encoding="utf-8"), _table)
+            for path in sorted((DOCS / "adding").glob("*.md"))
+        },
     }
 
 

@@ -131,7 +131,9 @@ class Parser(ABC):
     `transect.hpc.rules.OutputParser` makes `line_patterns` and `parse` of rules that stand once each.
     """
 
+    # The name by which it is registered.
     benchmark: ClassVar[str]
+    # What it reads, in a few words.
     description: ClassVar[str]
     # Lines with which output of this benchmark can begin. A table header counts: a log may have
     # lost its head.
@@ -140,7 +142,7 @@ class Parser(ABC):
     # lines may be millions); None hands over every line.
     line_patterns: ClassVar[tuple[str, ...] | None]
 
-    # A plug-in need not say it; docs/benchmarks.md has a row of each parser of transect.
+    # What it takes as proof, in words, for docs/benchmarks.md. A plug-in need not say it.
     validity_notes: ClassVar[Proof | None] = None
     # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
     # was that died before it printed anything.

@@ -1,6 +1,6 @@
 """The hash of the source files that a stage runs: an import closure, read from the sources.
 
-Snakemake does not see an edit of a module, so this hash is a parameter of every rule. The closure
+It is part of the fingerprint of each cell, so that an edit of a module reruns what runs it. The closure
 follows `import transect…` and `from .…` statements anywhere in a file, also inside functions. A file from
 outside of the package, such as a plug-in, may import its neighbours too, whichever way it makes Python find
 them: those are looked for in every folder that it may name (`_places`).

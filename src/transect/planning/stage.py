@@ -61,13 +61,15 @@ class Stage(ABC, Generic[C]):
     # checkpoint; without them an interrupted cell begins again.
     keeps: ClassVar[tuple[str, ...]] = ()
 
-    # Its key in a study, and the model under it; no key: cells only where others need them.
+    # Its key in a study; none: cells only where others need them.
     key: ClassVar[str] = ""
+    # The model under the key.
     section: ClassVar[type[Section] | None] = None
     # Stages whose cells it takes something from.
     needs: tuple[str, ...] = ()
     # Stages whose cells it looks at when its own are made, and some of which run after those.
     precedes: ClassVar[tuple[str, ...]] = ()
+    # How its cells are put into blocks, and where these run.
     placement: ClassVar[Placement] = Placement()
     # What decides among its cells, where a study may measure on until that is known.
     contest: ClassVar[Contest | None] = None

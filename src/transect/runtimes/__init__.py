@@ -43,15 +43,18 @@ RUNNERS = Path(__file__).resolve().parents[2] / "runners"
 class Runtime(ABC):
     """Starts one runner program.
 
-    `environment` is the folder under `envs/` it runs in; `providers` and `precisions` are what it has.
-    `uses_exporter` is true for runtimes of ONNX models; one that builds the model itself gets a JSON
-    file {"workload", "weights"}. `trains`: its program has the contract's mode `train`.
+    One that builds the model itself, without an exporter, gets a JSON file {"workload", "weights"}.
     """
 
+    # The folder under `envs/` that it runs in.
     environment: str
+    # Whether it takes ONNX files; else it builds the model itself.
     uses_exporter: bool = True
+    # Whether its program has the contract's mode `train`.
     trains: bool = False
+    # Execution providers that it has.
     providers: tuple[str, ...] = ("cpu", "cuda")
+    # Precisions that it has.
     precisions: tuple[str, ...] = ONNX_PRECISIONS
 
     @abstractmethod

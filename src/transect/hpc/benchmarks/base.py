@@ -22,14 +22,19 @@ class Benchmark(ABC):
     expected to read them.
     """
 
+    # The name by which it is registered.
     name: ClassVar[str]
+    # The parser that reads what it prints.
     parser: ClassVar[str]
     # The environment whose Python runs it, or None for a program of the system.
     environment: ClassVar[str | None] = None
-    # What of a cell it can use. Without `many_ranks` it is one process, with `threads` a rank may have several.
+    # On which devices it runs.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    # Whether it takes several ranks; else it is one process.
     many_ranks: ClassVar[bool] = False
+    # How many ranks it needs.
     least_ranks: ClassVar[int] = 1
+    # Whether a rank may have several threads.
     threads: ClassVar[bool] = True
     # Whether `mpiexec` of `command` is to be a launcher that starts all ranks of the cell on all
     # its nodes already, e.g. `["srun", "--nodes=2", "--ntasks=2", "--mpi=pmix"]`.

@@ -25,13 +25,17 @@ class ProgrammingModel(ABC):
     skipped with a sentence.
     """
 
+    # The name by which it is registered.
     name: ClassVar[str]
     # Whose Python runs the probe, and whose `bin` holds the program.
     environment: ClassVar[str]
+    # On which devices it runs.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
-    # The first of each is the default.
+    # Compilers that make it, the default first.
     compilers: ClassVar[tuple[str, ...]] = ()
+    # Schedules of its loop, the default first.
     schedules: ClassVar[tuple[str, ...]] = ()
+    # Poses per work-item that it can have, the default first: one at least.
     per_item: ClassVar[tuple[int, ...]] = ()
     # Whose place the probe chooses: `openmp` by its variables, `cpus` by an option of the program or
     # a call of the probe, or nobody's.

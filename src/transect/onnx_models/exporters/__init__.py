@@ -41,9 +41,11 @@ class Source:
 
 
 class Exporter(ABC):
-    """Writes ONNX. `framework` is whose models it takes, `environment` the folder in `envs/`."""
+    """Writes ONNX."""
 
+    # Whose models it takes.
     framework: str
+    # The folder under `envs/` that it runs in.
     environment: str
 
     @abstractmethod

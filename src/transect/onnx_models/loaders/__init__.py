@@ -18,14 +18,13 @@ Compute = Callable[[Mapping[str, np.ndarray]], Sequence[Any]]
 
 
 class Loader(ABC):
-    """`environment`: the folder in `envs/`. `rows`: how many rows it is given, None: all.
+    """A library that makes a model of an ONNX file."""
 
-    `stand_ins`: for types that its library does not have, or not by default, those that it gives in
-    their place; empty where it has all.
-    """
-
+    # The folder under `envs/` that it runs in.
     environment: str
+    # How many rows it is given, None: all.
     rows: int | None = None
+    # For types that its library does not have, or not by default, those that it gives in their place.
     stand_ins: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod

@@ -43,8 +43,9 @@ class Built:
 
 
 class MadeModel(ABC):
-    """`frameworks`: those in which it has a form."""
+    """A model that is there to be ported, with drawn weights."""
 
+    # Those in which it has a form.
     frameworks: tuple[str, ...]
 
     @abstractmethod

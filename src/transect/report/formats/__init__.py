@@ -27,13 +27,11 @@ class Contents:
 
 
 class ReportFormat(Protocol):
-    """One way to write a report.
+    """One way to write a report."""
 
-    `place` is where it goes below the study's folder: a file, or a folder of its own. `needs` names formats
-    that are written along with it, because it refers to them.
-    """
-
+    # Where it goes below the study's folder: a file, or a folder of its own.
     place: str
+    # Formats that are written along with it, because it refers to them.
     needs: Sequence[str] = ()
 
     def contents(self, made: Made) -> Contents:

@@ -71,15 +71,17 @@ class Diverged(TransectError):
 class Classifier(ABC):
     """What tells a ticket's label from its words: fitted in one go, unless its class says more.
 
-    `options`: the model of those that it has. `knobs` are those of `transect.domain.axes.text.KNOBS` that it has;
-    `environment` is where it runs; `exports`: whether `fit` leaves `model.onnx` in `task.out`, from word
-    numbers `x` (batch, length) int64 to `probabilities` (batch, classes) float32. Any length is taken
-    only where columns of padding change nothing.
+    A `model.onnx` is from word numbers `x` (batch, length) int64 to `probabilities` (batch, classes) float32. Any
+    length is taken only where columns of padding change nothing.
     """
 
+    # The folder under `envs/` that it runs in.
     environment: str
+    # Whether `fit` leaves `model.onnx` in `task.out`.
     exports: bool = False
+    # Those of `transect.domain.axes.text.KNOBS` that grids may vary.
     knobs: tuple[str, ...] = ()
+    # The model of the options that it has.
     options: type[Options] = Options
 
     @abstractmethod

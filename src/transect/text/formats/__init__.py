@@ -20,13 +20,14 @@ Given = TypeVar("Given", bound=Options)
 class TicketFormat(ABC, Generic[Given]):
     """Reads, or makes, tickets one after another; memory does not grow with their number.
 
-    `options`: the model of those that it has. `reads`: whether it takes a file or folder; one that does not makes
-    its own. `synthetic`:
-    whether what it yields was made up, which is said wherever it appears; see `Generator`.
+    See `Generator` for those that are made up.
     """
 
+    # Whether it takes a file or folder; one that does not makes its own tickets.
     reads = True
+    # Whether what it yields was made up, which is said wherever it appears.
     synthetic = False
+    # The model of the options that it has.
     options: type[Given]
 
     def check(self, options: dict[str, Any], where: str) -> None:
@@ -39,7 +40,7 @@ class TicketFormat(ABC, Generic[Given]):
 
     @abstractmethod
     def read(self, path: Path | None, given: Given, seed: int) -> Iterator[Ticket | Rejected]:
-        """Do so with options that were checked."""
+        """Yield each ticket, or why it could not be read, with options that were checked."""
 
 
 class Generator(TicketFormat[Given]):

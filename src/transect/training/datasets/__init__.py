@@ -72,8 +72,9 @@ class LoadedDataset(_Normalised):
 class DerivedDataset(_Normalised):
     """Makes its samples of what cells of other stages have left."""
 
-    # Those stages, and what it reads of their records' details.
+    # Those stages.
     stages: tuple[str, ...] = ()
+    # What it reads of their records' details.
     details: tuple[str, ...] = ()
 
     @abstractmethod

@@ -196,6 +196,7 @@ class PartTrainer(ResumableTrainer):
     for each micro-batch `forward` or `loss`, later its `backward`, in any order that its results allow, then `update`.
     """
 
+    # The layers that it holds.
     part: ModelPart
 
     @abstractmethod
@@ -296,10 +297,10 @@ class ProgramFramework(Framework):
     The program is told everything by `RankFiles.plan`; `trainer` and `libraries` are not called.
     """
 
-    # The strategies that the program implements, and of their knobs the values, by strategy and knob: None
-    # for any, and the default alone where it says nothing. Others are refused, and what a strategy asks
+    # The strategies that the program implements. Others are refused, and what a strategy asks
     # of trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
     program_strategies: frozenset[str] | None = None
+    # The values that it takes of their knobs, by strategy and knob. None is any, and the default alone where it says nothing.
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
     # A regular expression: a line that its program's runtime prints, and no record, when memory has run out.
     says_no_memory: str = ""

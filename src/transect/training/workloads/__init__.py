@@ -60,7 +60,9 @@ class Parameters(BaseModel):
 class Workload(Plugin, ABC):
     """A model on a dataset: `layers` for samples of shape `sample`, or a `model` of another kind."""
 
+    # The shape of one sample.
     sample: Shape = ()
+    # What the model is made of; not needed with a `model` of another kind.
     layers: tuple[Layer, ...] = ()
 
     @property
