@@ -16,7 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "results" / "README.md"])
-ADDING = ROOT / "docs" / "adding.md"
+# The index and a tutorial for each kind of plug-in.
+ADDING = "\n".join(
+    page.read_text() for page in [ROOT / "docs" / "adding.md", *sorted((ROOT / "docs" / "adding").glob("*.md"))]
+)
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -149,7 +152,7 @@ def test_change_log_and_citation_have_this_version():
 
 def test_examples_are_those_that_the_tests_run():
     extra = ROOT / "tests" / "plugins" / "extra"
-    examples = dict(_EXAMPLE.findall(ADDING.read_text()))
+    examples = dict(_EXAMPLE.findall(ADDING))
     shared = [name for name in examples if (extra / name).is_file()]
     assert len(shared) >= 4
     for name in shared:
@@ -157,7 +160,7 @@ def test_examples_are_those_that_the_tests_run():
 
 
 def test_examples_are_one_of_each_kind():
-    decorators = re.findall(r"^@([A-Z]+)\.register", ADDING.read_text(), re.MULTILINE)
+    decorators = re.findall(r"^@([A-Z]+)\.register", ADDING, re.MULTILINE)
     kinds = {
         "FRAMEWORKS",
         "STRATEGIES",
@@ -218,7 +221,7 @@ assert run.metrics[0].normalised.value == 12.5e9
 def test_examples_work(tmp_path):
     plugins = tmp_path / "plugins"
     plugins.mkdir()
-    for name, text in _EXAMPLE.findall(ADDING.read_text()):
+    for name, text in _EXAMPLE.findall(ADDING):
         (plugins / name if name.endswith(".py") else tmp_path / name).write_text(text)
     (tmp_path / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
     (tmp_path / "tickets.txt").write_text("printers: no ink\nnothing\n")

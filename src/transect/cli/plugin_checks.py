@@ -168,6 +168,7 @@ def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
 
 
 def _parser(plugin: Any, name: str) -> Iterator[Check]:
+    yield _same("benchmark", name, plugin.benchmark)
     for pattern in (*plugin.start_patterns, *(plugin.line_patterns or ())):
         yield _same(f"groups of {pattern!r}", 0, re.compile(pattern).groups)
 
@@ -186,7 +187,8 @@ def check_log(name: str, log: Path) -> Iterator[Check]:
     text = log.read_text(encoding="utf-8", errors="replace")
     whole = ingest([log])
     yield _same("benchmarks in the log", {name}, {run.benchmark for run in whole})
-    yield _same("statuses of its runs", ["ok"] * len(whole), [run.status.value for run in whole])
+    ends = [": ".join(filter(None, (run.status.value, run.reason))) for run in whole]
+    yield _same("statuses of its runs", ["ok"] * len(whole), ends)
     numbers = {(one.name, one.value) for run in whole for one in run.metrics}
     yield Check("metrics", "one at least", len(numbers), bool(numbers))
     for run in whole:

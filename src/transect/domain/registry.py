@@ -8,6 +8,7 @@ import importlib.util
 import os
 import pkgutil
 import sys
+from abc import ABC
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,13 @@ class Plugin:
     def code_files(self) -> list[Path]:
         """Return files that its cells run and that nothing imports."""
         return []
+
+
+def _unset(cls: type) -> Iterator[str]:
+    """Yield the attributes that an abstract base class names without a value, and the class does not set."""
+    for base in cls.__mro__:
+        if ABC in base.__bases__:
+            yield from (name for name in base.__dict__.get("__annotations__", {}) if not hasattr(cls, name))
 
 
 class Registry(Generic[T]):
@@ -57,7 +65,7 @@ class Registry(Generic[T]):
                 raise BadInput(
                     f"{source}: {self.kind} {name!a} cannot have this name: expected one line of printable characters"
                 )
-            if lacks := sorted(getattr(cls, "__abstractmethods__", ())):
+            if lacks := sorted({*getattr(cls, "__abstractmethods__", ()), *_unset(cls)}):
                 raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             if name in self._entries and self._files[name] != source:
                 raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")

@@ -15,7 +15,7 @@ class ExtraParser(Parser):
     benchmark = "extra-benchmark"
     description = "a benchmark that only this test knows"
     start_patterns = (r"EXTRA BENCH: ",)
-    line_patterns = None
+    line_patterns = (r"EXTRA BENCH: ",)
 
     def parse(self, block: Block) -> Iterator[Run]:
         for line in block:

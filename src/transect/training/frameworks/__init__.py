@@ -254,7 +254,7 @@ class RankFiles:
 
 
 class Framework(Plugin, ABC):
-    """Builds trainers: see docs/adding.md for a whole one."""
+    """Builds trainers: see docs/adding/framework.md for a whole one."""
 
     @property
     @abstractmethod
