@@ -80,7 +80,7 @@ def _rows(place: str) -> Iterator[list[str]]:
                 raise SystemExit(f"generate-docs: {module}.{name}.{key} has neither a docstring nor a comment")
             default = one.default if len(one.default) <= _SHORT and "MappingProxyType" not in one.default else ""
             needed = "yes" if one.required else f"no: `{default}`" if default else "no"
-            yield [f"`{one.name}`", f"of a `{name}`: {needed}" if number else needed, one.said]
+            yield [f"`{one.name}`", f"of a `{name}`, {needed}" if number else needed, one.said]
 
 
 def with_tables(page: str, table: Callable[[list[str], list[list[str]]], str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import pkgutil
 import sys
@@ -38,7 +39,7 @@ def _unset(cls: type) -> Iterator[str]:
     """Yield the attributes that an abstract base class names without a value, and the class does not set."""
     for base in cls.__mro__:
         if ABC in base.__bases__:
-            yield from (name for name in base.__dict__.get("__annotations__", {}) if not hasattr(cls, name))
+            yield from (name for name in inspect.get_annotations(base) if not hasattr(cls, name))
 
 
 class Registry(Generic[T]):

@@ -81,6 +81,11 @@ def test_unknown_name_has_a_hint():
             "class Mine(Framework):\n    environment = 'base'\n    def supports(self, cell): pass\n",
             "framework 'mine' lacks libraries, trainer",
         ),
+        (
+            "from transect.hpc.base import *\n@PARSERS.register('mine')\n"
+            "class Mine(Parser):\n    benchmark = 'mine'\n    def parse(self, block): pass\n",
+            "parser 'mine' lacks description, line_patterns, start_patterns",
+        ),
     ],
 )
 def test_broken_plugin_file_is_named(tmp_path, text, expected):
