@@ -53,6 +53,17 @@ def test_a_process_draws_what_is_drawn_here_after_it_was_killed(alone: None) -> 
     assert drawn(dot_plot(ROWS, title="seconds")) == first
 
 
+def test_what_a_process_was_asked_for_is_drawn_here_when_it_is_killed(alone: None) -> None:
+    first = drawn(dot_plot(ROWS, title="seconds"))
+    [*workers] = drawing._processes()._processes.values()
+    for one in workers:
+        os.kill(one.pid, signal.SIGSTOP)
+    asked = [drawing.begin(dot_plot(ROWS, title="seconds"), alt_text="two", name="x") for _ in range(3)]
+    for one in workers:
+        os.kill(one.pid, signal.SIGKILL)
+    assert [str(one.result(timeout=120)) for one in asked] == [first] * 3
+
+
 def test_a_drawing_is_taken_as_it_was_asked_for() -> None:
     given = {**dot_plot(ROWS, title="seconds")}
     future = drawing.begin(given, alt_text="two", name="x")

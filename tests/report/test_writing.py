@@ -10,9 +10,10 @@ import pytest
 from factories import make_record, train_cell, write_records
 from transect.domain.errors import BadInput
 from transect.domain.record import Status
+from transect.report import writing
 from transect.report.formats import Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, older_exports, put, write_formats
+from transect.report.writing import EXPORTS, noted_exports, older_exports, put, write_formats
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -33,6 +34,21 @@ def test_what_is_no_longer_made_goes_with_its_folder(tmp_path: Path) -> None:
     write(tmp_path, a="3")
     assert files_of(tmp_path) == {"mine/a": b"3"}
     assert not (tmp_path / "mine/sub").exists()
+
+
+def test_what_another_export_notes_meanwhile_stays_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner, other = writing.write_atomic, Contents(files={"b": b"2"})
+
+    def beside(path: Path, data: bytes) -> None:
+        inner(path, data)
+        if path.name == "a":
+            put(tmp_path, "other", "other/", other, state="s")
+
+    monkeypatch.setattr(writing, "write_atomic", beside)
+    write(tmp_path, a="1")
+    assert noted_exports(tmp_path) == ["mine", "other"]
+    put(tmp_path, "other", "other/", Contents(files={"b": b"3"}), state="t")
+    assert files_of(tmp_path) == {"mine/a": b"1", "other/b": b"3"}
 
 
 def test_a_file_that_did_not_change_is_not_written_again(tmp_path: Path) -> None:

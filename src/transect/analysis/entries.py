@@ -176,7 +176,8 @@ def row_of(record: Record) -> Row:
     if hosts:
         provenance["slurm"] = {_NODES: hosts}
     cell = record.cell
-    point = {**cell.model_dump(mode="json", exclude_defaults=True, exclude={"repeat"}), "stage": cell.stage}
+    # With every axis: a row is older than the defaults of the code that reads it.
+    point = {**cell.model_dump(mode="json", exclude={"repeat"}), "stage": cell.stage}
     parameters = {
         key: value
         for key, value in record.parameters.items()

@@ -16,18 +16,31 @@ from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, ScalarNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from transect.domain.errors import BadInput
 from transect.domain.secrets import login_in
 
 M = TypeVar("M", bound=BaseModel)
 
+# Values of one file, those too that aliases repeat: a short file can stand for billions.
+_MAX_VALUES = 1_000_000
+_KEYS = {f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge")}
+
 
 class _Constructor(SafeConstructor):
     """What YAML's core schema has, without addresses that hold a login: results show them."""
 
+    def construct_document(self, node: Node) -> Any:
+        _count(node, {})
+        return super().construct_document(node)
+
     def flatten_mapping(self, node: MappingNode) -> Any:
+        for key, _ in node.value:
+            # JSON would make the text "10" of `010`, and "16" of `0x10`.
+            if key.tag not in _KEYS:
+                problem = f"key {key.value}: expected text: put it in quotes"
+                raise MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         # ruamel.yaml looks for a key that stands twice only where nothing is merged.
         keys = [key.value for key, _ in node.value if isinstance(key, ScalarNode)] if node.merge is None else []
         for index, key in enumerate(keys):
@@ -48,6 +61,20 @@ class _Constructor(SafeConstructor):
 
 for _tag in ("str", "timestamp"):
     _Constructor.add_constructor(f"tag:yaml.org,2002:{_tag}", _Constructor.text)
+
+
+def _count(node: Node, counts: dict[Node, int]) -> int:
+    """Return how many values a node stands for, before anything is made of it."""
+    if node not in counts:
+        # One that holds itself is refused later.
+        counts[node] = 1
+        parts = node.value if not isinstance(node, ScalarNode) else []
+        parts = [part for pair in parts for part in pair] if isinstance(node, MappingNode) else parts
+        counts[node] += sum(_count(part, counts) for part in parts)
+        if counts[node] > _MAX_VALUES:
+            problem = f"its aliases stand for more than {_MAX_VALUES:,} values"
+            raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+    return counts[node]
 
 
 def _read(text: str, path: Path) -> Any:

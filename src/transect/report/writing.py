@@ -98,9 +98,8 @@ def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) 
 
     `state` stands for what it was made from. Raises BadInput and OSError as `write_formats` does.
     """
-    noted = _read(folder)
     files = {_path(place, inside): data for inside, data in contents.files.items()}
-    before = noted.get(name, _Noted()).files
+    before = _read(folder).get(name, _Noted()).files
     sums = {path: [hashlib.sha256(data).hexdigest()] for path, data in files.items()}
     # What a run that is ended half-way leaves behind is ours too.
     both = {path: [*before.get(path, ()), *sums.get(path, ())] for path in {*before, *sums}}
@@ -111,13 +110,14 @@ def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) 
             f"{folder}: {', '.join(strange[:_MOST_NAMED])}{more} would be overwritten or removed, and was not written by "
             "an export or was changed since: move it away first"
         )
-    _keep(folder, noted | {name: _Noted(files=both)})
+    # Read anew each time: what another export notes meanwhile stays noted.
+    _keep(folder, _read(folder) | {name: _Noted(files=both)})
     for path, data in files.items():
         if not (folder / path).exists() or sha256_file(folder / path) not in sums[path]:
             write_atomic(folder / path, data)
     for path in before.keys() - files.keys():
         _remove(folder / path, folder)
-    _keep(folder, noted | {name: _Noted(state=state, files=dict(sorted(sums.items())))})
+    _keep(folder, _read(folder) | {name: _Noted(state=state, files=dict(sorted(sums.items())))})
     return Written(format=name, path=folder / place, files=len(files), left_out=contents.left_out)
 
 

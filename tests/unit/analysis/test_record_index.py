@@ -15,7 +15,7 @@ import pytest
 from factories import make_record, train_cell
 from sealed import resealed
 from transect.analysis import index, load
-from transect.analysis.entries import Entry
+from transect.analysis.entries import Entry, Pool, entry_of, row_of
 from transect.analysis.index import index_file
 from transect.analysis.load import load_records
 from transect.domain.record import MetricValue, Record, read_record, write_record
@@ -238,3 +238,10 @@ def test_shared_values_are_one_object(tmp_path: Path) -> None:
         assert one.provenance is other.provenance
         assert one.metric_names is other.metric_names
         assert json.dumps(one.parameters) == '{"seed": 3}'
+
+
+def test_a_row_names_every_axis_of_its_cell_as_defaults_may_be_others_when_it_is_read() -> None:
+    made = timed("numpy")
+    point = json.loads(row_of(made).shared[0])
+    assert set(type(made.cell).model_fields) - {"repeat"} <= set(point)
+    assert entry_of(row_of(made), Pool()).cell == made.cell

@@ -47,11 +47,20 @@ def test_plain_words_are_read_as_in_yaml_1_2(tmp_path, text):
     assert found == PLAIN[text] and type(found) is type(PLAIN[text])
 
 
+def _bomb(begin: str, end: str) -> str:
+    lines = [f"a{i}: &a{i} {begin}{', '.join([f'*a{i - 1}'] * 10)}{end}\n" for i in range(1, 10)]
+    return "a0: &a0 {x: 1}\n" + "".join(lines)
+
+
 UNREADABLE = {
     "escape byte": (b"a: \x1b[31m\n", "file.yaml"),
     "5,000 brackets": ("a: " + "[" * 5000 + "]" * 5000, "file.yaml"),
     "a number of 5,000 digits": ("a: " + "9" * 5000, "file.yaml", "digits"),
-    "a list as a key": ("{[a]: 1}", "file.yaml", "keys must be"),
+    "a list as a key": ("{[a]: 1}", "file.yaml:1", "expected text"),
+    "a number as a key, which JSON would rewrite": ("a: {x: 1,\n 0x10: 2}", "file.yaml:2", "0x10", "expected text"),
+    "a truth value as a key": ("a: 1\ntrue: 2", "file.yaml:2", "expected text"),
+    "aliases that stand for billions": (_bomb("[", "]"), "file.yaml", "1,000,000"),
+    "merges that stand for billions": (_bomb("{<<: [", "]}"), "file.yaml", "1,000,000"),
     "an anchor inside itself": ("a: &x {y: *x}", "file.yaml", "Circular"),
     "a Python tag": ("a: !!python/name:os.system", "file.yaml:1", "tag"),
     "no number": ("a: !!int ''", "file.yaml"),

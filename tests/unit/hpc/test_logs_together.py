@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from cluster_logs import INFERENCE
 from hpc_logs import HPCC, HPL, MATRIX, MEMORY, STREAM
 from learning_logs import DLL, FAIRSEQ, HOROVOD, ORT, TF, mlperf
 from log_scan import results, scan
@@ -59,6 +61,19 @@ def test_all_of_storage_in_one_file() -> None:
     names = [name.split()[0] for name in STORAGE]
     text = "".join(STORAGE.values()) + "Done\n" + "".join(reversed(STORAGE.values()))
     assert benchmarks(text) == names + names[::-1]
+
+
+SWEEP = "# OSU-format message sweep (transect, mpi4py) Bandwidth Test"
+
+
+@pytest.mark.parametrize(("head", "whole"), [("MLPerf Results Summary", INFERENCE), (MEMORY.split("\n")[0], MEMORY)])
+def test_a_start_that_printed_no_more_than_its_head_is_told(head: str, whole: str) -> None:
+    runs = scan(f"{head}\n{head}\n{whole}{head}")
+    assert [str(run.status) for run in runs] == ["truncated", "truncated", "ok", "truncated"]
+
+
+def test_a_head_that_is_the_end_of_its_log_tells_what_it_begins() -> None:
+    assert [(run.variant, run.parameters) for run in scan(SWEEP)] == [("mpi4py", {"test": "Bandwidth"})]
 
 
 def test_other_text_is_not_taken() -> None:

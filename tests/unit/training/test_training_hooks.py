@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
+from importlib import import_module
 from pathlib import Path
 
+import transect.training.frameworks
 import transect.training.strategies
+from transect.training.frameworks import FusedTrainer, ResumableTrainer, Trainer
 
 FOLDER = Path(transect.training.strategies.__file__).parent
 TRAINERS = {"trainer", "owner", "_trainer"}
@@ -44,3 +48,16 @@ def test_such_a_strategy_would_be_found():
     assert offences("owner._parameters = []") == ["_parameters"]
     assert offences("self._trainer.weights = lambda: 1") == ["weights"]
     assert offences("trainer.flat_gradient = 1; trainer.wrap(2)") == []
+
+
+def test_a_trainer_with_a_whole_step_or_a_way_to_resume_says_so_by_its_class():
+    """Who asks, asks for the class: the method alone would never be called."""
+    modules = [one.name for one in pkgutil.iter_modules(transect.training.frameworks.__path__) if "trainer" in one.name]
+    found = [import_module(f"transect.training.frameworks.{name}") for name in modules]
+    kinds = {
+        kind for one in found for kind in vars(one).values() if isinstance(kind, type) and issubclass(kind, Trainer)
+    }
+    kinds -= {Trainer, FusedTrainer, ResumableTrainer}
+    assert {issubclass(kind, FusedTrainer) for kind in kinds} == {True, False}
+    assert [kind for kind in kinds if hasattr(kind, "step") and not issubclass(kind, FusedTrainer)] == []
+    assert [kind for kind in kinds if hasattr(kind, "resume") and not issubclass(kind, ResumableTrainer)] == []

@@ -45,8 +45,8 @@ class ProbeOutput(Output):
         return bool(self.probe) and HEAD.match(text) is not None
 
     def read(self, line: Line, text: str) -> None:
-        """Take in a line that is whole."""
-        if not line.cut or text.startswith("end of"):
+        """Take in a line that is whole, and one that begins or ends a log."""
+        if not line.cut or text.startswith("end of") or HEAD.match(text):
             super().read(line, text)
 
     @rule(HEAD, wanted="transect probe")

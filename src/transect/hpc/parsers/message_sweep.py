@@ -54,8 +54,8 @@ class _Output(Output):
         return bool(self.library) and _TITLE.match(text) is not None
 
     def read(self, line: Line, text: str) -> None:
-        """Take in a line that is whole."""
-        if not line.cut:
+        """Take in a line that is whole, and one that begins a sweep."""
+        if not line.cut or _TITLE.match(text):
             super().read(line, text)
 
     @rule(_TITLE, wanted="#")

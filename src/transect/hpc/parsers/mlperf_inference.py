@@ -30,30 +30,30 @@ _RESULTS = {
 }
 _LATENCY = re.compile(r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)")
 _MOST = 200
-_SETTINGS = frozenset(
-    {
-        "samples_per_query",
-        "target_qps",
-        "min_duration (ms)",
-        "min_query_count",
-        "performance_sample_count",
-        "target_latency (ns)",
-        "accuracy_log_probability",
-    }
+_SETTINGS = (
+    "samples_per_query",
+    "target_qps",
+    "min_duration (ms)",
+    "min_query_count",
+    "performance_sample_count",
+    "target_latency (ns)",
+    "accuracy_log_probability",
 )
 
 
 @dataclass(kw_only=True)
 class _Output(Output):
+    headed: bool = False
     told: dict[str, str] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
-        """Tell whether another summary follows."""
-        return bool(self.told) and _HEAD.match(text) is not None
+        """Tell whether another summary follows, be it of a run that printed no more than the head."""
+        return self.headed and _HEAD.match(text) is not None
 
     @rule(_HEAD, wanted="")
     def head(self, match: re.Match[str], line: Line) -> None:
-        pass
+        """Begin."""
+        self.headed = True
 
     @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
     def pair(self, match: re.Match[str], line: Line) -> None:

@@ -25,13 +25,22 @@ def begin(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Future[Mar
     The drawing is taken as it is now: it may change afterwards.
     """
     asked = json.dumps(drawing), alt_text, name
+    future: Future[Markup] = Future()
     try:
-        return _processes().submit(_drawn, *asked)
+        _processes().submit(_drawn, *asked).add_done_callback(lambda done: _settle(future, done, *asked))
     except (OSError, BrokenProcessPool):  # one was killed, or the machine starts no more of them
         _processes.cache_clear()
-        future: Future[Markup] = Future()
-        future.set_result(_drawn(*asked))
-        return future
+        _settle(future, None, *asked)
+    return future
+
+
+def _settle(future: Future[Markup], done: Future[Markup] | None, *asked: str) -> None:
+    """Pass on what a process drew; what was handed to one that was killed is drawn here."""
+    try:
+        killed = done is None or isinstance(done.exception(), BrokenProcessPool)
+        future.set_result(_drawn(*asked) if done is None or killed else done.result())
+    except Exception as raised:  # whoever waits for it meets it
+        future.set_exception(raised)
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.precisions import find_precision
-from transect.training.frameworks import ModelPlan, ResumableTrainer, Trainer, TrainingState
+from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrainer, TrainingState
 from transect.training.frameworks._mxnet_model import build_net, with_loss
 from transect.training.frameworks._mxnet_optimisers import make_optimiser, set_states
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
@@ -41,7 +41,7 @@ def _memory(array: Any) -> np.ndarray:
     return np.frombuffer(buffer, view.dtype)
 
 
-class MxnetTrainer(Trainer, ResumableTrainer):
+class MxnetTrainer(FusedTrainer, ResumableTrainer):
     """`trained` are Gluon's parameters in neutral order, `gradients` their NDArrays.
 
     MXNet's batch norm moves the running variance by the population variance and keeps its momentum
