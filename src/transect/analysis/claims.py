@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log, log1p
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors
 from transect.analysis.out_of_core import PLAIN, per_sample
@@ -58,7 +58,7 @@ class Answer:
 
     claim: Claim
     judgement: Judgement
-    sureness: Sureness
+    confidence: Confidence
     gain: Estimate | None
     compared: str
     reason: str
@@ -87,7 +87,12 @@ def answers(evidence: Evidence) -> list[Answer]:
 
 def _open(claim: Claim, reason: str, **more: object) -> Answer:
     empty = Answer(
-        claim=claim, judgement=Judgement.OPEN, sureness=Sureness.OPEN, gain=None, compared="–", reason=reason
+        claim=claim,
+        judgement=Judgement.OPEN,
+        confidence=Confidence.INCONCLUSIVE,
+        gain=None,
+        compared="–",
+        reason=reason,
     )
     return replace(empty, **more) if more else empty  # type: ignore[arg-type]
 
@@ -111,7 +116,7 @@ def _of(claim: Claim, result: Beside, compared: str) -> Answer:
         gain=gain,
         compared=compared,
         reason=result.reason,
-        sureness=Sureness.OPEN if judgement is Judgement.OPEN else result.sureness,
+        confidence=Confidence.INCONCLUSIVE if judgement is Judgement.OPEN else result.confidence,
         result=result,
     )
 

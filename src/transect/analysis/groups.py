@@ -79,7 +79,7 @@ class Group(Generic[C_co]):
 
     @cached_property
     def too_disturbed(self) -> bool:
-        """Whether more repeats were disturbed than a middle leaves out at either end: no claim on it is firm."""
+        """Whether more repeats were disturbed than a middle leaves out at either end: no claim on it is confirmed."""
         amount = sum(bool(record.details.get("disturbed")) for record in self.ok)
         return amount > trimmed(len(self.ok))
 
@@ -87,14 +87,14 @@ class Group(Generic[C_co]):
     def blind(self) -> int | None:
         """The first step from which a repeat's own run cannot be told right from wrong, or None.
 
-        No claim on such a group is firm.
+        No claim on such a group is confirmed.
         """
         steps = (blind_step(record) for record in self.ok)
         return min((step for step in steps if step is not None), default=None)
 
     @cached_property
     def unchecked(self) -> str | None:
-        """Why no repeat's steps are held to the reference's, or None. No claim on such a group is firm."""
+        """Why no repeat's steps are held to the reference's, or None. No claim on such a group is confirmed."""
         told = (record.details.get("not_checkable") for record in self.ok)
         return next((reason for reason in told if isinstance(reason, str)), None)
 

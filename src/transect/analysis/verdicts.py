@@ -162,10 +162,10 @@ def _power(log: float) -> float:
     return math.exp(min(max(log, -700.0), 700.0))
 
 
-def is_firm(
+def is_confirmed(
     decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0, often: float = 0.0
 ) -> bool:
-    """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
+    """Whether a verdict may be confirmed: enough runs a side, in a noise that so few can be judged in.
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the

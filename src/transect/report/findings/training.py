@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from transect.analysis.comparisons import Comparison, Sureness
+from transect.analysis.comparisons import Comparison, Confidence
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
@@ -20,11 +20,11 @@ from transect.report.findings.finding import (
     Finding,
     Race,
     joined,
+    limited_confidence,
     lost_runs,
     machine_differences,
     median,
     names,
-    no_firmer,
     race,
 )
 from transect.report.findings.steps import limit_finding, scaling_findings
@@ -99,7 +99,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if kind.synthetic:
         claim = "all its cells ran on synthetic input, so there is no quality to reach."
         instead = Decision(column=COLUMN, instead="synthetic input alone: no quality to reach")
-        return [_finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)]
+        return [_finding(workload, claim, count(len(groups), "cell"), Confidence.CONFIRMED, decision=instead)]
     every, groups = groups, [group for group in groups if group.kind == kind]
     labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)
@@ -126,7 +126,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             reason += " before its check went blind"
         claim = f"{of_kind}{reason}, so no speed is compared."
         instead = Decision(column=COLUMN, instead=reason, left_out=named)
-        return [_finding(workload, claim, left_out, Sureness.FIRM, decision=instead)]
+        return [_finding(workload, claim, left_out, Confidence.CONFIRMED, decision=instead)]
     best, label = result.best, labels[result.best.cell]
     summary = summarise(result.values)
     if summary is None:
@@ -155,24 +155,24 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             claim = f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
         else:
             claim = f"{together} cannot be told apart: the median of the first is {took}."
-        sureness = result.sureness
+        confidence = result.confidence
     elif result.runner_up is not None and result.comparison is not None:
         claim = (
             f"{of_kind}{label} reaches {target} soonest, in {took}, "
             f"{number(result.comparison.factor)} times sooner than {labels[result.runner_up.cell]}."
         )
-        sureness = result.sureness
+        confidence = result.confidence
     else:
         claim = f"{of_kind}{label} reaches {target} in {took}; nothing stands to compare it with."
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
     evidence += _caveats(result)
     if left_out:
         evidence.append(left_out)
     rival = result.runner_up
     loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
     if loud or lost or not best.values("equality_ratio"):
-        sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
-    sureness = no_firmer(sureness, best, rival)
+        confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
+    confidence = limited_confidence(confidence, best, rival)
     unchecked = "" if best.values("equality_ratio") else "; loss not checked"
     limits = limit_finding(context, workload, best, label)
     return [
@@ -180,7 +180,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             workload,
             claim,
             joined(*evidence),
-            sureness,
+            confidence,
             named=not of_kind,
             comparisons=result.comparisons,
             decision=_decision(result, labels, took, f"{target}, {reached}{unchecked}", limits, named, kind.words),
@@ -289,7 +289,7 @@ def _finding(
     subject: str,
     claim: str,
     evidence: str,
-    sureness: Sureness,
+    confidence: Confidence,
     *,
     named: bool = False,
     comparisons: tuple[Comparison, ...] = (),
@@ -299,7 +299,7 @@ def _finding(
         subject=subject,
         claim=claim,
         evidence=evidence,
-        sureness=sureness,
+        confidence=confidence,
         kind="fastest",
         named=named,
         comparisons=comparisons,

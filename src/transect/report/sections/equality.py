@@ -33,7 +33,7 @@ def equality_body(context: Context) -> Iterator[Part]:
         "batch, and the reference cuts its batch into the same parts; the running statistics are "
         "those of rank 0. Synthetic input has a reference on the same random numbers. Where roundings "
         "grow until the tolerance exceeds a tenth of the reference's loss, or of its change, the run "
-        "is not checkable from there on: it passes nothing then, no finding on it is firm, and what "
+        "is not checkable from there on: it passes nothing then, no finding on it is confirmed, and what "
         "goes blind before the target is ranked only if restarts take over. For these the trainer, "
         "after its run, is handed weights, optimiser state and number of updates of the reference at "
         "a few steps and has to follow the next ones within a tolerance that begins anew.",
