@@ -288,7 +288,7 @@ def test_the_claim_on_hybrids_is_held_against_data_parallelism(step_s):
 
 def test_the_best_of_several_comparisons_says_so():
     answer = claim_answers(context(*several()))[0]
-    assert answer.result is not None and answer.result.comparison.among == 4
+    assert answer.result is not None and answer.result.comparison.n_candidates == 4
     assert "2 comparisons" in findings(*several())["claim"][0].evidence
 
 

@@ -214,16 +214,16 @@ def _compared(
     if design != RACE:
         pairs += [(0, i, 2) for i in range(1, len(values))]
     told, cells = [], []
-    for a, b, among in pairs:
+    for a, b, n_candidates in pairs:
         one = compare_paired(own[a], own[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
         assert one is not None and one.decision is not None
-        one = replace(one, among=among)
+        one = replace(one, n_candidates=n_candidates)
         told.append(one.under(groups[a], groups[b]) if groups else one)
         cells.append((a, b))
     decisions = [one.decision for one in told if one.decision is not None]
     return [
         _Told(one=one, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
-        for one, p, (a, b) in zip(told, corrected(decisions, [t.ways for t in told]), cells, strict=True)
+        for one, p, (a, b) in zip(told, corrected(decisions, [t.n_comparisons for t in told]), cells, strict=True)
     ]
 
 

@@ -129,8 +129,8 @@ def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
     # Chosen among several it is the most that can be said, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
     # Not less than what its sides were chosen from already.
-    among = max(result.comparison.among, 2 * len(results))
-    return _of(claim, replace(result, comparison=replace(result.comparison, among=among)), compared)
+    n_candidates = max(result.comparison.n_candidates, 2 * len(results))
+    return _of(claim, replace(result, comparison=replace(result.comparison, n_candidates=n_candidates)), compared)
 
 
 def _name(group: TrainGroup) -> str:

@@ -65,7 +65,7 @@ class Comparison:
     ratio: Estimate | None = None
     decision: Decision | None = None
     # Of how many groups the first was chosen because it is the best.
-    among: int = 2
+    n_candidates: int = 2
     # Within which two are the same.
     margin: float = MARGIN
 
@@ -93,9 +93,9 @@ class Comparison:
         return replace(self, confidence=Confidence.PROVISIONAL, reason=reason)
 
     @property
-    def ways(self) -> float:
+    def n_comparisons(self) -> float:
         """For how many comparisons it counts: the best of k stands for all pairs of k, over k - 1."""
-        return self.among / 2
+        return self.n_candidates / 2
 
 
 def compare(

@@ -90,7 +90,7 @@ class ContainerCost:
 
     def told(self, of: int) -> tuple[Comparison, ...]:
         """What a finding on the largest of so many pairs rests on: nothing where ranks share cores."""
-        return () if self.over_subscribed else (replace(self.comparison, among=2 * of),)
+        return () if self.over_subscribed else (replace(self.comparison, n_candidates=2 * of),)
 
 
 def container_costs(groups: Iterable[Group[Any]], aims: Aims | None = None) -> list[ContainerCost]:

@@ -71,7 +71,7 @@ def _beside_best(
             floor = floors.get(cell.stage, cell.workload, name, best.kind)
             told = compare(best.values(name), other.values(name), direction=direction, floor=floor)
         if told is not None:
-            told = replace(told, among=len(groups)).under(best, other)
+            told = replace(told, n_candidates=len(groups)).under(best, other)
             found.append((best, other, told))
     return found
 
@@ -108,7 +108,7 @@ def standings(
     made = contests(groups, contest, floors)
     decided = [one for _, _, one in made if one.decision is not None]
     decisions = [one.decision for one in decided if one.decision is not None]
-    own = [one.ways for one in decided]
+    own = [one.n_comparisons for one in decided]
     ways = max(ways, math.fsum(own))
     adjusted = corrected(decisions, own, beyond=ways - math.fsum(own))
     p = dict(zip(map(id, decided), adjusted, strict=True))

@@ -152,7 +152,7 @@ class Beside:
 
     def chosen_of(self, pairs: int) -> Beside:
         """Return it as one that was chosen from so many, and counts for all of them."""
-        return replace(self, comparison=replace(self.comparison, among=2 * max(1, pairs)))
+        return replace(self, comparison=replace(self.comparison, n_candidates=2 * max(1, pairs)))
 
 
 def beside(

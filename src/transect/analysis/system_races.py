@@ -104,7 +104,7 @@ def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) ->
                 doubt = NOTHING_TOLD if untold(group.cell) else _few_days(best, group)
                 if doubt and told.confidence is Confidence.CONFIRMED:
                     told = replace(told, confidence=Confidence.PROVISIONAL, reason=f"{told.reason}; {doubt}")
-                others[str(group.cell.get("system"))] = replace(told, among=len(having))
+                others[str(group.cell.get("system"))] = replace(told, n_candidates=len(having))
         cell = best.cell
         assert isinstance(cell, LogCell)
         yield SystemRace(cell=cell.changed(system=""), name=name, label=label, best=best, others=others)

@@ -80,7 +80,7 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
         scope=text_label(first),
         claim=f"{_told(first, rival, effect)}{bound}",
         confidence=_confidence(effect),
-        tests=() if effect is None else (effect.chance(ways=len(ranked) / 2),),
+        tests=() if effect is None else (effect.chance(n_comparisons=len(ranked) / 2),),
         evidence=joined(
             f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}" if others else "",
             f"of {count(_amount(own, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"

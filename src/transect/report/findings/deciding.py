@@ -53,8 +53,8 @@ def _family(findings: Iterable[Finding]) -> dict[Comparison | verdicts.Chance, f
     told = [(one, tested) for one in every if (tested := _tested(one)) is not None]
     known: list[Comparison | verdicts.Chance] = [*(one for one, _ in told), *tests]
     probable = [*(tested for _, tested in told), *tests]
-    ways = [*(one.ways for one, _ in told), *(one.ways for one in tests)]
-    return dict(zip(known, verdicts.corrected(probable, ways), strict=True))
+    n_comparisons = [*(one.n_comparisons for one, _ in told), *(one.n_comparisons for one in tests)]
+    return dict(zip(known, verdicts.corrected(probable, n_comparisons), strict=True))
 
 
 def _tested(one: Comparison) -> verdicts.Decision | verdicts.Chance | None:

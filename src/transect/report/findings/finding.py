@@ -205,7 +205,7 @@ def race(
             told = compare_paired(mine, theirs, direction=direction, floor=floor)
         else:
             told = compare(values(best), values(other), direction=direction, floor=floor)
-        return replace(told, among=len(ranked)).under(best, other) if told else None
+        return replace(told, n_candidates=len(ranked)).under(best, other) if told else None
 
     against_best = [(other, against(other)) for other in rest]
     tied = [pair for pair in against_best if pair[1] is not None and pair[1].verdict is not Verdict.BETTER]

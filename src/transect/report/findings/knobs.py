@@ -77,7 +77,7 @@ def _finding(own: Sequence[Sweep]) -> Finding:
         claim=f"one knob at a time, in points of accuracy: {names(told, 9)}.",
         confidence=confidence if shown else Confidence.INCONCLUSIVE,
         # Each moves most of all values of its knob.
-        tests=tuple(_strongest(sweep)[1].chance(ways=len(sweep.effects)) for sweep in ordered),
+        tests=tuple(_strongest(sweep)[1].chance(n_comparisons=len(sweep.effects)) for sweep in ordered),
         evidence=joined(
             "of each knob the value that moves it most from its first one",
             names(

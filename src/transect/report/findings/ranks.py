@@ -128,7 +128,7 @@ def _beside(series: RankSeries, floors: Floors) -> list[Comparison]:
         floor = floors.get(cell.stage, cell.workload, "step_time", fastest.group.kind)
         one = compare(fastest.times, other.times, floor=floor)
         if one is not None:
-            told.append(replace(one, among=len(points)).under(fastest.group, other.group))
+            told.append(replace(one, n_candidates=len(points)).under(fastest.group, other.group))
     return told
 
 
@@ -165,7 +165,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
         confidence=confidence,
         claim=f"{said}.{lacking}",
         tests=tuple(
-            Chance(p=told.p, other=told.other, ways=one.ways, claimed=apart)
+            Chance(p=told.p, other=told.other, n_comparisons=one.n_comparisons, claimed=apart)
             for one in beside
             if (told := one.decision) is not None
         ),

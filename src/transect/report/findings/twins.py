@@ -32,7 +32,7 @@ def _input(context: Context, workload: str, groups: list[TrainGroup]) -> list[Fi
         return []
     top, comparison = max(able, key=lambda pair: (pair[0].value, pair[0].group.cell.id))
     # The largest of so many.
-    comparison = replace(comparison, among=2 * len(able)).under(top.group, top.twin)
+    comparison = replace(comparison, n_candidates=2 * len(able)).under(top.group, top.twin)
     label = group_labels([loss.group for loss in every])[top.group.cell]
     what = "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
     if comparison.verdict is Verdict.BETTER:
