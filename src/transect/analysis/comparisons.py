@@ -87,7 +87,7 @@ class Comparison:
         if self.confidence is not Confidence.CONFIRMED:
             return self
         told = apart(groups) if together else ""
-        if not told and not any(group.too_disturbed for group in groups):
+        if not told and not any(group.noisy for group in groups):
             return self
         reason = f"{self.reason}; {told}" if told else self.reason
         return replace(self, confidence=Confidence.PROVISIONAL, reason=reason)

@@ -229,7 +229,7 @@ def _confidence_of(told: Comparison, outcome: Outcome, pair: Pair, disturbed: bo
         return told.confidence, f"{told.reason}; others were at work on the machine"
     if untold(pair.base.cell) and told.confidence is Confidence.CONFIRMED:
         return Confidence.PROVISIONAL, f"{told.reason}; {NOTHING_TOLD}"
-    unproven = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
+    unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in (pair.base, pair.other))
     if not unproven or told.confidence is not Confidence.CONFIRMED or outcome is Outcome.WORSE:
         return told.confidence, told.reason
     return (Confidence.PROVISIONAL, f"{told.reason}; a training's steps cannot be held to its reference's")

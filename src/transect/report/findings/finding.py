@@ -118,7 +118,10 @@ def inside_run(groups: Iterable[Group]) -> str:
 
 def limited_confidence(confidence: Confidence, *groups: Group | None) -> Confidence:
     """Return the confidence of a claim on these groups: none is confirmed whose check goes blind, or that has none."""
-    blind = any(group is not None and (group.blind is not None or group.unchecked is not None) for group in groups)
+    blind = any(
+        group is not None and (group.check_inconclusive_from is not None or group.no_reference is not None)
+        for group in groups
+    )
     return Confidence.PROVISIONAL if blind and confidence is Confidence.CONFIRMED else confidence
 
 

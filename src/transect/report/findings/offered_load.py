@@ -86,7 +86,7 @@ def _confidence(able: dict[str, list[InferGroup]], highest: dict[str, float], co
     agree = all(
         len(told := saturation(group)) >= MIN_INTERVAL_VALUES and set(told) == {is_saturated(group)} for group in beside
     )
-    sound = all(map(was_compared, every)) and not any(group.too_disturbed for group in every)
+    sound = all(map(was_compared, every)) and not any(group.noisy for group in every)
     return Confidence.CONFIRMED if agree and sound and len(versions(every)) < 2 else Confidence.PROVISIONAL
 
 

@@ -123,7 +123,7 @@ def _call_confidence(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Confi
     if not apart:
         return Confidence.INCONCLUSIVE
     whole = all(row.excess and row.excess.spread is Spread.INTERVAL for row in apart)
-    quiet = not any(row.group.too_disturbed for row in apart)
+    quiet = not any(row.group.noisy for row in apart)
     return Confidence.CONFIRMED if whole and quiet and floor is not None else Confidence.PROVISIONAL
 
 

@@ -67,7 +67,7 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     records = [record for group in groups for record in group.records]
     wrong = [record for record in records if record.cause is Cause.WRONG_RESULT]
     others = [r for r in records if r.status is Status.FAILED and r.cause is not Cause.WRONG_RESULT]
-    blind = [group.cell.id for group in groups if group.ok and group.blind is not None]
+    blind = [group.cell.id for group in groups if group.ok and group.check_inconclusive_from is not None]
     shares = _shares(groups)
     confidence = Confidence.CONFIRMED if shares and not blind else Confidence.PROVISIONAL
     return Finding(
@@ -146,7 +146,7 @@ def _confidence(pair: StepRatio) -> Confidence:
         return Confidence.INCONCLUSIVE
     if pair.comparison.decision is not None:
         return limited_confidence(pair.comparison.confidence, pair.group, pair.other)
-    quiet = not pair.group.too_disturbed and not pair.other.too_disturbed
+    quiet = not pair.group.noisy and not pair.other.noisy
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
     return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.other)
 

@@ -109,7 +109,7 @@ def confidence_of(pair: Versus) -> Confidence:
     Confirmed: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
     """
     sides = (pair.group, pair.other)
-    sound = not pair.crosses and not any(group.too_disturbed for group in sides)
+    sound = not pair.crosses and not any(group.noisy for group in sides)
     checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
     few = pair.comparison.confidence is Confidence.PROVISIONAL

@@ -67,7 +67,7 @@ def reaches_target(group: Group) -> bool:
 
 def may_be_ranked(group: Group) -> bool:
     """Whether its time to the target counts: reached in every run, and known to be by training."""
-    return reaches_target(group) and not group.unfollowed
+    return reaches_target(group) and not group.unverified
 
 
 def training_findings(context: Context) -> list[Finding]:
@@ -122,7 +122,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             if not running
             else (f"no cell within its cores reached {target} in every run")
         )
-        if any(g.unfollowed for g in running):
+        if any(g.unverified for g in running):
             reason += " before its check went blind"
         claim = f"{of_kind}{reason}, so no speed is compared."
         instead = Decision(column=COLUMN, instead=reason, left_out=named)
@@ -169,7 +169,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if left_out:
         evidence.append(left_out)
     rival = result.runner_up
-    loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
+    loud = best.noisy or (rival is not None and rival.noisy)
     if loud or lost or not best.values("equality_ratio"):
         confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
     confidence = limited_confidence(confidence, best, rival)
@@ -229,12 +229,12 @@ def _limit_words(limits: Sequence[Finding], label: str) -> str:
 
 def _caveats(result: Race) -> list[str]:
     notes = [result.comparison.reason] if result.comparison else []
-    if result.best.too_disturbed:
+    if result.best.noisy:
         notes.append("other processes were at work during its runs")
     if not result.best.values("equality_ratio"):
-        why = f" ({result.best.unchecked})" if result.best.unchecked else ""
+        why = f" ({result.best.no_reference})" if result.best.no_reference else ""
         notes.append(f"its loss was not checked against the reference{why}")
-    if (step := result.best.blind) is not None:
+    if (step := result.best.check_inconclusive_from) is not None:
         then = ", and from there on in restarts" if result.best.values("restart_ratio") else ""
         notes.append(f"its loss could be checked until step {step}{then}")
     if result.runner_up is not None:
@@ -247,7 +247,7 @@ def _caveats(result: Race) -> list[str]:
 def _apart(groups: Sequence[Group], running: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     """Return the groups that ran in no race, by why not."""
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
-    unseen = [g for g in running if reaches_target(g) and g.unfollowed and not g.over_subscribed]
+    unseen = [g for g in running if reaches_target(g) and g.unverified and not g.over_subscribed]
     every = [
         ("more ranks than cores", [g for g in running if g.over_subscribed]),
         ("target missed in at least one run", late),
