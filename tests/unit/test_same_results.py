@@ -125,8 +125,16 @@ def test_words_may_change_and_what_has_a_reason(tmp_path: Path) -> None:
 def test_former_words_for_confidence_count_as_the_present_ones(tmp_path: Path, new: str, code: int) -> None:
     ends = {"comparisons": 3, "same": 1, "different": 0}
     words = {
-        "old": ({"sureness": "tentative"}, ends | {"tentative": 1, "open": 1}, "likely as fast"),
-        "new": ({"confidence": new}, ends | {"provisional": 1, "inconclusive": 1}, "as fast (provisional)"),
+        "old": (
+            {"sureness": "tentative", "turn": "likely decision"},
+            ends | {"tentative": 1, "open": 1},
+            "likely as fast",
+        ),
+        "new": (
+            {"confidence": new, "turn": "provisional decision"},
+            ends | {"provisional": 1, "inconclusive": 1},
+            "as fast (provisional)",
+        ),
     }
     old, now = (
         {
