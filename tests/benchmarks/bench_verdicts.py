@@ -1,8 +1,8 @@
-"""How often a firm verdict is wrong, and how many comparisons end firm: `python tests/benchmarks/bench_verdicts.py`.
+"""How often a confirmed verdict is wrong, and how many comparisons end confirmed: `python tests/benchmarks/bench_verdicts.py`.
 
 Simulates studies whose truth is known, for each shape of noise and number of repeats; with
 `--results FOLDER` instead with the noise of the repeats recorded there. Exits with 1 where more than
-5 % of firm verdicts are wrong by more than chance explains.
+5 % of confirmed verdicts are wrong by more than chance explains.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> int:
     shapes = recorded(given.results) if given.results else SHAPES
     worst = 0
     print(
-        f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
+        f"{'noise':32} {'repeats':>9} {'pairs':>6} {'confirmed':>6} {'wrong':>7} {'studies':>8}"
         f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'2.5 x':>6} {'runs':>6}"
     )
     special = {"slower in a week": moved_study, "disturbed runs are seen": watched_study}
@@ -63,21 +63,21 @@ def main() -> int:
                         fixed_study(tally, rng, noise, runs, paired=paired)
                     else:
                         adaptive_study(tally, rng, noise, 3, _CAP, paired=paired)
-                firm = sum(tally.firm.values())
+                confirmed = sum(tally.confirmed.values())
                 # Three standard errors above the bound are no chance.
-                most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / max(1, firm))
+                most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / max(1, confirmed))
                 worst += tally.wrong_share > most
                 told = str(runs) if runs else f"3 to {_CAP}"
                 powers = " ".join(f"{tally.power(kind):6.0%}" for kind in tally.chances)
                 print(
-                    f"{name:32} {told:>9} {'yes' if paired else 'no':>6} {firm:6} "
+                    f"{name:32} {told:>9} {'yes' if paired else 'no':>6} {confirmed:6} "
                     f"{tally.wrong_share:7.2%} {tally.studies_wrong / tally.studies:8.1%} {powers} "
                     f"{tally.repeats / tally.studies / 8:6.1f}",
                     flush=True,
                 )
     print(
-        "wrong: share of firm verdicts; studies: with any wrong verdict; equal to 2.5 x: share of "
-        "comparisons of that truth that end firm and right; runs: of each cell"
+        "wrong: share of confirmed verdicts; studies: with any wrong verdict; equal to 2.5 x: share of "
+        "comparisons of that truth that end confirmed and right; runs: of each cell"
     )
     return 1 if worst else 0
 

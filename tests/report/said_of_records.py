@@ -1,7 +1,7 @@
 """What a report says of records: its findings and sections one by one, and the prose of named sets of records.
 
 `pytest FILE --snapshot-update` writes a topic's prose, `__snapshots__/FILE.ambr`, anew; a person reads its difference.
-What a finding says by its numbers, its sureness and whom it names is the business of the tests beside.
+What a finding says by its numbers, its confidence and whom it names is the business of the tests beside.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ def written(found: Iterable[Finding]) -> list[str]:
 
 
 def lines(one: Finding) -> list[str]:
-    """Return a finding as it is read: how sure, the sentence, its evidence piece by piece."""
+    """Return a finding as it is read: its confidence, the sentence, its evidence piece by piece."""
     # How small a tiny chance is hangs on the last bits of its times, a cell's digest on all axes that there are.
     told = re.sub(r"p = [\d.]+e-(0[6-9]|[1-9]\d+)", "p < 1e-5", one.evidence)
     told = re.sub(r"~[0-9a-f]{8}\b", "", told)
     evidence = [f"  - {piece}" for piece in told.split("; ") if piece]
     short = [f"  in short: {one.short}"] if one.short else []
-    return [f"{one.kind}, {one.sureness}: {one.text}", *short, *evidence]
+    return [f"{one.kind}, {one.confidence}: {one.text}", *short, *evidence]
 
 
 class Made:

@@ -7,7 +7,7 @@ from co_design_records import changed, measured
 from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.asynchronous import asynchronous_groups
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 
 TIMES = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
 # What a training record has that is held to the reference.
@@ -78,8 +78,8 @@ def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
     assert found.comparisons == twin.time.told
     assert [one.cell for one in found.groups] == [one.group.cell, twin.group.cell]
     assert ("sooner" in found.text, "later" in found.text) == (factor < 1, factor > 1)
-    # Seven runs a side would make any other claim firm.
-    assert found.sureness is Sureness.TENTATIVE
+    # Seven runs a side would make any other claim confirmed.
+    assert found.confidence is Confidence.PROVISIONAL
 
 
 def test_equal_ranks_come_before_equal_workers():
@@ -91,11 +91,11 @@ def test_equal_ranks_come_before_equal_workers():
 def test_who_does_not_reach_the_target_is_named():
     found = only("asynchronous", *LATE)
     assert found.claim.startswith("async (staleness 4)") and "not reach" in found.claim and not found.comparisons
-    assert found.sureness is not Sureness.FIRM
+    assert found.confidence is not Confidence.CONFIRMED
 
 
 def test_ranks_that_share_cores_decide_nothing():
-    assert only("asynchronous", *CROWDED).sureness is Sureness.OPEN
+    assert only("asynchronous", *CROWDED).confidence is Confidence.INCONCLUSIVE
 
 
 def test_its_steps_are_compared_with_nobodys():
@@ -103,16 +103,16 @@ def test_its_steps_are_compared_with_nobodys():
     said = findings(*fast, *repeats(TIMES), *measured("train", strategy="single"))
     for kind, found in said.items():
         for one in found:
-            assert one.sureness is not Sureness.FIRM or "async" not in one.text, one.text
+            assert one.confidence is not Confidence.CONFIRMED or "async" not in one.text, one.text
             if kind not in ("asynchronous", "fastest", "equality"):
                 assert "async" not in one.text, one.text
 
 
 def test_equality_says_what_cannot_be_checked():
     found = only("equality", *repeats(TIMES, staleness=4), *repeats(TIMES))
-    assert "7 runs" in found.evidence and found.sureness is Sureness.FIRM
+    assert "7 runs" in found.evidence and found.confidence is Confidence.CONFIRMED
     alone = only("equality", *repeats(TIMES, staleness=4))
-    assert alone.sureness is Sureness.OPEN and not alone.alarm and "7 runs" in alone.evidence
+    assert alone.confidence is Confidence.INCONCLUSIVE and not alone.alarm and "7 runs" in alone.evidence
     [row] = Made("equality", *repeats(TIMES, staleness=4), *repeats(TIMES)).table("Not held")
     assert row["Equality"] == "not checkable: asynchronous" and row["Runs"] == "7"
 

@@ -26,7 +26,7 @@ def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, An
     assert len(summary["problems"]) == 1
     assert "broken.cell" in summary["problems"][0]
     for finding in summary["findings"]:
-        assert finding["sureness"] in ("firm", "tentative", "open")
+        assert finding["confidence"] in ("confirmed", "provisional", "inconclusive")
         assert finding["text"].endswith(".")
         assert finding["evidence"]
 

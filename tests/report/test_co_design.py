@@ -10,7 +10,7 @@ from pages import Page
 from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.claims import CLAIMS, Judgement
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.out_of_core import sweeps
 from transect.analysis.overlapped import exchanges
 from transect.analysis.parallelism import division, ideal_bubble, rivalries
@@ -136,7 +136,7 @@ def test_a_pipeline_stands_beside_the_best_that_shares_the_data_alone():
     assert one.result.ratio.value == pytest.approx(0.8) and one.result.shown
     assert one.result.ratio.low < 0.8 < one.result.ratio.high
     found = only("pipeline", *BESIDE)
-    assert found.comparisons == one.result.told and found.sureness is Sureness.FIRM
+    assert found.comparisons == one.result.told and found.confidence is Confidence.CONFIRMED
     assert found.scope.endswith("2 ranks") and "20 %" in found.evidence
 
 
@@ -153,7 +153,7 @@ def test_the_section_lists_a_pipeline_beside_its_rival():
 def test_ranks_that_share_cores_decide_nothing():
     assert HYBRID.details["over_subscribed"]
     found = only("pipeline", *CROWDED)
-    assert found.sureness is Sureness.OPEN and not found.comparisons and "cores" in found.text
+    assert found.confidence is Confidence.INCONCLUSIVE and not found.comparisons and "cores" in found.text
     [row, _] = Made("pipelines", *CROWDED).table("Shortest")
     assert row["Verdict"] == "open: shared cores"
 
@@ -181,7 +181,7 @@ def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
     assert row.progress == "thread" and row.over_least == pytest.approx(1.1, rel=0.01)
     assert row.result is not None and row.result.ratio.value == pytest.approx(0.66, rel=0.01)
     found = only("exchange", *OVERLAPPED)
-    assert found.sureness is Sureness.FIRM and len(found.comparisons) == 1
+    assert found.confidence is Confidence.CONFIRMED and len(found.comparisons) == 1
     made = Made("exchange", *OVERLAPPED)
     table = made.table("Variants")
     assert [row["Variant"] for row in table] == ["SC-B", "SC-OBR"]
@@ -192,7 +192,7 @@ def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
 def test_an_exchange_on_a_busy_machine_is_open():
     found = only("exchange", *BUSY)
     [compared] = found.comparisons
-    assert found.sureness is Sureness.OPEN and compared.verdict is Verdict.SAME
+    assert found.confidence is Confidence.INCONCLUSIVE and compared.verdict is Verdict.SAME
 
 
 def test_variants_without_the_blocking_one_are_listed_and_compared_with_nothing():
@@ -214,7 +214,7 @@ def test_a_batch_past_the_memory_stands_beside_the_one_that_fits():
     found = only("memory", *PAST)
     assert found.scope.endswith("within 100 MiB") and "512" in found.claim
     assert found.comparisons == (*row.beside_fitting.told, *row.beside_free.told)
-    assert found.sureness is Sureness.FIRM
+    assert found.confidence is Confidence.CONFIRMED
     table = Made("memory", *PAST).table("The tightest")
     row = next(row for row in table if row["Memory"] == "offload-file")
     assert row["Times what fits"] == "8" and row["Beside no limit"].startswith("1.2 (")
@@ -240,7 +240,7 @@ def test_where_nobody_asked_plain_memory_for_more_it_may_fit():
     made = context(*NOT_ASKED)
     [sweep] = sweeps(made.of("train"), made.floors)
     assert sweep.too_large("plain", BUDGET) is None
-    assert only("memory", *NOT_ASKED).sureness is Sureness.OPEN
+    assert only("memory", *NOT_ASKED).confidence is Confidence.INCONCLUSIVE
 
 
 def test_other_digits_than_plain_memory_are_shown():
@@ -254,7 +254,7 @@ def test_every_published_claim_is_answered_or_says_what_it_needs():
     found, told = findings(PIPELINE)["claim"], claim_answers(context(PIPELINE))
     assert len(found) == len(told) == len(CLAIMS) == 6
     for one, answer, claim in zip(found, told, CLAIMS, strict=True):
-        assert one.sureness is answer.sureness is Sureness.OPEN
+        assert one.confidence is answer.confidence is Confidence.INCONCLUSIVE
         assert answer.judgement is Judgement.OPEN and answer.gain is None
         assert claim.needs in answer.reason and claim.needs in one.evidence
     table = Made("claims", PIPELINE).table("Published")
@@ -263,32 +263,32 @@ def test_every_published_claim_is_answered_or_says_what_it_needs():
 
 
 GAINS = {
-    0.005: (Judgement.REACHED, Sureness.FIRM),
-    0.008: (Judgement.LESS, Sureness.FIRM),
-    0.012: (Judgement.NONE, Sureness.FIRM),
-    0.01: (Judgement.OPEN, Sureness.OPEN),
+    0.005: (Judgement.REACHED, Confidence.CONFIRMED),
+    0.008: (Judgement.LESS, Confidence.CONFIRMED),
+    0.012: (Judgement.NONE, Confidence.CONFIRMED),
+    0.01: (Judgement.OPEN, Confidence.INCONCLUSIVE),
 }
 
 
 @pytest.mark.parametrize("step_s", GAINS)
 def test_the_claim_on_hybrids_is_held_against_data_parallelism(step_s):
-    judgement, sureness = GAINS[step_s]
+    judgement, confidence = GAINS[step_s]
     records = against_ddp(step_s, over=False)
     [answer] = [one for one in claim_answers(context(*records)) if one.claim.key == "hybrid"]
-    assert (answer.judgement, answer.sureness) == (judgement, sureness)
+    assert (answer.judgement, answer.confidence) == (judgement, confidence)
     assert answer.gain is not None and answer.gain.value == pytest.approx(0.01 / step_s)
     assert "mpi-pipeline (stages 2)" in answer.compared and "ddp-gloo" in answer.compared
     found = findings(*records)["claim"]
     [claim] = [one for one in found if answer.compared in one.evidence]
-    assert claim.sureness is sureness
+    assert claim.confidence is confidence
     # On shared cores the same numbers decide nothing.
     found = findings(*against_ddp(step_s, over=True))["claim"]
-    assert all(one.sureness is Sureness.OPEN for one in found)
+    assert all(one.confidence is Confidence.INCONCLUSIVE for one in found)
 
 
 def test_the_best_of_several_comparisons_says_so():
     answer = claim_answers(context(*several()))[0]
-    assert answer.result is not None and answer.result.comparison.among == 4
+    assert answer.result is not None and answer.result.comparison.n_candidates == 4
     assert "2 comparisons" in findings(*several())["claim"][0].evidence
 
 

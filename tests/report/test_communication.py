@@ -100,7 +100,7 @@ def test_the_finding_names_cell_share_ratio_and_leaves_over_subscribed_cells_out
     assert top.share is not None and f"{100 * top.share:.0f} %" in finding.text
     assert "2x2 ranks" in finding.text and "mpi-sendrecv" in finding.text
     assert "4 over-subscribed" in finding.evidence and "residual" in finding.evidence
-    assert finding.sureness == "tentative"
+    assert finding.confidence == "provisional"
 
 
 def test_efficiency_and_charts_keep_networks_apart(page: Page, made: Made) -> None:

@@ -67,16 +67,16 @@ def test_prose(snapshot: Any) -> None:
 # Conditions.
 
 
-def test_equal_conditions_are_firm_where_all_runtimes_tell_them() -> None:
+def test_equal_conditions_are_confirmed_where_all_runtimes_tell_them() -> None:
     records = CONDITIONS["equal"]
     assert told(records) == Conditions(points=1, runtimes=("cpp", "rust"), silent=(), differences=(), kernels=(2,))
-    assert only("conditions", *records).sureness == "firm"
+    assert only("conditions", *records).confidence == "confirmed"
 
 
 def test_one_that_tells_nothing_is_named() -> None:
     found = only("conditions", *SILENT)
     assert told(SILENT).silent == ("java",) and "java" in found.claim
-    assert found.sureness == "tentative"
+    assert found.confidence == "provisional"
 
 
 def test_older_records_tell_nothing_and_nothing_is_said() -> None:
@@ -89,7 +89,7 @@ def test_who_had_other_options_or_kernels_is_named_with_both() -> None:
     assert all(word in go.what for word in ("3", "2", "Cast CPUExecutionProvider"))
     assert all(word in java.what for word in ("enable_mem_pattern", "False", "True"))
     found = only("conditions", *OTHERS)
-    assert go.what in found.claim and java.what in found.claim and found.sureness == "firm"
+    assert go.what in found.claim and java.what in found.claim and found.confidence == "confirmed"
     assert "java enable_mem_pattern" in found.evidence, "what it could not set"
 
 
@@ -102,7 +102,7 @@ def test_of_a_draw_cpp_is_the_usual_one() -> None:
 def test_other_sets_of_options_are_meant_to_differ() -> None:
     under_load = [load_record(name, 100.0, 1, 9000.0) for name in ("cpp", "rust")]
     records = [*thesis_runs(), *under_load]
-    assert told(records).equal and only("conditions", *records).sureness == "firm"
+    assert told(records).equal and only("conditions", *records).confidence == "confirmed"
 
 
 # Outputs.
@@ -112,7 +112,7 @@ def test_other_sets_of_options_are_meant_to_differ() -> None:
 def test_a_nan_has_no_latency_and_is_named(name: str) -> None:
     found = findings(*NAN[name])
     [outputs] = found["outputs"]
-    assert outputs.alarm and outputs.sureness == "firm"
+    assert outputs.alarm and outputs.confidence == "confirmed"
     assert "1 of 3" in outputs.claim and "rust" in outputs.claim and "cpp" not in outputs.claim
     assert "NaN" in outputs.evidence
     assert not any("rust" in one.claim for one in found["runtime"])

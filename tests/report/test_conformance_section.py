@@ -83,23 +83,23 @@ def test_prose(snapshot: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "passed", "differ", "sureness"),
+    ("name", "passed", "differ", "confidence"),
     [
-        ("all the same", [8, 8], [], "firm"),
-        ("different", [10, 7], ["test_a", "test_b", "test_c"], "firm"),
-        ("as many others", [8, 8], ["test_b", "test_d"], "firm"),
-        ("one not run", [10, 10], [], "tentative"),
+        ("all the same", [8, 8], [], "confirmed"),
+        ("different", [10, 7], ["test_a", "test_b", "test_c"], "confirmed"),
+        ("as many others", [8, 8], ["test_b", "test_d"], "confirmed"),
+        ("one not run", [10, 10], [], "provisional"),
     ],
 )
 def test_the_finding_says_who_passes_what_and_where_they_differ(
-    name: str, passed: list[int], differ: list[str], sureness: str
+    name: str, passed: list[int], differ: list[str], confidence: str
 ) -> None:
     runtimes = conformance.tested(context(*SETS[name]))
     assert [one.label for one in runtimes] == ["python", "rust"]
     assert [one.passed for one in runtimes] == passed
     assert conformance.differing_tests(runtimes) == differ
     found = only("conformance", *SETS[name])
-    assert (found.sureness, found.scope) == (sureness, "on cpu")
+    assert (found.confidence, found.scope) == (confidence, "on cpu")
     assert all(test in found.claim for test in differ) and "10 operator" in found.claim
     assert ("1 runtime" in found.evidence) == (name == "one not run")
 

@@ -117,7 +117,7 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     made = SETS["surely within 5 %"]
     step = costs(made)["step_time", None]
     assert step.same and 1.02 < step.ratio.low < step.ratio.value < step.ratio.high < 1.04
-    assert said("step", made).sureness == "firm"
+    assert said("step", made).confidence == "confirmed"
     assert "1.030" in said("step", made).claim and "1.028" in said("step", made).claim
 
 
@@ -150,7 +150,7 @@ def test_each_question_has_a_finding_on_its_two_groups() -> None:
     }.items():
         cost, one = costs(SETS["a later start"])[metric, size], found[topic]
         assert [group.cell.container for group in one.groups] == ["podman", None]
-        assert len(one.comparisons) == 1 and one.sureness == cost.sureness == "firm"
+        assert len(one.comparisons) == 1 and one.confidence == cost.confidence == "confirmed"
         assert one.comparisons[0].interval == cost.comparison.interval
         assert f"{cost.pairs} pairs" in one.evidence and "podman" in one.claim
     assert "4 B" in found["latency"].claim and "1x2 ranks" in found["latency"].claim
@@ -170,7 +170,7 @@ def test_ranks_that_share_cores_decide_nothing() -> None:
     made = SETS["shared cores"]
     found = said("start-up", made)
     assert costs(made)["startup_time", None].over_subscribed
-    assert found.sureness == "open" and not found.comparisons and "cores" in found.claim
+    assert found.confidence == "inconclusive" and not found.comparisons and "cores" in found.claim
 
 
 def answer(*made: list[Record]) -> Published | None:
@@ -191,7 +191,7 @@ def test_the_published_claim_needs_every_interval(made: list[Record], verdict: s
     told = answer(made)
     assert told is not None and told.verdict == verdict
     [found] = findings(*made)["container claim"]
-    assert found.subject == "claims" and found.sureness == told.sureness
+    assert found.subject == "claims" and found.confidence == told.confidence
     assert bool(found.comparisons) == (verdict == "not little")
 
 
@@ -219,10 +219,10 @@ def test_one_row_of_many_is_likely_at_most() -> None:
         tables = Made("containers", *records(**of)).tables[:2]
         return {row[""] for one in tables for row in rows(one)}
 
-    # Noise that hides nothing, some, and all: in between a row is likely before it is open.
+    # Noise that hides nothing, some, and all: in between a row is provisional before it is open.
     said = [words(later=0.2, step=1.1, noise=noise) for noise in (0.004, 0.03, 0.05, 0.3)]
     assert said[0] == {"longer"} and said[-1] == {"open: within noise"}
-    assert any("likely longer" in one for one in said[1:-1]), said
+    assert any("longer (provisional)" in one for one in said[1:-1]), said
 
 
 def test_a_study_without_containers_has_no_such_section() -> None:

@@ -10,7 +10,7 @@ from said_of_records import Made, written
 from said_of_records import context as context_of
 
 from factories import bench_cell
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.docking import contests, curves, docking_rows, without_result
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, MetricValue, Record, Status
@@ -177,17 +177,17 @@ def test_findings_say_who_is_fastest_and_what_claims_need() -> None:
     assert not decided.tied and decided.gain.startswith("2 times") and "rust PPWI 64" in decided.gain
     assert "numba PPWI 256" in fastest.evidence and "500 ms" in fastest.evidence
     linear = by_topic("threads", *RECORDS)
-    assert "1 to 2" in linear.claim and "95 %" in linear.claim and linear.sureness == "tentative"
-    assert {name: one.sureness for name, one in claims(*RECORDS).items()} == dict.fromkeys(
-        ("OpenMP", "Julia", "CUDA"), Sureness.OPEN
+    assert "1 to 2" in linear.claim and "95 %" in linear.claim and linear.confidence == "provisional"
+    assert {name: one.confidence for name, one in claims(*RECORDS).items()} == dict.fromkeys(
+        ("OpenMP", "Julia", "CUDA"), Confidence.INCONCLUSIVE
     )
     assert "2 threads" in claims(*RECORDS)["OpenMP"].claim
     assert "15 times" in claims(*RECORDS)["Julia"].claim
 
 
 def test_scaling_that_cannot_be_told_is_not_decided() -> None:
-    assert by_topic("threads", *uneven()).sureness is Sureness.OPEN
-    assert by_topic("threads", *SCALING).sureness is Sureness.TENTATIVE
+    assert by_topic("threads", *uneven()).confidence is Confidence.INCONCLUSIVE
+    assert by_topic("threads", *SCALING).confidence is Confidence.PROVISIONAL
 
 
 def test_threads_that_share_cores_claim_no_scaling() -> None:
@@ -199,9 +199,9 @@ def test_threads_that_share_cores_claim_no_scaling() -> None:
 
 def test_julia_stands_beside_openmp_on_its_own_deck_only() -> None:
     alone = claims(*OTHER_DECK)["Julia"]
-    assert alone.sureness is Sureness.OPEN and "deck" in alone.claim
+    assert alone.confidence is Confidence.INCONCLUSIVE and "deck" in alone.claim
     beside = claims(*OTHER_DECK, *ran("openmp", 1, 4e-6))["Julia"]
-    assert beside.sureness is Sureness.TENTATIVE and "takes 2 times" in beside.claim
+    assert beside.confidence is Confidence.PROVISIONAL and "takes 2 times" in beside.claim
 
 
 def test_a_study_without_docking_has_no_such_section() -> None:

@@ -10,7 +10,7 @@ from make_records import make_record
 from said_of_records import context, findings, only, prose
 
 from factories import infer_cell, train_cell
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.drift import drift_of
 from transect.analysis.energy import silences, uses
 from transect.analysis.groups import group_records
@@ -57,21 +57,21 @@ DRIFTS = {"slower": latencies(0.3), "faster": latencies(-0.2), "same": latencies
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "ratio", "sureness"),
+    ("name", "answer", "ratio", "confidence"),
     [
-        ("slower", Answer.DIFFERENT, 1.23, "firm"),
-        ("faster", Answer.DIFFERENT, 0.82, "firm"),
-        ("same", Answer.SAME, 1.0, "firm"),
-        ("apart", Answer.OPEN, 0.98, "open"),
+        ("slower", Answer.DIFFERENT, 1.23, "confirmed"),
+        ("faster", Answer.DIFFERENT, 0.82, "confirmed"),
+        ("same", Answer.SAME, 1.0, "confirmed"),
+        ("apart", Answer.OPEN, 0.98, "inconclusive"),
     ],
 )
-def test_the_last_third_is_held_beside_the_first(name: str, answer: Answer, ratio: float, sureness: str) -> None:
+def test_the_last_third_is_held_beside_the_first(name: str, answer: Answer, ratio: float, confidence: str) -> None:
     drift = drift_of(group_records(DRIFTS[name]), "latency")
     assert drift is not None and (drift.cells, drift.runs) == (4, 24)
     assert drift.decision.answer is answer
     assert drift.decision.ratio == pytest.approx(ratio, abs=0.02)
     found = only("drift", *DRIFTS[name])
-    assert found.sureness == sureness and "4 cells" in found.evidence
+    assert found.confidence == confidence and "4 cells" in found.evidence
     assert [one.claimed for one in found.tests] == [answer is not Answer.OPEN]
 
 
@@ -152,11 +152,11 @@ def test_prose(snapshot: Any) -> None:
     assert prose(DRIFTS, "drift") | prose(energies, "energy") == snapshot
 
 
-def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
+def test_comparisons_are_counted_and_one_of_very_many_is_not_confirmed() -> None:
     made = make_findings(context(*trainings(None)), all_parts().findings)
     tally = tally_of(made)
-    assert tally.comparisons >= 1 and tally.different >= 1 and tally.open == 0
-    assert tally.firm_share is not None and 0 < tally.firm_share <= 1
+    assert tally.comparisons >= 1 and tally.different >= 1 and tally.inconclusive == 0
+    assert tally.confirmed_share is not None and 0 < tally.confirmed_share <= 1
     asked = [Question(ask="who?", answered_by=["training.fastest"]), Question(ask="why?")]
     told = tally_of(made, asked).asked
     assert tally.asked is None and told is not None and 1 == told.comparisons <= tally.comparisons
@@ -164,29 +164,30 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     [one] = fastest.comparisons
     assert one.decision is not None
     chance = replace(one, decision=replace(one.decision, p=0.01))
-    firm = replace(fastest, sureness=Sureness.FIRM, comparisons=(chance,))
+    confirmed = replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(chance,))
     others = [
-        replace(firm, comparisons=(replace(chance, decision=replace(one.decision, p=0.5 + n / 100)),)) for n in range(9)
+        replace(confirmed, comparisons=(replace(chance, decision=replace(one.decision, p=0.5 + n / 100)),))
+        for n in range(9)
     ]
-    [alone] = corrected([firm])
-    assert alone.sureness is Sureness.FIRM
-    beside, *_ = corrected([firm, *others])
-    assert beside.sureness is Sureness.TENTATIVE and "of 10 comparisons" in beside.evidence
+    [alone] = corrected([confirmed])
+    assert alone.confidence is Confidence.CONFIRMED
+    beside, *_ = corrected([confirmed, *others])
+    assert beside.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in beside.evidence
     # One that is said to be open claims nothing, however many there are.
     open_one = replace(one, decision=replace(one.decision, p=0.9, answer=Answer.OPEN))
-    [held, *_] = corrected([replace(fastest, sureness=Sureness.FIRM, comparisons=(one, open_one))])
-    assert held.sureness is Sureness.FIRM
+    [held, *_] = corrected([replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(one, open_one))])
+    assert held.confidence is Confidence.CONFIRMED
     # Tests that compare no two groups are of the same family; one that claims nothing only counts.
     unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
-    [held] = corrected([replace(firm, tests=unclaimed)])
-    assert held.sureness is Sureness.TENTATIVE and "of 10 comparisons" in held.evidence
-    shift = replace(firm, comparisons=(), tests=(Chance(p=0.04),))
+    [held] = corrected([replace(confirmed, tests=unclaimed)])
+    assert held.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in held.evidence
+    shift = replace(confirmed, comparisons=(), tests=(Chance(p=0.04),))
     [held] = corrected([shift])
-    assert held.sureness is Sureness.FIRM
+    assert held.confidence is Confidence.CONFIRMED
     [held, _] = corrected([shift, replace(shift, tests=(Chance(p=0.04),))])
-    assert held.sureness is Sureness.TENTATIVE and "0.08 (Holm)" in held.evidence
+    assert held.confidence is Confidence.PROVISIONAL and "0.08 (Holm)" in held.evidence
     # One of ranks alone, as of values that may be 0, has a probability too.
     ranks = replace(one, decision=None, p=0.03)
-    of_ranks = replace(firm, comparisons=(ranks,))
-    assert corrected([of_ranks])[0].sureness is Sureness.FIRM
-    assert corrected([replace(of_ranks, tests=unclaimed)])[0].sureness is Sureness.TENTATIVE
+    of_ranks = replace(confirmed, comparisons=(ranks,))
+    assert corrected([of_ranks])[0].confidence is Confidence.CONFIRMED
+    assert corrected([replace(of_ranks, tests=unclaimed)])[0].confidence is Confidence.PROVISIONAL

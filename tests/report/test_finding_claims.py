@@ -137,7 +137,7 @@ def test_a_floor_is_stated_as_findings_use_it() -> None:
 )
 def test_a_difference_that_is_none_states_its_floor_too(records: list[Record]) -> None:
     [latency] = [one for one in findings(*records)["runtime"] if "batch 1" in one.text]
-    assert latency.sureness == "open" and latency.decision is not None and latency.decision.tied
+    assert latency.confidence == "inconclusive" and latency.decision is not None and latency.decision.tied
     assert re.search(r"interval .* floor of \d", latency.evidence)
 
 
@@ -189,7 +189,7 @@ def test_a_cell_above_its_bound_names_itself_and_the_bound() -> None:
     [above] = findings(*ABOVE)["bound"]
     assert "125 %" in above.text and "gemm" in above.text and "slow" not in above.text
     assert "800 µs" in above.evidence and "1 ms" in above.evidence
-    assert (above.subject, above.sureness) == ("study", "firm")
+    assert (above.subject, above.confidence) == ("study", "confirmed")
     # The farthest first, whichever came first.
     [above] = findings(*ABOVE, *train([0.0005], workload="x"))["bound"]
     assert above.text.index("200 %") < above.text.index("125 %")

@@ -151,24 +151,24 @@ def test_prose(snapshot: Any) -> None:
     assert prose({"nothing": []}, "coverage") == snapshot(name="coverage")
 
 
-def test_a_clear_winner_is_named_with_time_quality_and_sureness() -> None:
+def test_a_clear_winner_is_named_with_time_quality_and_confidence() -> None:
     found = first("fastest", *CLEAR)
     decided, [comparison] = found.decision, found.comparisons
     assert decided is not None and (decided.winner, decided.second) == (TORCH, NUMPY)
     assert decided.value == "1.01 s" and not decided.tied
     assert "0.9," in decided.quality and "0.93" in decided.quality
-    assert found.sureness == "firm" and comparison.factor == pytest.approx(1.99, abs=0.005)
+    assert found.confidence == "confirmed" and comparison.factor == pytest.approx(1.99, abs=0.005)
     assert comparison.decision is not None and comparison.decision.p < 0.01
     assert comparison.interval is not None
     assert comparison.interval.value == pytest.approx(0.502, abs=0.001)
     assert comparison.interval.low < 0.502 < comparison.interval.high
 
 
-@pytest.mark.parametrize(("repeats", "sureness"), [(2, "tentative"), (3, "firm"), (6, "firm")])
-def test_two_repeats_make_it_tentative(repeats: int, sureness: str) -> None:
+@pytest.mark.parametrize(("repeats", "confidence"), [(2, "provisional"), (3, "confirmed"), (6, "confirmed")])
+def test_two_repeats_make_it_provisional(repeats: int, confidence: str) -> None:
     found = first("fastest", *runs("torch", FAST[:repeats]), *runs("numpy", SLOW[:repeats]))
-    assert found.sureness == sureness
-    assert ("too few" in found.evidence) == (sureness == "tentative")
+    assert found.confidence == confidence
+    assert ("too few" in found.evidence) == (confidence == "provisional")
 
 
 def test_below_the_noise_floor_nothing_is_faster() -> None:
@@ -176,18 +176,18 @@ def test_below_the_noise_floor_nothing_is_faster() -> None:
     assert found.decision is not None
     assert {found.decision.winner, *found.decision.tied} == {TORCH, NUMPY}
     assert found.decision.equal and found.decision.margin == 0.05 and found.decision.value == "1 s"
-    assert found.sureness == "tentative" and "too few" in found.evidence
+    assert found.confidence == "provisional" and "too few" in found.evidence
 
 
-@pytest.mark.parametrize(("records", "equal", "sureness"), [(SAME, True, "firm"), (LOUD, False, "open")])
-def test_what_is_proved_the_same_is_firm_and_what_is_not_is_open(
-    records: list[Record], equal: bool, sureness: str
+@pytest.mark.parametrize(("records", "equal", "confidence"), [(SAME, True, "confirmed"), (LOUD, False, "inconclusive")])
+def test_what_is_proved_the_same_is_confirmed_and_what_is_not_is_open(
+    records: list[Record], equal: bool, confidence: str
 ) -> None:
     found = first("fastest", *records)
     assert found.decision is not None and found.decision.equal is equal
     assert len(found.decision.tied) == 2 == len(found.comparisons)
     assert all(one.equal is equal for one in found.comparisons)
-    assert found.sureness == sureness
+    assert found.confidence == confidence
 
 
 def test_a_wrong_result_never_wins_however_it_is_marked() -> None:
@@ -218,12 +218,12 @@ def test_an_over_subscribed_cell_carries_no_claim() -> None:
 
 def test_superlinear_speed_is_flagged() -> None:
     found = first("suspect", *SUPERLINEAR)
-    assert "100 %" in found.text and found.sureness == "open"
+    assert "100 %" in found.text and found.confidence == "inconclusive"
 
 
-def test_disturbed_runs_are_never_firm() -> None:
+def test_disturbed_runs_are_never_confirmed() -> None:
     found = first("fastest", *runs("torch", FAST, disturbed=True), *runs("numpy", SLOW))
-    assert found.sureness == "tentative"
+    assert found.confidence == "provisional"
 
 
 @pytest.mark.parametrize("restarts", [[], DULL])
@@ -233,16 +233,16 @@ def test_what_goes_blind_before_its_target_is_not_ranked(restarts: list[dict[str
     found, equality = first("fastest", *records), first("equality", *records)
     assert found.decision is not None and found.decision.winner == NUMPY
     assert list(left_out(found)) == [TORCH] and "checkable" in left_out(found)[TORCH]
-    assert equality.sureness == "tentative" and "torch" in equality.text
+    assert equality.confidence == "provisional" and "torch" in equality.text
     alone = first("fastest", *records[:6]).decision
     assert alone is not None and not alone.winner and "blind" in alone.instead
 
 
 @pytest.mark.parametrize("name", ["torch", "numpy"])
-def test_restarts_let_a_blind_cell_be_ranked_but_never_firmly(name: str) -> None:
+def test_restarts_let_a_blind_cell_be_ranked_but_never_confirmed(name: str) -> None:
     found = first("fastest", *blind(SHARP, name))
     assert found.decision is not None and found.decision.winner == TORCH
-    assert found.sureness == "tentative"
+    assert found.confidence == "provisional"
     assert ("step 30" in found.evidence) == (name == "torch")
 
 

@@ -10,7 +10,7 @@ from co_design_records import changed, measured, write_measured
 from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.claims import Evidence, Judgement, answers
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.extrapolation import Curve, speed_up
 from transect.analysis.forecasts import forecasts, mean_error, order_of
 from transect.analysis.load import load_records
@@ -72,7 +72,7 @@ def test_the_error_and_the_order_are_told():
     assert mean_error(told) == pytest.approx(0.025, abs=0.002)
     assert (order.told, order.right, list(order.wrong)) == (1, 1, [])
     found = only("forecast", *RIGHT)
-    assert found.comparisons == order.comparisons and found.sureness is Sureness.TENTATIVE
+    assert found.comparisons == order.comparisons and found.confidence is Confidence.PROVISIONAL
     made = Made("forecasts", *RIGHT)
     table = made.table("Predicted and measured")
     assert [row[""] for row in table] == ["in time", "in time"]
@@ -84,7 +84,7 @@ def test_a_wrong_order_is_told():
     _, order = beside(REVERSED)
     assert (order.told, order.right, len(order.wrong)) == (1, 0, 1)
     found = only("forecast", *REVERSED)
-    assert found.sureness is Sureness.TENTATIVE
+    assert found.confidence is Confidence.PROVISIONAL
     assert "mpi-allreduce and mpi-bcast-reduce" in found.evidence
 
 
@@ -92,7 +92,7 @@ def test_what_was_said_afterwards_is_no_prediction():
     told, order = beside(LATE)
     assert [one.in_time for one in told] == [False] and order.told == 0
     found = only("forecast", *LATE)
-    assert found.sureness is Sureness.OPEN and "1 prediction" in found.evidence
+    assert found.confidence is Confidence.INCONCLUSIVE and "1 prediction" in found.evidence
     [row] = Made("forecasts", *LATE).table("Predicted and measured")
     assert row[""] == "made too late"
 
@@ -100,7 +100,7 @@ def test_what_was_said_afterwards_is_no_prediction():
 def test_a_prediction_without_a_training_is_listed():
     record = predicted("mpi-allreduce", 0.01)
     assert Made("forecasts", record).table("Not held")
-    assert only("forecast", record).sureness is Sureness.OPEN
+    assert only("forecast", record).confidence is Confidence.INCONCLUSIVE
 
 
 def test_each_prediction_that_ran_was_stored_before_its_training():
@@ -165,7 +165,7 @@ def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgem
     evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error)
     found = {one.claim.key: one for one in answers(evidence)}
     assert found["nodes-128"].judgement == judgement  # 89.6 beside 110
-    assert found["nodes-128"].extrapolated and found["nodes-128"].sureness is Sureness.OPEN
+    assert found["nodes-128"].extrapolated and found["nodes-128"].confidence is Confidence.INCONCLUSIVE
 
 
 def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):

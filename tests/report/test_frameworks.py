@@ -291,7 +291,7 @@ def test_published_sums_are_named_for_what_they_are_beside_the_nearest_mean() ->
 
 def test_a_distributed_step_within_the_noise_carries_no_cost() -> None:
     found = only("distribution", *NOISY)
-    assert found.sureness == "open" and found.comparisons[0].verdict is Verdict.SAME
+    assert found.confidence == "inconclusive" and found.comparisons[0].verdict is Verdict.SAME
 
 
 def test_eight_frameworks_with_twelve_strategies_look_different() -> None:

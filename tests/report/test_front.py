@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from factories import make_record, train_cell
-from transect.analysis.comparisons import Comparison, Sureness, compare
+from transect.analysis.comparisons import Comparison, Confidence, compare
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
@@ -42,9 +42,9 @@ def comparison(factor: float, floor: bool = True) -> Comparison:
     return told
 
 
-def found(rule: str, sureness: Sureness = Sureness.FIRM, **more: Any) -> Finding:
+def found(rule: str, confidence: Confidence = Confidence.CONFIRMED, **more: Any) -> Finding:
     given = {"subject": "iris", "claim": f"what {rule} says.", "evidence": "e", "kind": "k"}
-    return Finding(**given | more, rule=rule, sureness=sureness)
+    return Finding(**given | more, rule=rule, confidence=confidence)
 
 
 # --- in which order findings are read
@@ -55,11 +55,11 @@ def test_findings_are_read_by_what_they_change() -> None:
         found("wrong", alarm=True, subject="equality"),
         found("large", comparisons=(comparison(7.0),)),
         found("small", comparisons=(comparison(1.5),)),
-        found("likely", Sureness.TENTATIVE, comparisons=(comparison(9.0),)),
+        found("provisional", Confidence.PROVISIONAL, comparisons=(comparison(9.0),)),
         found("fact", subject="export"),
-        found("seen-once", Sureness.TENTATIVE),
+        found("seen-once", Confidence.PROVISIONAL),
         found("about", subject="study"),
-        found("open", Sureness.OPEN, comparisons=(comparison(20.0),)),
+        found("inconclusive", Confidence.INCONCLUSIVE, comparisons=(comparison(20.0),)),
     ]
     assert ranked(order[::-1]) == order
     assert [turn_of(one) for one in order] == sorted(turn_of(one) for one in order)
@@ -93,29 +93,29 @@ def test_at_most_seven_stand_open_and_two_of_a_rule_as_long_as_others_wait() -> 
 def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> None:
     findings = [
         found("b", claim="beta."),
-        found("a.one", Sureness.TENTATIVE, claim="alpha."),
+        found("a.one", Confidence.PROVISIONAL, claim="alpha."),
         found("a.two", claim="other."),
     ]
     told = answer(Question(ask="Why?", answered_by=["a.one", "b"]), findings)
     assert [one.rule for _, one in told.clauses] == ["a.one", "b"]
-    assert told.sureness == "likely" and told.rest == 0
+    assert told.confidence == "provisional" and told.rest == 0
     assert [text for text, _ in told.clauses] == ["iris: alpha", "iris: beta"]
-    assert told.mixed and "alpha (likely)" in told.text and "beta (sure)" in told.text
+    assert told.mixed and "alpha (provisional)" in told.text and "beta (confirmed)" in told.text
     assert answer(Question(ask="?", answered_by=["b"]), findings).text == "iris: beta."
     every = answer(Question(ask="?", answered_by=["a.*"]), findings)
     assert [one.rule for _, one in every.clauses] == ["a.one", "a.two"]
 
 
 def test_an_answer_of_which_a_part_is_open_is_partly_known() -> None:
-    findings = [found("a"), found("a", Sureness.OPEN, subject="digits")]
-    assert answer(Question(ask="?", answered_by=["a"]), findings).sureness == "partly known"
-    findings = [found("a", Sureness.OPEN)]
-    assert answer(Question(ask="?", answered_by=["a"]), findings).sureness == "not known yet"
+    findings = [found("a"), found("a", Confidence.INCONCLUSIVE, subject="digits")]
+    assert answer(Question(ask="?", answered_by=["a"]), findings).confidence == "partly inconclusive"
+    findings = [found("a", Confidence.INCONCLUSIVE)]
+    assert answer(Question(ask="?", answered_by=["a"]), findings).confidence == "inconclusive"
 
 
 def test_an_answer_speaks_of_every_workload_before_it_says_more_of_one() -> None:
     findings = [found("a", comparisons=(comparison(9.0 - n),), claim=f"c{n}.") for n in range(5)]
-    findings += [found("a", Sureness.TENTATIVE, subject="digits", claim="d.")]
+    findings += [found("a", Confidence.PROVISIONAL, subject="digits", claim="d.")]
     told = answer(Question(ask="?", answered_by=["a"]), findings)
     assert [one.claim for _, one in told.clauses][:3] == ["c0.", "d.", "c1."]
     assert told.rest == 2 and told.text.endswith("; 2 more.")
@@ -124,7 +124,7 @@ def test_an_answer_speaks_of_every_workload_before_it_says_more_of_one() -> None
 def test_a_question_without_rules_points_to_what_was_found() -> None:
     findings = [found("a", section="speed"), found("b", section="speed")]
     told = answer(Question(ask="Is it good?"), findings)
-    assert told.sureness == "not known yet" and told.beside == (("speed", 2),)
+    assert told.confidence == "inconclusive" and told.beside == (("speed", 2),)
     assert "names no rule" in told.text and "'speed'" in told.text
     shown = answer(Question(ask="?", shown_in=["export"]), findings)
     assert shown.beside == (("export", 0),) and shown.text != told.text
@@ -207,7 +207,7 @@ def test_the_table_holds_workloads_by_questions(summary: dict[str, Any]) -> None
     decided = [one for row in rows.values() for one in row["decided"]]
     assert len(decided) > 5
     for one in decided:
-        assert by_id[one["finding"]]["sureness"] == one["sureness"]
+        assert by_id[one["finding"]]["confidence"] == one["confidence"]
         assert one["winner"] or one["instead"]
         assert not one["tied"] or "times" not in one["gain"]
     assert all(row.get("why_not") for row in rows.values() if not row["decided"])

@@ -9,7 +9,7 @@ import pytest
 from contested_records import Made, elsewhere, lacking, targets, unequal, ways
 from pages import Page
 
-from transect.analysis.comparisons import Sureness, compare
+from transect.analysis.comparisons import Confidence, compare
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause
 from transect.domain.study import Question
@@ -82,8 +82,8 @@ def test_who_lost_runs_or_ran_on_another_machine_is_no_sure_winner(tables: dict[
     table = tables["unequal"]
     for column in ("train", "serve-one", "serve-many"):
         lost, apart, fair = (table[name, column] for name in ("lost", "apart", "fair"))
-        assert fair["sureness"] == "firm"
-        assert lost["sureness"] == apart["sureness"] == "tentative"
+        assert fair["confidence"] == "confirmed"
+        assert lost["confidence"] == apart["confidence"] == "provisional"
         assert "2 of its 5" in lost["quality"] and "timeout" in lost["quality"]
         assert "of its 5" not in fair["quality"]
 
@@ -104,7 +104,7 @@ def test_a_runtime_that_was_not_measured_where_the_best_was_is_named(
 ) -> None:
     table = tables["elsewhere"]
     many = table["iris", "serve-many"]
-    assert many["winner"].startswith("python") and many["sureness"] == "tentative"
+    assert many["winner"].startswith("python") and many["confidence"] == "provisional"
     assert list(why(many)) == ["cpp"] and "batch 64, 1 thread" in why(many)["cpp"]
     one = table["small", "serve-one"]
     assert set(why(one)) == {"cpp", "python"}
@@ -125,7 +125,12 @@ def test_strange_workloads_run_again_by_their_own_ids_and_no_others() -> None:
 
     def of(subject: str) -> list[str]:
         finding = Finding(
-            subject=subject, claim="c", evidence="e", sureness=Sureness.FIRM, kind="k", stages=("train", "infer")
+            subject=subject,
+            claim="c",
+            evidence="e",
+            confidence=Confidence.CONFIRMED,
+            kind="k",
+            stages=("train", "infer"),
         )
         return cells.of(finding)
 
@@ -139,7 +144,7 @@ def test_strange_workloads_run_again_by_their_own_ids_and_no_others() -> None:
 
 def test_a_rule_that_is_nearly_right_is_told_from_those_that_say_something() -> None:
     finding = Finding(
-        subject="iris", claim="c.", evidence="e", sureness=Sureness.FIRM, kind="k", rule="training.fastest"
+        subject="iris", claim="c.", evidence="e", confidence=Confidence.CONFIRMED, kind="k", rule="training.fastest"
     )
     told = answer(Question(ask="?", answered_by=["training.fastes"]), [finding])
     assert "training.fastest" in told.text
@@ -171,7 +176,7 @@ def test_nobody_wins_by_a_median_that_the_comparison_turns_over() -> None:
     better = compare([1.0, 1.0, 1.0], [1.2, 1.2, 1.2])
     assert worse is not None and better is not None
 
-    def sureness(one: Any) -> Sureness:
-        return Race(best=group, values=(1.0,), tied=(), runner_up=None, comparison=one, comparisons=(one,)).sureness
+    def confidence(one: Any) -> Confidence:
+        return Race(best=group, values=(1.0,), tied=(), runner_up=None, comparison=one, comparisons=(one,)).confidence
 
-    assert sureness(worse) is Sureness.OPEN and sureness(better) is not Sureness.OPEN
+    assert confidence(worse) is Confidence.INCONCLUSIVE and confidence(better) is not Confidence.INCONCLUSIVE

@@ -6,7 +6,7 @@ import pytest
 from rank_records import repeated
 from said_of_records import Made, Sets, context, findings, prose, ratios
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.languages import GOAL, installed, is_other, languages
 from transect.domain.record import Cause, Status
 
@@ -69,23 +69,23 @@ def only_pair(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "ratio", "reached", "sureness"),
+    ("name", "ratio", "reached", "confidence"),
     [
-        ("faster", 0.8, True, Sureness.FIRM),
-        ("within", 1.08, True, Sureness.FIRM),
-        ("beyond", 1.3, False, Sureness.FIRM),
-        ("at_the_goal", 1.1, None, Sureness.OPEN),
+        ("faster", 0.8, True, Confidence.CONFIRMED),
+        ("within", 1.08, True, Confidence.CONFIRMED),
+        ("beyond", 1.3, False, Confidence.CONFIRMED),
+        ("at_the_goal", 1.1, None, Confidence.INCONCLUSIVE),
         # One run a side decides no goal, and neither does a miss within the noise.
-        ("one_run", 2.0, None, Sureness.OPEN),
+        ("one_run", 2.0, None, Confidence.INCONCLUSIVE),
         ("two_runs", 1.5, False, None),
-        ("two_runs_in_noise", 1.5, False, Sureness.TENTATIVE),
-        ("two_loud_runs", 1.5, None, Sureness.OPEN),
-        ("crowded", 1.0, None, Sureness.OPEN),
+        ("two_runs_in_noise", 1.5, False, Confidence.PROVISIONAL),
+        ("two_loud_runs", 1.5, None, Confidence.INCONCLUSIVE),
+        ("crowded", 1.0, None, Confidence.INCONCLUSIVE),
     ],
 )
-def test_a_step_in_go_is_held_against_numpy_on_equal_work(name, ratio, reached, sureness):
+def test_a_step_in_go_is_held_against_numpy_on_equal_work(name, ratio, reached, confidence):
     found, pair = SETS.only("language", name), only_pair(name)
-    assert GOAL == 1.1 and pair.reached is reached and sureness in (None, found.sureness)
+    assert GOAL == 1.1 and pair.reached is reached and confidence in (None, found.confidence)
     assert pair.result.ratio.value == pytest.approx(ratio, rel=1e-3)
     assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
     said = {True: "within the goal of 1.1", False: "beyond the goal of 1.1", None: "cannot be told"}
@@ -131,7 +131,7 @@ def test_cells_on_shared_cores_decide_no_goal_and_ranks_are_no_finding_of_their_
 
 def test_what_has_to_be_installed_stands_beside_it():
     found = SETS.only("installed", "three")
-    assert found.sureness is Sureness.FIRM and found.subject == "digits-cnn"
+    assert found.confidence is Confidence.CONFIRMED and found.subject == "digits-cnn"
     told = installed(context(*SETS["three"]).of("train"), "digits-cnn")
     assert [(row.bytes, row.files) for row in told] == list(SIZES.values())
     assert [row.first_step_s for row in told] == pytest.approx([0.3022] * 3, rel=1e-3)

@@ -142,21 +142,21 @@ def highest(name: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("name", "loads", "sureness", "most"),
+    ("name", "loads", "confidence", "most"),
     [
-        ("three", {"cpp": 8000, "python": 4000, "java": 1000}, "tentative", True),
-        # Repeats that agree make it firm, and one that does not leaves it tentative.
-        ("agreeing", {"cpp": 4000, "python": 1000}, "firm", False),
-        ("odd", {"cpp": 4000, "python": 1000}, "tentative", False),
-        ("alike", {"cpp": 8000, "python": 8000}, "open", True),
-        ("nobody", {"cpp": 0, "python": 0}, "open", False),
+        ("three", {"cpp": 8000, "python": 4000, "java": 1000}, "provisional", True),
+        # Repeats that agree make it confirmed, and one that does not leaves it provisional.
+        ("agreeing", {"cpp": 4000, "python": 1000}, "confirmed", False),
+        ("odd", {"cpp": 4000, "python": 1000}, "provisional", False),
+        ("alike", {"cpp": 8000, "python": 8000}, "inconclusive", True),
+        ("nobody", {"cpp": 0, "python": 0}, "inconclusive", False),
     ],
 )
 def test_who_keeps_up_with_the_highest_load_is_named_with_the_others(
-    name: str, loads: dict[str, float], sureness: str, most: bool
+    name: str, loads: dict[str, float], confidence: str, most: bool
 ) -> None:
     found = SETS.only("load", name)
-    assert highest(name) == loads and found.sureness == sureness
+    assert highest(name) == loads and found.confidence == confidence
     assert "1 session" in found.scope and "4 loads" in found.evidence
     assert ("highest load offered" in found.claim) is most
     assert (" alike " in found.claim) is (name == "alike")

@@ -62,7 +62,7 @@ def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:
     assert [one.equal for one in found.comparisons] == [False, True, False, True]
     for words in (SLOWER, CALLS, "intra_op_num_threads=1", "graph_optimization_level=basic"):
         assert words in found.claim
-    assert found.sureness == "firm"
+    assert found.confidence == "confirmed"
     assert found.scope == "on cpu, batch 1, 2 threads, from torch-dynamo"
     assert "thesis-rust" in found.evidence and "language-defaults" in found.evidence
 
@@ -70,14 +70,14 @@ def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:
 def test_without_a_difference_under_equal_settings_calls_are_not_the_cause() -> None:
     found = SETS.only("FFI overhead", "nothing_left")
     assert found.comparisons[1].equal and SLOWER in found.claim and CALLS in found.claim
-    assert LEFT not in found.claim and found.sureness == "firm"
+    assert LEFT not in found.claim and found.confidence == "confirmed"
 
 
 @pytest.mark.parametrize(("given", "said"), EFFECTS.items())
 def test_what_the_settings_do_is_told_by_both_ratios(given: tuple[float, float], said: tuple[str, str]) -> None:
     equal, thesis = given
     found = only("FFI overhead", *settings(equal, thesis))
-    assert found.sureness == "firm"
+    assert found.confidence == "confirmed"
     assert ratios(found)[:2] == pytest.approx([thesis, equal], rel=2e-3)
     every = (SLOWER, NOT_SLOWER, CALLS, LEFT, NOTHING_LEFT)
     assert [words for words in every if words in found.claim] == list(said)
@@ -88,14 +88,14 @@ def test_what_the_settings_do_is_told_by_both_ratios(given: tuple[float, float],
 @pytest.mark.parametrize("name", ["alike", "one_run"])
 def test_ratios_that_are_not_apart_leave_it_open_what_the_settings_do(name: str) -> None:
     found = SETS.only("FFI overhead", name)
-    assert "settings do cannot" in found.claim and found.sureness == "open"
+    assert "settings do cannot" in found.claim and found.confidence == "inconclusive"
     assert (LEFT in found.claim) is (name == "alike")
 
 
 def test_without_the_thesis_s_settings_only_equal_ones_are_judged() -> None:
     found = SETS.only("FFI overhead", "equal_only")
     assert Nearness.NEAR.value in found.claim and "not run" in found.claim
-    assert found.sureness == "tentative" and len(found.comparisons) == 1
+    assert found.confidence == "provisional" and len(found.comparisons) == 1
     assert "no setting was" in found.evidence
 
 
@@ -111,11 +111,11 @@ def test_calls_are_ranked_by_what_they_take_beyond_c() -> None:
     assert taken == pytest.approx({"go": 2e-6, "python": 5e-6, "rust": 1e-9}, rel=1e-2, abs=2e-9)
     assert call.claim.index("go 2") < call.claim.index("python 5") < call.claim.index("rust")
     assert "from C: rust." in call.claim and "1 µs in C" in call.claim
-    assert call.sureness == "firm" and "c 1.0" in call.evidence
+    assert call.confidence == "confirmed" and "c 1.0" in call.evidence
     assert "runtime" not in found, "a model that computes nothing serves nobody"
 
 
 def test_without_c_and_with_noise_alone_no_call_is_ranked() -> None:
     assert "call" not in findings(*calls(python=6e-6, rust=1e-6))
     noise = SETS.only("call", "calls_alike")
-    assert noise.sureness == "open" and "beyond" not in noise.claim
+    assert noise.confidence == "inconclusive" and "beyond" not in noise.claim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.report.answers import Answer
 from transect.report.blocks import Body, Charts, Difference, Facts, Heading, Prose, Table, digits, table, words
 from transect.report.build import _inlined
@@ -138,7 +138,14 @@ def test_a_mark_of_many_runs_has_few_dots_and_counts_all() -> None:
 def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:
     column = DecisionColumn(key="train", title="Train", order=1, stage="train")
     findings = [
-        Finding(subject=f"w{n}", claim=f"claim {n}.", sureness=Sureness.FIRM, evidence="e", kind="fastest", rule="r")
+        Finding(
+            subject=f"w{n}",
+            claim=f"claim {n}.",
+            confidence=Confidence.CONFIRMED,
+            evidence="e",
+            kind="fastest",
+            rule="r",
+        )
         for n in range(400)
     ]
     shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="") for n, one in enumerate(findings)]

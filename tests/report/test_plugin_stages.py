@@ -59,7 +59,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     read = Page.read(page)
     assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
     [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
-    assert "RuntimeError" in fault["text"] and fault["sureness"] == "open"
+    assert "RuntimeError" in fault["text"] and fault["confidence"] == "inconclusive"
     assert "<b>luck</b>" not in page
     assert summary["counts"]["ok"] == 1 and "numpy · single" in read.text
 
@@ -86,7 +86,7 @@ class OutlookCell(Cell):
 REPORT = '''
 """What a report says of outlooks."""
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.labels import group_labels
 from transect.report.blocks import Body, table, words
 from transect.report.findings.finding import Finding
@@ -103,7 +103,7 @@ def body(context):
 
 def findings(context):
     return [Finding(subject="w", claim="arima sees it.", evidence="by eye", named=True,
-                    sureness=Sureness.OPEN, kind="outlook")]
+                    confidence=Confidence.INCONCLUSIVE, kind="outlook")]
 
 
 SECTIONS = (Section(key="outlook", title="Outlooks", order=650, make=body),)

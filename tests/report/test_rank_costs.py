@@ -7,7 +7,7 @@ from rank_records import rank_record, repeated
 from said_of_records import Made, Sets, context, findings, prose
 
 from transect.analysis.batch_sweeps import batch_sweeps
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.rank_costs import point_to_point, sum_paths
 from transect.domain.record import Cause, Status
 
@@ -75,20 +75,20 @@ def test_prose(snapshot):
 
 
 @pytest.mark.parametrize(
-    ("name", "sureness", "same", "other", "way"),
+    ("name", "confidence", "same", "other", "way"),
     [
-        ("sum_is_rate", Sureness.FIRM, True, False, "mpi-allreduce"),
-        ("sum_of_few_seeds", Sureness.TENTATIVE, True, False, "mpi-allreduce"),
-        ("sum_elsewhere", Sureness.TENTATIVE, False, True, "mpi-allreduce"),
-        ("sum_between", Sureness.OPEN, False, False, ""),
+        ("sum_is_rate", Confidence.CONFIRMED, True, False, "mpi-allreduce"),
+        ("sum_of_few_seeds", Confidence.PROVISIONAL, True, False, "mpi-allreduce"),
+        ("sum_elsewhere", Confidence.PROVISIONAL, False, True, "mpi-allreduce"),
+        ("sum_between", Confidence.INCONCLUSIVE, False, False, ""),
         # Three of four ranks train, and are held against three that do.
-        ("sum_with_idle_rank", Sureness.FIRM, True, False, "published-sendrecv"),
+        ("sum_with_idle_rank", Confidence.CONFIRMED, True, False, "published-sendrecv"),
     ],
 )
-def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, sureness, same, other, way):
+def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, same, other, way):
     found = SETS.only("sum-rate", name)
     [path] = sum_paths(context(*SETS[name]).of("train"))
-    assert found.sureness is sureness and found.subject == "claims"
+    assert found.confidence is confidence and found.subject == "claims"
     assert (path.same, path.other) == (same, other)
     assert path.factor == (3 if "idle" in name else 4)
     if way:
@@ -110,7 +110,7 @@ def test_messages_from_rank_to_rank_stand_beside_the_collective():
     found = SETS.only("point-to-point", "messages")
     made = context(*SETS["messages"])
     [pair] = point_to_point(made.of("train"), made.floors)
-    assert found.sureness is Sureness.FIRM and found.comparisons == pair.result.told
+    assert found.confidence is Confidence.CONFIRMED and found.comparisons == pair.result.told
     assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
     ratio = pair.result.ratio
     assert ratio.value == pytest.approx(2, rel=1e-3) and ratio.low < ratio.value < ratio.high
@@ -119,7 +119,7 @@ def test_messages_from_rank_to_rank_stand_beside_the_collective():
     [row] = Made("ranks", *SETS["messages"]).table("Point-to-point over collective")
     assert row["Published ratio"] == "1.33" and row[""] == "longer"
     crowded = SETS.only("point-to-point", "messages_crowded")
-    assert crowded.sureness is Sureness.OPEN and "decides nothing" in crowded.text
+    assert crowded.confidence is Confidence.INCONCLUSIVE and "decides nothing" in crowded.text
 
 
 def test_on_several_networks_each_has_its_own_pair_on_the_most_nodes():
@@ -132,7 +132,7 @@ def test_on_several_networks_each_has_its_own_pair_on_the_most_nodes():
 def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
     found = SETS.only("larger-batch", "batches")
     [told] = batch_sweeps((made := context(*SETS["batches"])).of("train"), made.floors)
-    assert found.sureness is Sureness.FIRM and found.comparisons == (told.comparison,)
+    assert found.confidence is Confidence.CONFIRMED and found.comparisons == (told.comparison,)
     assert told.best.batch == 32 and 1 / told.comparison.factor == pytest.approx(0.4, rel=1e-3)
     # An epoch of 14, 7 and 3 steps that wait as long each.
     waited = [row.waited_s for row in told.rows]
@@ -145,20 +145,20 @@ def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
 
 
 @pytest.mark.parametrize(
-    ("name", "sureness", "best", "compared", "said"),
+    ("name", "confidence", "best", "compared", "said"),
     [
-        ("batches_learn_slower", Sureness.FIRM, 8, 1, "smallest"),
-        ("batches_alike", Sureness.OPEN, 8, 1, "cannot tell"),
-        ("batches_that_miss", Sureness.OPEN, None, 0, "batch 16 and batch 32"),
-        ("batches_crowded", Sureness.OPEN, 32, 0, "batch 32 waits least"),
+        ("batches_learn_slower", Confidence.CONFIRMED, 8, 1, "smallest"),
+        ("batches_alike", Confidence.INCONCLUSIVE, 8, 1, "cannot tell"),
+        ("batches_that_miss", Confidence.INCONCLUSIVE, None, 0, "batch 16 and batch 32"),
+        ("batches_crowded", Confidence.INCONCLUSIVE, 32, 0, "batch 32 waits least"),
     ],
 )
 def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_tells_nothing(
-    name, sureness, best, compared, said
+    name, confidence, best, compared, said
 ):
     found = SETS.only("larger-batch", name)
     [told] = batch_sweeps((made := context(*SETS[name])).of("train"), made.floors)
-    assert found.sureness is sureness and said in found.text
+    assert found.confidence is confidence and said in found.text
     assert (told.best.batch if told.best else None) == best
     assert len(found.comparisons) == compared
     assert told.crowded is ("ranks share cores" in found.evidence) is (name == "batches_crowded")

@@ -7,7 +7,7 @@ from pages import Page
 from rank_records import data_record, probe, repeated, scaling
 from said_of_records import Made, Sets, context, findings, prose
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.published_series import PUBLISHED
 from transect.analysis.rank_costs import published_ratio
 from transect.analysis.rank_series import problems
@@ -95,7 +95,7 @@ def test_other_batches_of_a_rank_are_no_part_of_what_was_published():
 )
 def test_near_linear_is_held_against_its_own_minutes(name, ranks, speed_up, ideal, share, measured):
     problem, found = series(*SETS[name]), SETS.only("near-linear", name)
-    assert (found.sureness, found.subject) == (Sureness.FIRM, "claims")
+    assert (found.confidence, found.subject) == (Confidence.CONFIRMED, "claims")
     one = problem.published[0]
     assert (one.stop.base, one.stop.fastest) == ranks
     assert (one.stop.speed_up, one.stop.ideal) == pytest.approx((speed_up, ideal), abs=0.005)
@@ -116,24 +116,24 @@ def test_where_no_ranks_are_faster_nothing_is():
     assert one.serial.share is None and "90 %" in one.stop.reason
     assert "numpy" not in SETS.only("near-linear", "slower").text
     stop = SETS.only("rank-stop", "slower")
-    assert stop.sureness is Sureness.OPEN and "cannot be told" in stop.evidence
+    assert stop.confidence is Confidence.INCONCLUSIVE and "cannot be told" in stop.evidence
 
 
 def test_a_speed_up_that_may_be_noise_is_none():
     [one] = series(*SETS["flat"]).measured
     assert one.stop.fastest == 2 and one.serial.high == 1.0 and not one.stop.faster
     stop = SETS.only("rank-stop", "flat")
-    assert stop.sureness is Sureness.OPEN and "noise" in stop.text
+    assert stop.confidence is Confidence.INCONCLUSIVE and "noise" in stop.text
     assert [one.claimed for one in stop.tests] == [False]
     assert "numpy" not in SETS.only("near-linear", "flat").text
 
 
-def test_where_it_stops_is_firm_within_the_cores_and_open_past_them():
+def test_where_it_stops_is_confirmed_within_the_cores_and_open_past_them():
     found = SETS.only("rank-stop", "exact")
-    assert found.sureness is Sureness.FIRM and all(one.claimed for one in found.tests)
+    assert found.confidence is Confidence.CONFIRMED and all(one.claimed for one in found.tests)
     assert "20 % (95 %" in found.evidence
     crowded = SETS.only("rank-stop", "crowded")
-    assert crowded.sureness is Sureness.OPEN and crowded.tests == () and "more cores" in crowded.text
+    assert crowded.confidence is Confidence.INCONCLUSIVE and crowded.tests == () and "more cores" in crowded.text
     [one] = series(*SETS["unprobed"]).measured
     assert "network probe" in one.stop.reason and one.stop.reason in SETS.only("rank-stop", "unprobed").text
 

@@ -10,7 +10,7 @@ from pages import Page
 from said_of_records import Made as Section
 from said_of_records import Sets, context, findings, prose, ratios, rows
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.retraining import attribution, designs, effects
 from transect.domain.record import Cause, Status
 from transect.report.build import build_report
@@ -94,12 +94,12 @@ def test_the_fastest_portable_step_stands_beside_pytorch_and_onnx_runtimes_train
     assert ratios(found) == pytest.approx([2 / 3, 1 / 4, 1 / 2], rel=1e-3)
     assert "c's, 100 µs" in found.claim and "0.25 times that" in found.claim
     assert found.claim.index("ort-training") < found.claim.index("torch-eager")
-    assert found.sureness is Sureness.FIRM and "slowest: python" in found.evidence
+    assert found.confidence is Confidence.CONFIRMED and "slowest: python" in found.evidence
 
 
 def test_steps_that_cannot_be_told_apart_are_not_called_faster():
     found = SETS.only("retraining-speed", "alike")
-    assert [one.equal for one in found.comparisons] == [True] and found.sureness is Sureness.FIRM
+    assert [one.equal for one in found.comparisons] == [True] and found.confidence is Confidence.CONFIRMED
     assert "same within" in found.text and "cannot tell" not in found.text
 
 
@@ -118,7 +118,7 @@ def test_of_portable_steps_that_cannot_be_told_apart_none_is_the_fastest(runs_of
         records += [retrain_record("rust", n, step_s=runs_of_rust * (1 + n / 5)) for n in range(2)]
     [found] = findings(*records)["retraining-speed"]
     assert said in found.claim and "fastest" not in found.claim
-    assert found.sureness is Sureness.FIRM and len(found.comparisons) == 2
+    assert found.confidence is Confidence.CONFIRMED and len(found.comparisons) == 2
 
 
 def test_the_noise_of_steps_is_told():
@@ -128,7 +128,7 @@ def test_the_noise_of_steps_is_told():
 def test_a_wrong_runtime_has_no_part_in_the_race_and_is_named():
     assert "python's" in SETS.only("retraining-speed", "one_wrong").text
     path = SETS.only("retraining-path", "one_wrong")
-    assert path.alarm and path.subject == "study" and path.sureness is Sureness.FIRM
+    assert path.alarm and path.subject == "study" and path.confidence is Confidence.CONFIRMED
     for words in ("12 of 13", "2 runtimes", "most 2.0 %", "1 gave another"):
         assert words in path.text
     assert WRONG["message"] in path.evidence
@@ -145,8 +145,8 @@ def test_a_diverged_run_is_no_wrong_path():
     assert "diverged" in found.evidence and "wrong" not in found.evidence
 
 
-def test_a_path_that_cannot_be_told_from_others_makes_nothing_firm():
-    assert SETS.only("retraining-path", "blind").sureness is Sureness.TENTATIVE
+def test_a_path_that_cannot_be_told_from_others_makes_nothing_confirmed():
+    assert SETS.only("retraining-path", "blind").confidence is Confidence.PROVISIONAL
     [row] = Made(*SETS["blind"]).table("digits")
     assert "step 12" in row["Loss path and weights"]
 
@@ -172,7 +172,7 @@ def test_a_relay_that_holds_is_a_finding_and_one_that_does_not_is_another():
     assert (found.subject, found.scope) == ("digits", "10 steps each")
     assert found.claim.startswith(RELAY.replace(">", " → "))
     assert "40 steps" in found.claim and "most 2.0 %" in found.claim
-    assert found.sureness is Sureness.FIRM
+    assert found.confidence is Confidence.CONFIRMED
     left = SETS.only("retraining-relay", "relay_that_left")
     assert "did not" in left.claim and WRONG["message"] in left.claim
     # What no run tells is drawn by nobody.
@@ -186,7 +186,7 @@ def design(name):
 
 def test_a_gain_is_shared_out_to_its_factors_with_intervals():
     gain = SETS.only("retraining-gain", "factors")
-    assert (gain.scope, gain.sureness) == ("from a base of 1 epoch, batch 8", Sureness.FIRM)
+    assert (gain.scope, gain.confidence) == ("from a base of 1 epoch, batch 8", Confidence.CONFIRMED)
     own = design("factors")
     share = attribution(own, ("sgd", "old", "torch-eager"), ("adamw", "new", "python"))
     # .45 -> .75: with both at once AdamW gains .25, and then the rate .05, or .20 and then .10.
@@ -208,7 +208,7 @@ def test_a_gain_is_shared_out_to_its_factors_with_intervals():
 
 def test_effects_that_contain_0_decide_nothing():
     [gain], [factor] = (SETS.findings("flat")[f"retraining-{kind}"] for kind in ("gain", "factor"))
-    assert gain.sureness is factor.sureness is Sureness.OPEN
+    assert gain.confidence is factor.confidence is Confidence.INCONCLUSIVE
     own = [one for one in effects(design("flat")) if not one.apart]
     assert len(own) == factor.claim.count("contains 0") == 5
     assert not any(one.shown for one in own)
@@ -222,19 +222,19 @@ def test_a_runtime_that_changes_no_score_is_told_so():
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "sureness"),
-    [("one_seed", "one seed", Sureness.OPEN), ("three_seeds", "range ", Sureness.TENTATIVE)],
+    ("name", "words", "confidence"),
+    [("one_seed", "one seed", Confidence.INCONCLUSIVE), ("three_seeds", "range ", Confidence.PROVISIONAL)],
 )
-def test_few_seeds_give_no_interval(name, words, sureness):
+def test_few_seeds_give_no_interval(name, words, confidence):
     found = SETS.only("retraining-gain", name)
-    assert words in found.claim and "95 %" not in found.claim and found.sureness is sureness
+    assert words in found.claim and "95 %" not in found.claim and found.confidence is confidence
 
 
 def test_a_seed_that_lacks_a_combination_is_left_out_and_counted():
     found, own = SETS.only("retraining-gain", "one_lacks"), design("one_lacks")
     assert (len(own.scores), own.lacking, 2 in own.scores) == (5, 1, False)
     assert "5 seeds" in found.evidence and "1 more" in found.evidence
-    assert found.sureness is Sureness.TENTATIVE
+    assert found.confidence is Confidence.PROVISIONAL
     tables = Made(*SETS["one_lacks"]).tables
     assert any("1 seed left" in (one.caption or "") for one in tables)
 
@@ -242,7 +242,7 @@ def test_a_seed_that_lacks_a_combination_is_left_out_and_counted():
 def test_where_no_seed_has_all_nothing_is_said_of_factors():
     assert not design("two_seeds_apart").scores
     found = SETS.findings("two_seeds_apart")
-    assert "retraining-factor" not in found and found["retraining-gain"][0].sureness is Sureness.OPEN
+    assert "retraining-factor" not in found and found["retraining-gain"][0].confidence is Confidence.INCONCLUSIVE
     assert "not known" in found["retraining-gain"][0].claim
 
 

@@ -1,4 +1,4 @@
-"""What is said of runtimes beside each other: with which numbers, how surely, and when not at all."""
+"""What is said of runtimes beside each other: with which numbers, with which confidence, and when not at all."""
 
 from __future__ import annotations
 
@@ -105,36 +105,36 @@ def test_prose(snapshot: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ratio", "verdict", "sureness"),
+    ("name", "ratio", "verdict", "confidence"),
     [
-        ("near", 1.03, Nearness.NEAR, "firm"),
-        ("slower", 1.5, Nearness.SLOWER, "firm"),
-        ("faster", 0.5, Nearness.FASTER, "firm"),
-        ("three_runs", 1.03, Nearness.NEAR, "firm"),
-        ("one_run", 1.03, Nearness.UNKNOWN, "open"),
-        ("edge_below_in_noise", 1.05, Nearness.UNKNOWN, "open"),
-        ("edge_above_in_noise", 1.15, Nearness.UNKNOWN, "open"),
+        ("near", 1.03, Nearness.NEAR, "confirmed"),
+        ("slower", 1.5, Nearness.SLOWER, "confirmed"),
+        ("faster", 0.5, Nearness.FASTER, "confirmed"),
+        ("three_runs", 1.03, Nearness.NEAR, "confirmed"),
+        ("one_run", 1.03, Nearness.UNKNOWN, "inconclusive"),
+        ("edge_below_in_noise", 1.05, Nearness.UNKNOWN, "inconclusive"),
+        ("edge_above_in_noise", 1.15, Nearness.UNKNOWN, "inconclusive"),
         ("beyond_the_noise", 1.3, Nearness.SLOWER, None),
-        ("across_the_tenth", None, Nearness.UNKNOWN, "open"),
-        ("more_noise_than_a_tenth", 1.01, Nearness.UNKNOWN, "open"),
+        ("across_the_tenth", None, Nearness.UNKNOWN, "inconclusive"),
+        ("more_noise_than_a_tenth", 1.01, Nearness.UNKNOWN, "inconclusive"),
     ],
 )
 def test_javascript_beside_cpp_is_a_ratio_with_its_interval(
-    name: str, ratio: float | None, verdict: Nearness, sureness: str | None
+    name: str, ratio: float | None, verdict: Nearness, confidence: str | None
 ) -> None:
     found = SETS.only("language", name)
     assert verdict.value in found.claim and (found.subject, found.scope) == ("tickets", "on cpu, batch 1, 1 thread")
-    assert sureness in (None, found.sureness)
+    assert confidence in (None, found.confidence)
     if ratio:
         assert ratios(found) == pytest.approx([ratio], rel=2e-3)
     for cell in ("tickets.torch-dynamo.javascript.cpu.t1", "tickets.torch-dynamo.cpp.cpu.t1"):
         assert cell in found.evidence
 
 
-def test_three_quiet_runs_have_an_interval_and_two_are_not_firm() -> None:
+def test_three_quiet_runs_have_an_interval_and_two_are_not_confirmed() -> None:
     [few] = SETS.only("language", "three_runs").comparisons
     assert few.decision and (few.decision.low, few.decision.high) == pytest.approx((1.028, 1.032), abs=6e-4)
-    assert SETS.only("language", "two_runs").sureness != "firm"
+    assert SETS.only("language", "two_runs").confidence != "confirmed"
     [alone] = SETS.only("language", "one_run").comparisons
     assert alone.decision is None and alone.a.count == 1
 
@@ -164,12 +164,12 @@ def test_a_language_that_copies_inside_of_run_is_compared_end_to_end() -> None:
 # Versions.
 
 
-def test_a_version_that_differs_is_named_and_makes_no_ratio_firm() -> None:
+def test_a_version_that_differs_is_named_and_makes_no_ratio_confirmed() -> None:
     versions = SETS.only("versions", "other_version")
     assert "javascript ran 1.27.0" in versions.claim and "ran 1.29.0" in versions.claim
-    assert versions.sureness == "firm"
+    assert versions.confidence == "confirmed"
     language = SETS.only("language", "other_version")
-    assert language.sureness == "tentative" and "1.27.0 and 1.29.0" in language.evidence
+    assert language.confidence == "provisional" and "1.27.0 and 1.29.0" in language.evidence
 
 
 def test_a_baseline_has_a_version_of_its_own() -> None:
@@ -180,21 +180,21 @@ def test_a_baseline_has_a_version_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "factors", "sureness", "said"),
+    ("name", "factors", "confidence", "said"),
     [
-        ("pytorch", [4, 2], "firm", ["less than 10", "from torch-dynamo", SKIPPED["message"]]),
-        ("pytorch_on_cuda", [3, 22], "firm", ["10 times or more", "less than 10"]),
-        ("pytorch_quiet", [7], "firm", ["less than 10"]),
-        ("pytorch_in_noise", [7], "open", ["cannot tell"]),
-        ("pytorch_once", [4], "open", ["cannot tell", "no pair on cuda"]),
+        ("pytorch", [4, 2], "confirmed", ["less than 10", "from torch-dynamo", SKIPPED["message"]]),
+        ("pytorch_on_cuda", [3, 22], "confirmed", ["10 times or more", "less than 10"]),
+        ("pytorch_quiet", [7], "confirmed", ["less than 10"]),
+        ("pytorch_in_noise", [7], "inconclusive", ["cannot tell"]),
+        ("pytorch_once", [4], "inconclusive", ["cannot tell", "no pair on cuda"]),
     ],
 )
 def test_the_factor_over_pytorch_is_judged_on_each_device(
-    name: str, factors: list[float], sureness: str, said: list[str]
+    name: str, factors: list[float], confidence: str, said: list[str]
 ) -> None:
     found = SETS.only("framework", name)
     assert sorted(ratios(found)) == pytest.approx(sorted(factors), rel=2e-3)
-    assert found.sureness == sureness and all(words in found.claim for words in said)
+    assert found.confidence == confidence and all(words in found.claim for words in said)
     # What was measured on a GPU is not said to be lacking there.
     assert ("nothing was measured" in found.claim) is (name == "pytorch")
 

@@ -86,7 +86,7 @@ def test_whole_calls_race_where_one_language_copies_inside_of_run(
     found = SETS.findings(name)["runtime"][at]
     assert found.decision is not None and found.decision.winner.startswith(winner)
     assert reached in found.claim and reached in found.decision.value
-    assert found.claim.startswith(f"{winner} ") and found.sureness == "firm"
+    assert found.claim.startswith(f"{winner} ") and found.confidence == "confirmed"
     assert "Run includes" in found.evidence
     assert ("end to end" in found.claim) is (name in ("whole_calls", "batches"))
     if ratio:
@@ -107,6 +107,6 @@ def test_calls_beyond_those_of_c_are_whole_calls_where_run_holds_more_elsewhere(
 
 def test_an_output_that_is_no_table_of_classes_was_compared_too() -> None:
     boxes = SETS.findings("no_classes")["runtime"][0]
-    assert boxes.sureness == "firm" and "outputs checked" in boxes.evidence
+    assert boxes.confidence == "confirmed" and "outputs checked" in boxes.evidence
     blind = SETS.findings("not_compared")["runtime"][0]
-    assert blind.sureness == "tentative" and "not compared" in blind.evidence
+    assert blind.confidence == "provisional" and "not compared" in blind.evidence

@@ -1,4 +1,4 @@
-"""Which of two systems is faster, by logs that were read: said where they ran alike, and as sure as the runs are."""
+"""Which of two systems is faster, by logs that were read: said where they ran alike, with the confidence that the runs give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from said_of_records import findings
 
 from factories import make_record
 from result_runs import noisy, stream_run
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.domain.cell import Cell
 from transect.report.findings.finding import Finding
 
@@ -26,34 +26,34 @@ def runs_of(system: str, rate: float, seed: int, amount: int = 4, **how: Any) ->
 
 def test_a_faster_system_is_named_with_the_factor_and_is_sure_by_its_runs():
     (told,) = said(runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2))
-    assert told.sureness is Sureness.FIRM and len(told.comparisons) == 1
+    assert told.confidence is Confidence.CONFIRMED and len(told.comparisons) == 1
     assert "alpha is 1.2" in told.claim and "times as fast as beta" in told.claim
     assert "array_size 10000000" in told.evidence
 
 
 @pytest.mark.parametrize(
-    ("runs", "sureness"),
+    ("runs", "confidence"),
     [
-        (runs_of("alpha", 1000, 1) | runs_of("beta", 1003, 2), Sureness.OPEN),
-        (runs_of("alpha", 1000, 1, 1) | runs_of("beta", 700, 2, 1), Sureness.OPEN),
-        (runs_of("alpha", 1000, 1, 2) | runs_of("beta", 700, 2, 2), Sureness.TENTATIVE),
+        (runs_of("alpha", 1000, 1) | runs_of("beta", 1003, 2), Confidence.INCONCLUSIVE),
+        (runs_of("alpha", 1000, 1, 1) | runs_of("beta", 700, 2, 1), Confidence.INCONCLUSIVE),
+        (runs_of("alpha", 1000, 1, 2) | runs_of("beta", 700, 2, 2), Confidence.PROVISIONAL),
     ],
     ids=["alike", "one run each", "two runs each"],
 )
-def test_what_the_runs_cannot_tell_is_not_said(runs, sureness):
+def test_what_the_runs_cannot_tell_is_not_said(runs, confidence):
     (told,) = said(runs)
-    assert told.sureness is sureness
+    assert told.confidence is confidence
 
 
 def test_runs_of_one_day_do_not_tell_how_a_system_is_from_day_to_day():
     runs = runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)
     (told,) = said({name.replace("2026-08-", "2026-08-09-"): run for name, run in runs.items()})
-    assert told.sureness is Sureness.TENTATIVE and "1 and 1 days" in told.evidence
+    assert told.confidence is Confidence.PROVISIONAL and "1 and 1 days" in told.evidence
 
 
 def test_other_settings_are_not_compared_and_named():
     (told,) = said(runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2, array_size=5))
-    assert told.sureness is Sureness.OPEN and not told.comparisons
+    assert told.confidence is Confidence.INCONCLUSIVE and not told.comparisons
     assert "not compared" in told.claim and "array_size" in told.evidence
 
 
@@ -62,7 +62,7 @@ def test_logs_without_any_setting_are_compared_with_a_doubt():
         name: run | {"parameters": {}} for name, run in (runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)).items()
     }
     (told,) = said(bare)
-    assert told.sureness is Sureness.TENTATIVE and "do not tell all settings" in told.evidence
+    assert told.confidence is Confidence.PROVISIONAL and "do not tell all settings" in told.evidence
 
 
 def test_runs_that_the_best_has_lost_are_told():

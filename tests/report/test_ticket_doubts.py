@@ -6,7 +6,7 @@ import pytest
 from make_ticket_records import classify_record, effects, seeds, text_records
 from said_of_records import Sets, context, findings, prose
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.doubts import DOUBTS, cases
 from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, Status
@@ -94,7 +94,7 @@ def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets
     assert all("dialogues (synthetic)" in one.claim for [one] in doubts.values())
     [names], [heads], [batch] = (doubts[f"doubt-{key}"] for key in ("names", "heads", "batch"))
     # A point of pseudonyms may be the draw of test tickets.
-    assert (names.sureness, heads.sureness) == (Sureness.TENTATIVE, Sureness.FIRM)
+    assert (names.confidence, heads.confidence) == (Confidence.PROVISIONAL, Confidence.CONFIRMED)
     # 0.8 with names to 0.5 without, where nobody can reach more than 60 %; 0.7 to 0.8; 0.5 to 0.7.
     assert "removed −30." in names.claim and "90.0 % to 60.0 %" in names.claim
     assert "right +10." in heads.claim and "1 → 64 +20." in batch.claim
@@ -121,23 +121,23 @@ def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
 
 
 @pytest.mark.parametrize(
-    ("name", "doubt", "sureness", "why"),
+    ("name", "doubt", "confidence", "why"),
     [
         # The draw of test tickets alone may move an accuracy.
-        ("few_test_tickets", "heads", Sureness.TENTATIVE, "by 10.8"),
-        ("many_test_tickets", "heads", Sureness.FIRM, ""),
-        # What is drawn once for all seeds makes nothing firm.
-        ("vectors_once", "vectors", Sureness.TENTATIVE, "draw of each set of vectors"),
-        ("partition_once", "split", Sureness.TENTATIVE, "draw of each partition"),
+        ("few_test_tickets", "heads", Confidence.PROVISIONAL, "by 10.8"),
+        ("many_test_tickets", "heads", Confidence.CONFIRMED, ""),
+        # What is drawn once for all seeds makes nothing confirmed.
+        ("vectors_once", "vectors", Confidence.PROVISIONAL, "draw of each set of vectors"),
+        ("partition_once", "split", Confidence.PROVISIONAL, "draw of each partition"),
         # Runs that were still learning.
-        ("learnt", "names", Sureness.FIRM, ""),
-        ("still_learning", "names", Sureness.TENTATIVE, "6 runs ended"),
-        ("one_seed_lacks", "names", Sureness.TENTATIVE, "1 seed of one"),
+        ("learnt", "names", Confidence.CONFIRMED, ""),
+        ("still_learning", "names", Confidence.PROVISIONAL, "6 runs ended"),
+        ("one_seed_lacks", "names", Confidence.PROVISIONAL, "1 seed of one"),
     ],
 )
-def test_what_keeps_an_effect_from_being_firm_is_named(name, doubt, sureness, why):
+def test_what_keeps_an_effect_from_being_confirmed_is_named(name, doubt, confidence, why):
     found = SETS.only(f"doubt-{doubt}", name)
-    assert found.sureness is sureness and why in found.evidence
+    assert found.confidence is confidence and why in found.evidence
     assert ("runs ended" in found.evidence) is (name == "still_learning")
     assert effect(name, doubt).shown and [one.claimed for one in found.tests] == [True]
 
@@ -149,27 +149,27 @@ def test_vectors_fitted_to_more_tickets_are_said_to_be():
 
 def test_what_contains_0_tells_nothing():
     found = SETS.only("doubt-heads", "nothing")
-    assert found.sureness is Sureness.OPEN and not effect("nothing", "heads").shown
+    assert found.confidence is Confidence.INCONCLUSIVE and not effect("nothing", "heads").shown
     assert "Nothing can be" in found.claim and "contains 0" in found.claim
 
 
 @pytest.mark.parametrize(
-    ("name", "spread", "words", "sureness"),
+    ("name", "spread", "words", "confidence"),
     [
-        ("one_seed", Spread.SINGLE, "(one seed)", Sureness.OPEN),
-        ("three_seeds", Spread.RANGE, "(range of 3", Sureness.TENTATIVE),
+        ("one_seed", Spread.SINGLE, "(one seed)", Confidence.INCONCLUSIVE),
+        ("three_seeds", Spread.RANGE, "(range of 3", Confidence.PROVISIONAL),
     ],
 )
-def test_few_seeds_are_no_interval(name, spread, words, sureness):
+def test_few_seeds_are_no_interval(name, spread, words, confidence):
     found = SETS.only("doubt-names", name)
     assert effect(name, "names", "removed").summary.spread is spread
-    assert words in found.claim and "95 %" not in found.claim and found.sureness is sureness
+    assert words in found.claim and "95 %" not in found.claim and found.confidence is confidence
 
 
 def test_a_side_without_result_is_named_and_nothing_is_told():
     found = SETS.only("doubt-names", "one_side_lost")
     assert effect("one_side_lost", "names") is None and "kept → removed" in found.claim
-    assert found.sureness is Sureness.OPEN and LOST["message"] in found.evidence
+    assert found.confidence is Confidence.INCONCLUSIVE and LOST["message"] in found.evidence
 
 
 def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():
@@ -184,11 +184,11 @@ def test_one_head_is_the_control_of_the_reshape():
 
 def test_one_run_of_what_draws_nothing_stands_for_all_seeds():
     found = SETS.only("classifier-best", "fixed_beside_seeds")
-    assert found.sureness is Sureness.FIRM
+    assert found.confidence is Confidence.CONFIRMED
     assert "loses, −9.9 (95" in found.claim and "6 seeds" in found.evidence
     names = SETS.only("doubt-names", "fixed")
     told = effect("fixed", "names")
     assert told.fixed and told.alone == pytest.approx(0.028, abs=1e-3)
     assert "no seed plays" in names.claim and "± 2." in names.claim
-    assert names.sureness is Sureness.FIRM
-    assert SETS.only("doubt-names", "fixed_and_near").sureness is Sureness.OPEN
+    assert names.confidence is Confidence.CONFIRMED
+    assert SETS.only("doubt-names", "fixed_and_near").confidence is Confidence.INCONCLUSIVE

@@ -9,7 +9,7 @@ from pages import Page
 from said_of_records import Made, Sets, context, prose, rows
 
 from transect.analysis.classifiers import difference, selected, sweeps
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.domain.axes.text import SearchCell
 from transect.report.blocks import Chip
 from transect.report.build import build_report
@@ -87,10 +87,10 @@ def groups_of(name):
 
 def test_a_transformer_that_loses_to_tfidf_is_said_to():
     found, groups = SETS.only("classifier-best", "loses"), groups_of("loses")
-    assert found.subject == "dialogues (synthetic)" and found.sureness is Sureness.FIRM
+    assert found.subject == "dialogues (synthetic)" and found.confidence is Confidence.CONFIRMED
     [lost] = found.tests
     told = difference([(groups["tfidf"][0], groups["transformer"][0])])
-    assert told.summary.median == pytest.approx(-0.1, abs=1e-3) and told.firm and lost.claimed
+    assert told.summary.median == pytest.approx(-0.1, abs=1e-3) and told.confirmed and lost.claimed
     for words in (TFIDF, "79.9 %", "loses, −10.", "90.0 %"):
         assert words in found.claim
     assert f"{LARGEST} for all 4" in found.evidence
@@ -115,7 +115,7 @@ def test_a_sweep_holds_all_else_equal():
     groups = context(*seeds(0.6, heads=1), *seeds(0.7, heads=4), *seeds(0.5, heads=4, layers=2)).of("classify")
     found = {sweep.axis: sweep for sweep in sweeps(groups)}
     assert [g.cell.heads for g in found["heads"].groups] == [1, 4]
-    assert found["heads"].effects[4].shown and found["heads"].effects[4].firm
+    assert found["heads"].effects[4].shown and found["heads"].effects[4].confirmed
     assert [g.cell.layers for g in found["layers"].groups] == [1, 2]
 
 
@@ -130,7 +130,7 @@ def test_knobs_are_told_the_strongest_first():
     assert told["layers"].summary.median == pytest.approx(0.2, abs=1e-3)
     assert told["heads"].summary.median == pytest.approx(0.003, abs=1e-3)
     assert found.claim.index("layers 1 → 2 +20.") < found.claim.index("heads 1 → 4 +0.")
-    assert found.sureness is Sureness.TENTATIVE and len(found.tests) == 2
+    assert found.confidence is Confidence.PROVISIONAL and len(found.tests) == 2
 
 
 def test_published_values_stand_beside_the_knob_and_in_their_section():
@@ -227,7 +227,7 @@ def test_a_whole_report_can_be_made_of_it(tmp_path):
     assert "<script>window.HACKED" not in out.read_text()
 
 
-def test_a_difference_of_what_is_drawn_once_is_marked_as_not_firm():
+def test_a_difference_of_what_is_drawn_once_is_marked_as_not_confirmed():
     records = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, vectors="all"), *seeds(0.6, tickets=9000, heads=4)]
     table = Made("knobs", *records).tables[-1]
     chips = {row[0]: chip for row in table.rows for chip in row if isinstance(chip, Chip)}

@@ -1,4 +1,4 @@
-"""Studies with a known truth: what share of firm verdicts is wrong, and how many there are.
+"""Studies with a known truth: what share of confirmed verdicts is wrong, and how many there are.
 
 The noise is made up in several shapes, or drawn from the residuals of real repeats. Each study has
 eight cells that are compared as the report does it, with the noise of all and one correction over what is
@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from factories import infer_cell, make_record
-from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
+from transect.analysis.comparisons import Comparison, Confidence, compare, compare_paired
 from transect.analysis.groups import Group
 from transect.analysis.noise import middle
 from transect.analysis.statistics import noise_floor, paired_noise_floor
@@ -132,12 +132,12 @@ class _Told:
     cells: tuple[int, int]
 
     @property
-    def firm(self) -> bool:
-        return self.one.sureness is Sureness.FIRM and self.p <= LEVEL
+    def confirmed(self) -> bool:
+        return self.one.confidence is Confidence.CONFIRMED and self.p <= LEVEL
 
     @property
     def wrong(self) -> bool:
-        """Whether a firm verdict is: the same at the margin or beyond, or apart the wrong way."""
+        """Whether a confirmed verdict is: the same at the margin or beyond, or apart the wrong way."""
         decision = self.one.decision
         assert decision is not None
         if self.one.equal:
@@ -149,7 +149,7 @@ class _Told:
 class Tally:
     """What became of verdicts. `chances` counts comparisons of each kind of truth."""
 
-    firm: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
+    confirmed: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
     wrong: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
     found: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
     chances: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
@@ -159,11 +159,11 @@ class Tally:
 
     @property
     def wrong_share(self) -> float:
-        """The share of firm verdicts that is wrong; 0 without any."""
-        return sum(self.wrong.values()) / max(1, sum(self.firm.values()))
+        """The share of confirmed verdicts that is wrong; 0 without any."""
+        return sum(self.wrong.values()) / max(1, sum(self.confirmed.values()))
 
     def power(self, kind: str) -> float:
-        """The share of comparisons of that truth that end firm and right."""
+        """The share of comparisons of that truth that end confirmed and right."""
         return self.found[kind] / max(1, self.chances[kind])
 
     def count(self, told: Sequence[_Told]) -> None:
@@ -173,9 +173,9 @@ class Tally:
             kind = _KINDS.get(abs(one.truth))
             if kind:
                 self.chances[kind] += 1
-            if not one.firm:
+            if not one.confirmed:
                 continue
-            self.firm["same" if one.one.equal else "different"] += 1
+            self.confirmed["same" if one.one.equal else "different"] += 1
             self.wrong["same" if one.one.equal else "different"] += one.wrong
             if kind and not one.wrong:
                 self.found[kind] += one.one.equal == (kind == "equal")
@@ -214,16 +214,16 @@ def _compared(
     if design != RACE:
         pairs += [(0, i, 2) for i in range(1, len(values))]
     told, cells = [], []
-    for a, b, among in pairs:
+    for a, b, n_candidates in pairs:
         one = compare_paired(own[a], own[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
         assert one is not None and one.decision is not None
-        one = replace(one, among=among)
+        one = replace(one, n_candidates=n_candidates)
         told.append(one.under(groups[a], groups[b]) if groups else one)
         cells.append((a, b))
     decisions = [one.decision for one in told if one.decision is not None]
     return [
         _Told(one=one, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
-        for one, p, (a, b) in zip(told, corrected(decisions, [t.ways for t in told]), cells, strict=True)
+        for one, p, (a, b) in zip(told, corrected(decisions, [t.n_comparisons for t in told]), cells, strict=True)
     ]
 
 
@@ -274,7 +274,7 @@ def watched_study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: in
 
 
 def adaptive_study(tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool) -> None:
-    """The same, where each cell goes on until its comparison with the best is firm or `cap` is reached."""
+    """The same, where each cell goes on until its comparison with the best is confirmed or `cap` is reached."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
     looks = looks_of(floor, cap)
     counts = [floor] * len(TRUTH)
@@ -282,7 +282,7 @@ def adaptive_study(tally: Tally, rng: np.random.Generator, noise: Noise, floor: 
     for look, following in zip(looks, [*looks[1:], None], strict=True):
         told = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
         race = told[: len(TRUTH) - 1]
-        going_on = {i for one in race if not one.firm for i in one.cells if counts[i] == look}
+        going_on = {i for one in race if not one.confirmed for i in one.cells if counts[i] == look}
         if not going_on or following is None:
             break
         for i in going_on:

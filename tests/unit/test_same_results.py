@@ -34,7 +34,7 @@ print(json.dumps(says.get(command, {})))
 RECORD = {"stage": "train", "cell": "c", "metric": "accuracy", "label": "", "value": 0.5, "status": "ok"}
 SAYS: dict[str, Any] = {
     "check": {"cells": [{"cell": "c", "skip": None}]},
-    "report": {"findings": [{"id": "f", "text": "torch is 3 % faster than numpy", "sureness": "firm"}]},
+    "report": {"findings": [{"id": "f", "text": "torch is 3 % faster than numpy", "confidence": "confirmed"}]},
     "status": {"ok": 1},
     "ingest": [{"source": "a.log", "status": "ok"}],
     "sections": [
@@ -95,7 +95,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     records = [RECORD | {"status": "failed"}, RECORD | {"value": float("nan")}]
     new = {
         "check": {"cells": []},
-        "report": {"findings": [FINDING | {"text": "torch is 4 % faster", "sureness": "open"}]},
+        "report": {"findings": [FINDING | {"text": "torch is 4 % faster", "confidence": "inconclusive"}]},
         "sections": [{"key": "speed", "rows": [["numpy", "1.6"], ["torch", "1.5"]]}],
         "records": records,
         "ingest": [{"source": "a.log", "status": "truncated"}],
@@ -108,7 +108,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
         "plan/one/cells/c/skip": "-> -",
         f"{record}/status": "failed",
         f"{record}#2/value": "NaN",
-        "summary/one/findings/f/sureness": "open",
+        "summary/one/findings/f/confidence": "inconclusive",
         "summary/one/findings/f/text": "4 %",
         "report/one/speed/rows/order": "numpy~1.6 | torch~1.5",
         "logs/0-logs/a.log/status": "truncated",
@@ -119,6 +119,32 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
 def test_words_may_change_and_what_has_a_reason(tmp_path: Path) -> None:
     told = {"report": {"findings": [FINDING | {"text": "numpy is 3 % slower than torch"}]}}
     assert compare(tmp_path, told)[0] == 0
+
+
+@pytest.mark.parametrize(("new", "code"), [("provisional", 0), ("confirmed", 1), ("inconclusive", 1)])
+def test_former_words_for_confidence_count_as_the_present_ones(tmp_path: Path, new: str, code: int) -> None:
+    ends = {"comparisons": 3, "same": 1, "different": 0}
+    words = {
+        "old": (
+            {"sureness": "tentative", "turn": "likely decision"},
+            ends | {"tentative": 1, "open": 1},
+            "likely as fast",
+        ),
+        "new": (
+            {"confidence": new, "turn": "provisional decision"},
+            ends | {"provisional": 1, "inconclusive": 1},
+            "as fast (provisional)",
+        ),
+    }
+    old, now = (
+        {
+            "report": {"findings": [{"id": "f", "text": "torch is faster"} | confidence], "comparisons": counts},
+            "sections": [{"key": "speed", "verdict": {"text": verdict, "tone": "plain"}}],
+        }
+        for confidence, counts, verdict in words.values()
+    )
+    found, said, complaints = compare(tmp_path, now, old=old)
+    assert (found, complaints) == (code, "") and ("findings/f/confidence" in said) == bool(code)
 
 
 @pytest.mark.parametrize("text", ["faster", "", None, "torch is >3 % faster than numpy"])

@@ -76,7 +76,7 @@ def test_the_report_says_what_was_published_beside_what_ran(shared):
     for one in json.loads((folder / "summary.json").read_text())["findings"]:
         found.setdefault(one["kind"], []).append(one)
     [near] = found["near-linear"]
-    assert "where 6 would be linear (30 %)" in near["text"] and near["sureness"] == "firm"
+    assert "where 6 would be linear (30 %)" in near["text"] and near["confidence"] == "confirmed"
     [summed] = found["sum-rate"]
-    assert "does nothing else" in summed["text"] and summed["sureness"] == "tentative"
+    assert "does nothing else" in summed["text"] and summed["confidence"] == "provisional"
     assert {"rank-stop", "point-to-point", "language", "installed"} <= found.keys()

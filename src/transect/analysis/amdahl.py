@@ -1,4 +1,4 @@
-"""How much of a training's time more ranks do not shorten, and how sure that is.
+"""How much of a training's time more ranks do not shorten, with its interval.
 
 The law is Amdahl's ("Validity of the single processor approach to achieving large scale computing
 capabilities", 1967) with all that ranks do not share as one part: t(p) = a + b / p, of which a / (a + b) is

@@ -105,7 +105,7 @@ def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
     floor = floors.paired("train", cell.workload, _WAITED, best.group.kind)
     comparison = compare_paired(best.to_quality, other.to_quality, direction=Direction.LOWER, floor=floor)
     if comparison is not None:
-        comparison = replace(comparison, among=len(reached)).under(best.group, other.group)
+        comparison = replace(comparison, n_candidates=len(reached)).under(best.group, other.group)
     return BatchSweep(rows=rows, best=best, comparison=comparison)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log, log1p
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors
 from transect.analysis.out_of_core import PLAIN, per_sample
@@ -58,7 +58,7 @@ class Answer:
 
     claim: Claim
     judgement: Judgement
-    sureness: Sureness
+    confidence: Confidence
     gain: Estimate | None
     compared: str
     reason: str
@@ -87,7 +87,12 @@ def answers(evidence: Evidence) -> list[Answer]:
 
 def _open(claim: Claim, reason: str, **more: object) -> Answer:
     empty = Answer(
-        claim=claim, judgement=Judgement.OPEN, sureness=Sureness.OPEN, gain=None, compared="–", reason=reason
+        claim=claim,
+        judgement=Judgement.OPEN,
+        confidence=Confidence.INCONCLUSIVE,
+        gain=None,
+        compared="–",
+        reason=reason,
     )
     return replace(empty, **more) if more else empty  # type: ignore[arg-type]
 
@@ -111,7 +116,7 @@ def _of(claim: Claim, result: Beside, compared: str) -> Answer:
         gain=gain,
         compared=compared,
         reason=result.reason,
-        sureness=Sureness.OPEN if judgement is Judgement.OPEN else result.sureness,
+        confidence=Confidence.INCONCLUSIVE if judgement is Judgement.OPEN else result.confidence,
         result=result,
     )
 
@@ -124,8 +129,8 @@ def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
     # Chosen among several it is the most that can be said, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
     # Not less than what its sides were chosen from already.
-    among = max(result.comparison.among, 2 * len(results))
-    return _of(claim, replace(result, comparison=replace(result.comparison, among=among)), compared)
+    n_candidates = max(result.comparison.n_candidates, 2 * len(results))
+    return _of(claim, replace(result, comparison=replace(result.comparison, n_candidates=n_candidates)), compared)
 
 
 def _name(group: TrainGroup) -> str:

@@ -125,21 +125,21 @@ class Difference:
         return not one and not self.summary.low <= 0 <= self.summary.high
 
     @property
-    def firm(self) -> bool:
+    def confirmed(self) -> bool:
         """Whether six repeats show it, and it exceeds what the draw of test tickets may do."""
         enough = self.fixed or self.summary.spread is Spread.INTERVAL
         return self.shown and enough and self._exceeds and not self.lacking
 
-    def chance(self, ways: float = 1.0) -> Chance:
-        """Test that it is around 0, whatever the seeds and the draw of test tickets do: the less sure of both.
+    def chance(self, n_comparisons: float = 1.0) -> Chance:
+        """Test that it is around 0, whatever the seeds and the draw of test tickets do: the larger p of both.
 
-        `ways`: of how many it was chosen, as in `transect.analysis.verdicts.corrected`.
+        `n_comparisons`: of how many it was chosen, as in `transect.analysis.verdicts.corrected`.
         """
         seeds = None if self.fixed else chance_of_shift(self.values)
         p = [seeds.p] if seeds is not None else []
         if self.alone:
             p.append(2 * float(ndtr(-_Z * abs(self.summary.median) / self.alone)))
-        return Chance(p=max(p, default=1.0), ways=ways, claimed=self.shown)
+        return Chance(p=max(p, default=1.0), n_comparisons=n_comparisons, claimed=self.shown)
 
     @property
     def _exceeds(self) -> bool:

@@ -17,7 +17,7 @@ from transect.analysis.statistics import (
     mann_whitney_p,
     summarise,
 )
-from transect.analysis.verdicts import Answer, Decision, decide, decide_paired, is_firm
+from transect.analysis.verdicts import Answer, Decision, decide, decide_paired, is_confirmed
 from transect.domain.metrics import Direction
 from transect.domain.until import MARGIN
 
@@ -30,17 +30,17 @@ class Verdict(StrEnum):
     SAME = "not distinguishable"
 
 
-class Sureness(StrEnum):
+class Confidence(StrEnum):
     """How far a finding may be trusted.
 
-    `firm`: shown by three repeats a side or more, beside all comparisons that a study's findings
-    make, or a fact that holds for every record. `tentative`: seen, but in too few runs, under unequal
-    conditions, or as one of so many comparisons that it may be chance. `open`: the data cannot decide.
+    `confirmed`: shown by three repeats a side or more, beside all comparisons that a study's findings
+    make, or a fact that holds for every record. `provisional`: seen, but in too few runs, under unequal
+    conditions, or as one of so many comparisons that it may be chance. `inconclusive`: the data cannot decide.
     """
 
-    FIRM = "firm"
-    TENTATIVE = "tentative"
-    OPEN = "open"
+    CONFIRMED = "confirmed"
+    PROVISIONAL = "provisional"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +57,7 @@ class Comparison:
     a: Summary
     b: Summary
     verdict: Verdict
-    sureness: Sureness
+    confidence: Confidence
     factor: float
     delta: float
     p: float | None
@@ -65,7 +65,7 @@ class Comparison:
     ratio: Estimate | None = None
     decision: Decision | None = None
     # Of how many groups the first was chosen because it is the best.
-    among: int = 2
+    n_candidates: int = 2
     # Within which two are the same.
     margin: float = MARGIN
 
@@ -80,22 +80,22 @@ class Comparison:
         return self.ratio if self.decision is not None else None
 
     def under(self, *groups: Ran, together: bool = True) -> Comparison:
-        """Return it as sure as it may be on these groups: not firm where others were at work too often.
+        """Return it with the confidence that it may have on these groups: not confirmed where others were at work too often.
 
         Nor, if they should have been measured `together`, on other processors or another day, or with failures.
         """
-        if self.sureness is not Sureness.FIRM:
+        if self.confidence is not Confidence.CONFIRMED:
             return self
         told = apart(groups) if together else ""
-        if not told and not any(group.too_disturbed for group in groups):
+        if not told and not any(group.noisy for group in groups):
             return self
         reason = f"{self.reason}; {told}" if told else self.reason
-        return replace(self, sureness=Sureness.TENTATIVE, reason=reason)
+        return replace(self, confidence=Confidence.PROVISIONAL, reason=reason)
 
     @property
-    def ways(self) -> float:
+    def n_comparisons(self) -> float:
         """For how many comparisons it counts: the best of k stands for all pairs of k, over k - 1."""
-        return self.among / 2
+        return self.n_candidates / 2
 
 
 def compare(
@@ -104,7 +104,7 @@ def compare(
     """Compare two sets of positive values of one metric. None when a side is empty.
 
     With two values a side and the noise of their kind, `decide` gives the verdict: different, the
-    same within the floor's margin (`equal`), or open; firm from three values a side on. Otherwise a
+    same within the floor's margin (`equal`), or open; confirmed from three values a side on. Otherwise a
     difference counts only if it exceeds the noise floor and the two ranges do not overlap. One value
     a side has no spread: it needs a known floor, and twice that.
     """
@@ -132,7 +132,7 @@ def compare(
         a=left,
         b=right,
         verdict=_side(a_wins) if not reason else Verdict.SAME,
-        sureness=_sure(many) if not reason else Sureness.OPEN,
+        confidence=_confidence(many) if not reason else Confidence.INCONCLUSIVE,
         factor=factor,
         delta=delta,
         p=p,
@@ -188,7 +188,7 @@ def compare_paired(
         a=left,
         b=right,
         verdict=_side(a_wins) if not reason else Verdict.SAME,
-        sureness=_sure(many and floor is not None) if not reason else Sureness.OPEN,
+        confidence=_confidence(many and floor is not None) if not reason else Confidence.INCONCLUSIVE,
         factor=factor,
         delta=delta,
         p=p,
@@ -208,7 +208,7 @@ def _decided(
     fewest: int,
     of: str,
 ) -> Comparison:
-    firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper, floor.often))
+    confidence = _confidence(is_confirmed(decision, fewest, floor.relative, floor.margin, floor.upper, floor.often))
     interval = f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     margin = f"{100 * floor.margin:g} %"
     noise = f"noise floor of {_percent(floor.relative)} ({floor.pairs} A/A pairs)"
@@ -219,15 +219,15 @@ def _decided(
     elif decision.answer is Answer.SAME:
         verdict, reason = Verdict.SAME, f"{told}, within {margin} with p = {decision.p:.2g}"
     else:
-        verdict, firm = Verdict.SAME, Sureness.OPEN
+        verdict, confidence = Verdict.SAME, Confidence.INCONCLUSIVE
         reason = f"{told}: neither the same nor {margin} apart can be ruled out"
     if verdict is not Verdict.SAME or decision.answer is Answer.SAME:
-        reason += "" if firm is Sureness.FIRM else "; too few runs for such a noise floor"
+        reason += "" if confidence is Confidence.CONFIRMED else "; too few runs for such a noise floor"
     return Comparison(
         a=left,
         b=right,
         verdict=verdict,
-        sureness=firm,
+        confidence=confidence,
         factor=max(decision.ratio, 1 / decision.ratio),
         delta=delta,
         p=None,
@@ -242,8 +242,8 @@ def _side(a_wins: bool) -> Verdict:
     return Verdict.BETTER if a_wins else Verdict.WORSE
 
 
-def _sure(enough: bool) -> Sureness:
-    return Sureness.FIRM if enough else Sureness.TENTATIVE
+def _confidence(enough: bool) -> Confidence:
+    return Confidence.CONFIRMED if enough else Confidence.PROVISIONAL
 
 
 def _factor(x: float, y: float) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare_paired
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare_paired
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
@@ -78,9 +78,9 @@ class ContainerCost:
         return self.comparison.equal and not self.over_subscribed
 
     @property
-    def sureness(self) -> Sureness:
-        """How sure it is which of the two takes longer, or that neither does."""
-        return self.comparison.sureness if self.shown or self.same else Sureness.OPEN
+    def confidence(self) -> Confidence:
+        """With which confidence one of the two takes longer, or that neither does."""
+        return self.comparison.confidence if self.shown or self.same else Confidence.INCONCLUSIVE
 
     @property
     def reason(self) -> str:
@@ -90,7 +90,7 @@ class ContainerCost:
 
     def told(self, of: int) -> tuple[Comparison, ...]:
         """What a finding on the largest of so many pairs rests on: nothing where ranks share cores."""
-        return () if self.over_subscribed else (replace(self.comparison, among=2 * of),)
+        return () if self.over_subscribed else (replace(self.comparison, n_candidates=2 * of),)
 
 
 def container_costs(groups: Iterable[Group[Any]], aims: Aims | None = None) -> list[ContainerCost]:
@@ -162,7 +162,7 @@ class Published:
     """What is left of the published claim that a container costs little: the step that it changes most."""
 
     verdict: str
-    sureness: Sureness
+    confidence: Confidence
     cost: ContainerCost
     # Step times that it was chosen from.
     pairs: int
@@ -179,9 +179,9 @@ def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
         return None
     worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.group.cell.id))
     if worst.ratio.low > 1 + LITTLE and worst.shown:
-        return Published(verdict="not little", sureness=worst.sureness, cost=worst, pairs=len(steps))
+        return Published(verdict="not little", confidence=worst.confidence, cost=worst, pairs=len(steps))
     widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
     intervals = all(cost.pairs >= MIN_INTERVAL_VALUES for cost in steps)
     if widest.ratio.high <= 1 + LITTLE and intervals:
-        return Published(verdict="little", sureness=Sureness.FIRM, cost=widest, pairs=len(steps))
-    return Published(verdict="open", sureness=Sureness.OPEN, cost=widest, pairs=len(steps))
+        return Published(verdict="little", confidence=Confidence.CONFIRMED, cost=widest, pairs=len(steps))
+    return Published(verdict="open", confidence=Confidence.INCONCLUSIVE, cost=widest, pairs=len(steps))

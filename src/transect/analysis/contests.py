@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
+from transect.analysis.comparisons import Comparison, Confidence, compare, compare_paired
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.verdicts import LEVEL, corrected, half_width
@@ -34,7 +34,7 @@ def contests(groups: Sequence[Group], contest: Contest, floors: Floors) -> list[
     """Compare the best with each other group of its set: (best, other, comparison).
 
     Groups that have the metric in all of their runs; those that gave a wrong result, failed or share cores
-    take no part. None is firm of which too many repeats were disturbed.
+    take no part. None is confirmed of which too many repeats were disturbed.
     """
     able = [g for g in groups if g.ok and not g.wrong and not g.over_subscribed]
     return [found for one in contest.each() for found in _of_one(able, one, floors)]
@@ -71,7 +71,7 @@ def _beside_best(
             floor = floors.get(cell.stage, cell.workload, name, best.kind)
             told = compare(best.values(name), other.values(name), direction=direction, floor=floor)
         if told is not None:
-            told = replace(told, among=len(groups)).under(best, other)
+            told = replace(told, n_candidates=len(groups)).under(best, other)
             found.append((best, other, told))
     return found
 
@@ -102,25 +102,25 @@ def standings(
     """Return how each group stands.
 
     `interval`: enough when the 95 % interval of a cell's speed is no wider to either side, a share.
-    `decide`: enough when all of its comparisons are firm, corrected for all that are made here, or for
+    `decide`: enough when all of its comparisons are confirmed, corrected for all that are made here, or for
     `ways` if that is more: what the whole study compares. A group without a usable result is not measured on.
     """
     made = contests(groups, contest, floors)
     decided = [one for _, _, one in made if one.decision is not None]
     decisions = [one.decision for one in decided if one.decision is not None]
-    own = [one.ways for one in decided]
+    own = [one.n_comparisons for one in decided]
     ways = max(ways, math.fsum(own))
     adjusted = corrected(decisions, own, beyond=ways - math.fsum(own))
     p = dict(zip(map(id, decided), adjusted, strict=True))
-    firm: dict[int, list[bool]] = {}
+    confirmed: dict[int, list[bool]] = {}
     for best, other, one in made:
-        sure = one.sureness is Sureness.FIRM and p.get(id(one), 1.0) <= LEVEL
+        sound = one.confidence is Confidence.CONFIRMED and p.get(id(one), 1.0) <= LEVEL
         for group in (best, other):
-            firm.setdefault(id(group), []).append(sure)
+            confirmed.setdefault(id(group), []).append(sound)
     return {
         group.cell: _standing(
             group,
-            firm.get(id(group), ()),
+            confirmed.get(id(group), ()),
             decide=decide,
             width=_width(group, contest, floors, looks),
             interval=interval,
@@ -129,14 +129,16 @@ def standings(
     }
 
 
-def _standing(group: Group, firm: Collection[bool], *, width: float, interval: float | None, decide: bool) -> Standing:
+def _standing(
+    group: Group, confirmed: Collection[bool], *, width: float, interval: float | None, decide: bool
+) -> Standing:
     if not group.ok or group.wrong:
         return Standing.NO_RESULT
-    if decide and firm and all(firm):
+    if decide and confirmed and all(confirmed):
         return Standing.DECIDED
     if interval is not None:
         return Standing.INTERVAL if width <= interval else Standing.OPEN
-    return Standing.OPEN if firm else Standing.ALONE
+    return Standing.OPEN if confirmed else Standing.ALONE
 
 
 def _width(group: Group, contest: Contest, floors: Floors, looks: int) -> float:

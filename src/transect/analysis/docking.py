@@ -82,7 +82,7 @@ class Contest:
         first = self.rows[0]
         found = compare(first.pose_time, row.pose_time, direction=Direction.LOWER, floor=self.floor)
         # The fastest of so many.
-        return found and replace(found, among=len(self.rows)).under(first.group, row.group)
+        return found and replace(found, n_candidates=len(self.rows)).under(first.group, row.group)
 
     def rivals(self) -> list[Contestant]:
         """Return the fastest of each other model than the first one's, in order."""

@@ -78,33 +78,33 @@ class Group(Generic[C_co]):
         return any(bool(record.details.get("disturbed")) for record in self.ok)
 
     @cached_property
-    def too_disturbed(self) -> bool:
-        """Whether more repeats were disturbed than a middle leaves out at either end: no claim on it is firm."""
+    def noisy(self) -> bool:
+        """Whether more repeats were disturbed than a middle leaves out at either end: no claim on it is confirmed."""
         amount = sum(bool(record.details.get("disturbed")) for record in self.ok)
         return amount > trimmed(len(self.ok))
 
     @cached_property
-    def blind(self) -> int | None:
+    def check_inconclusive_from(self) -> int | None:
         """The first step from which a repeat's own run cannot be told right from wrong, or None.
 
-        No claim on such a group is firm.
+        No claim on such a group is confirmed.
         """
         steps = (blind_step(record) for record in self.ok)
         return min((step for step in steps if step is not None), default=None)
 
     @cached_property
-    def unchecked(self) -> str | None:
-        """Why no repeat's steps are held to the reference's, or None. No claim on such a group is firm."""
+    def no_reference(self) -> str | None:
+        """Why no repeat's steps are held to the reference's, or None. No claim on such a group is confirmed."""
         told = (record.details.get("not_checkable") for record in self.ok)
         return next((reason for reason in told if isinstance(reason, str)), None)
 
     @cached_property
-    def unfollowed(self) -> bool:
+    def unverified(self) -> bool:
         """Whether a repeat was followed neither to its target nor in restarts that can tell.
 
         Such a group is ranked nowhere: it may have stopped to train.
         """
-        return any(_is_unfollowed(record) for record in self.ok)
+        return any(_is_unverified(record) for record in self.ok)
 
     def values(self, name: str, label: str | None = None) -> list[float]:
         """Return the metric's value of every usable repeat that has one, in repeat order."""
@@ -178,7 +178,7 @@ def blind_step(record: AnyRecord) -> int | None:
     return step if isinstance(step, int) else None
 
 
-def _is_unfollowed(record: AnyRecord) -> bool:
+def _is_unverified(record: AnyRecord) -> bool:
     step, reached = blind_step(record), record.value("steps_to_quality")
     if step is None or (reached is not None and reached <= step):
         return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from transect.analysis.change_points import ChangePoint, change_points
-from transect.analysis.comparisons import Comparison, Sureness, compare
+from transect.analysis.comparisons import Comparison, Confidence, compare
 from transect.analysis.groups import grouped
 from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
 from transect.analysis.result_sets import ResultSet
@@ -65,7 +65,7 @@ class Change:
     after: Sequence[int]
     p: float
     outcome: Outcome
-    sureness: Sureness
+    confidence: Confidence
     comparison: Comparison
     reason: str
     surroundings: Sequence[Difference]
@@ -201,13 +201,13 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     outcome = Outcome.BETTER if lower == (each.direction is Direction.LOWER) else Outcome.WORSE
     if told.equal:
         outcome = Outcome.SAME
-    sureness = Sureness.TENTATIVE if told.sureness is Sureness.OPEN else told.sureness
+    confidence = Confidence.PROVISIONAL if told.confidence is Confidence.INCONCLUSIVE else told.confidence
     reason = told.reason
-    if sureness is Sureness.FIRM and _partly_told(series, [runs[place] for place in (*before, *after)]):
-        sureness, reason = Sureness.TENTATIVE, f"{reason}; {PARTLY_TOLD}"
+    if confidence is Confidence.CONFIRMED and _partly_told(series, [runs[place] for place in (*before, *after)]):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_TOLD}"
     own = [series.cell] if series.cell is not None else [*runs[point.at].own]
-    if sureness is Sureness.FIRM and any(untold(cell) for cell in own):
-        sureness, reason = Sureness.TENTATIVE, f"{reason}; {NOTHING_TOLD}"
+    if confidence is Confidence.CONFIRMED and any(untold(cell) for cell in own):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {NOTHING_TOLD}"
     return Change(
         series=series,
         at=point.at,
@@ -215,7 +215,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         after=after,
         p=point.p,
         outcome=outcome,
-        sureness=sureness,
+        confidence=confidence,
         comparison=told,
         reason=reason,
         surroundings=_surroundings(series, runs[before[-1]], runs[after[0]]),

@@ -77,7 +77,7 @@ class LogCell(Cell):
     ] = ()
 
 
-# Why a verdict on such logs is not firm.
+# Why a verdict on such logs is not confirmed.
 NOTHING_TOLD = "the logs do not tell all settings, which may be unlike"
 
 

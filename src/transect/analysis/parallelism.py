@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
@@ -135,9 +135,9 @@ class Beside:
         return self.comparison.verdict is not Verdict.SAME and not self.over_subscribed
 
     @property
-    def sureness(self) -> Sureness:
-        """How sure it is which of the two is better."""
-        return self.comparison.sureness if self.shown else Sureness.OPEN
+    def confidence(self) -> Confidence:
+        """With which confidence one of the two is better."""
+        return self.comparison.confidence if self.shown else Confidence.INCONCLUSIVE
 
     @property
     def reason(self) -> str:
@@ -152,7 +152,7 @@ class Beside:
 
     def chosen_of(self, pairs: int) -> Beside:
         """Return it as one that was chosen from so many, and counts for all of them."""
-        return replace(self, comparison=replace(self.comparison, among=2 * max(1, pairs)))
+        return replace(self, comparison=replace(self.comparison, n_candidates=2 * max(1, pairs)))
 
 
 def beside(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import Beside, beside, division
@@ -111,12 +111,12 @@ class SumPath:
         return bool(pairs) and all(near >= far for near, far in pairs)
 
     @property
-    def sureness(self) -> Sureness:
-        """How sure it is which path it is."""
+    def confidence(self) -> Confidence:
+        """With which confidence it is that path."""
         if not (self.same or self.other):
-            return Sureness.OPEN
+            return Confidence.INCONCLUSIVE
         many = len(self.to_scaled) >= MIN_INTERVAL_VALUES
-        return Sureness.FIRM if many else Sureness.TENTATIVE
+        return Confidence.CONFIRMED if many else Confidence.PROVISIONAL
 
 
 def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.result_sets import Pair
@@ -22,7 +22,7 @@ _AT_QUALITY = frozenset({"time_to_quality", "steps_to_quality"})
 def levelled(lines: Iterable[Line]) -> list[Line]:
     """Return the lines of one set, none better in speed whose cell is worse in quality.
 
-    Where the quality is open, what is faster is tentative at most.
+    Where the quality is open, what is faster is provisional at most.
     """
     every = list(lines)
     by_cell = grouped(every, lambda line: line.cell)
@@ -43,14 +43,14 @@ def _at_quality(line: Line, of_cell: Sequence[Line]) -> Line:
             reason=f"faster at worse quality ({names}) is not better; {line.reason}",
         )
     unknown = [one.metric for one in quality if one.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)]
-    if unknown and line.metric not in _AT_QUALITY and line.sureness is Sureness.FIRM:
+    if unknown and line.metric not in _AT_QUALITY and line.confidence is Confidence.CONFIRMED:
         told = f"{line.reason}; whether at the same quality ({', '.join(unknown)}) is open"
-        return replace(line, sureness=Sureness.TENTATIVE, reason=told)
+        return replace(line, confidence=Confidence.PROVISIONAL, reason=told)
     return line
 
 
 def held(sets: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return the lines of all sets, none firm that may be chance among so many comparisons."""
+    """Return the lines of all sets, none confirmed that may be chance among so many comparisons."""
     decided = [
         line.comparison.decision
         for lines in sets
@@ -65,10 +65,10 @@ def _held(line: Line, p: Iterator[float], many: int) -> Line:
     if line.comparison is None or line.comparison.decision is None:
         return line
     own = next(p)
-    if line.sureness is not Sureness.FIRM or own <= LEVEL or line.outcome is Outcome.NOT_COMPARABLE:
+    if line.confidence is not Confidence.CONFIRMED or own <= LEVEL or line.outcome is Outcome.NOT_COMPARABLE:
         return line
     told = f"{line.reason}; as one of {many} comparisons p = {own:.2g} (Holm), which may be chance"
-    return replace(line, sureness=Sureness.TENTATIVE, reason=told)
+    return replace(line, confidence=Confidence.PROVISIONAL, reason=told)
 
 
 def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin: float) -> Iterator[Shift]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transect.analysis.comparisons import Comparison, Sureness
+from transect.analysis.comparisons import Comparison, Confidence
 from transect.analysis.result_sets import Pairing, ResultSet
 from transect.analysis.set_metrics import Role
 from transect.analysis.surroundings import Difference
@@ -37,7 +37,7 @@ class Line:
     cell: Cell
     role: Role
     outcome: Outcome
-    sureness: Sureness
+    confidence: Confidence
     reason: str
     metric: str = ""
     what: str = ""
@@ -85,6 +85,6 @@ class Beside:
     differences: Sequence[Difference]
 
 
-def count_outcomes(lines: Iterable[Line]) -> dict[tuple[Outcome, Sureness], int]:
-    """Count lines by what they say and how sure that is."""
-    return Counter((line.outcome, line.sureness) for line in lines)
+def count_outcomes(lines: Iterable[Line]) -> dict[tuple[Outcome, Confidence], int]:
+    """Count lines by what they say and its confidence."""
+    return Counter((line.outcome, line.confidence) for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.log_runs import READS
 from transect.analysis.result_sets import PENDING
 from transect.analysis.set_lines import Beside, Line, Outcome
@@ -12,25 +12,25 @@ from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell
 
 
-def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome:
-    """Return the one word for all sets: worse as soon as a line is, the same where nothing else of what was measured is firm.
+def outcome_of(besides: Sequence[Beside], *, provisional: bool = False) -> Outcome:
+    """Return the one word for all sets: worse as soon as a line is, the same where nothing else of what was measured is confirmed.
 
-    Not comparable without any line that compares, open where none of them is firm. `tentative`: what is
-    worse counts without being firm, in one cell or in a stage as a whole.
+    Not comparable without any line that compares, open where none of them is confirmed. `provisional`: what is
+    worse counts without being confirmed, in one cell or in a stage as a whole.
     """
     lines = [line for beside in besides for line in beside.lines]
-    if any(one.outcome is Outcome.WORSE and (tentative or _firm(one)) for one in lines):
+    if any(one.outcome is Outcome.WORSE and (provisional or _confirmed(one)) for one in lines):
         return Outcome.WORSE
-    if tentative and wholly_worse(besides):
+    if provisional and wholly_worse(besides):
         return Outcome.WORSE
     compared = [one for one in lines if one.outcome is not Outcome.NOT_COMPARABLE]
     if not compared:
         return Outcome.NOT_COMPARABLE
-    if any(one.outcome is Outcome.BETTER and _firm(one) for one in compared):
+    if any(one.outcome is Outcome.BETTER and _confirmed(one) for one in compared):
         return Outcome.BETTER
     # That a file has the size that it had says nothing of what was measured.
     measured = [one for one in compared if not one.fact] or compared
-    return Outcome.SAME if any(map(_firm, measured)) else Outcome.OPEN
+    return Outcome.SAME if any(map(_confirmed, measured)) else Outcome.OPEN
 
 
 def wholly_worse(besides: Sequence[Beside]) -> int:
@@ -45,8 +45,8 @@ def wholly_worse(besides: Sequence[Beside]) -> int:
     )
 
 
-def _firm(line: Line) -> bool:
-    return line.sureness is Sureness.FIRM
+def _confirmed(line: Line) -> bool:
+    return line.confidence is Confidence.CONFIRMED
 
 
 def incomplete(besides: Sequence[Beside]) -> int:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
 from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
 from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
@@ -133,14 +133,14 @@ def _ended(pair: Pair) -> Line | None:
     """Say what differs in how the cells of a pair ended, or why that is nothing to compare."""
     base, other = pair.base, pair.other
     if base.over_subscribed or other.over_subscribed:
-        return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, "more ranks than cores")
+        return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "more ranks than cores")
     if not base.ok and not other.ok:
         said = f"no usable result on either side: {_how(base)}, and {_how(other)}"
-        return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
+        return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, said)
     for side, group in (("the other", other), ("the base", base)):
         if all(record.status is Status.SKIPPED for record in group.records):
             said = f"{side}: {_how(group)}"
-            return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
+            return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, said)
     for gone, left, outcome in ((other, base, Outcome.WORSE), (base, other, Outcome.BETTER)):
         if _failing(gone) <= _failing(left):
             continue
@@ -148,11 +148,11 @@ def _ended(pair: Pair) -> Line | None:
         said = "; ".join(
             f"{side}: {_how(group)}" for side, group in zip(sides, (gone, left), strict=True) if _failing(group)
         )
-        firm = not _failing(left) and (not gone.ok or gone.wrong)
+        confirmed = not _failing(left) and (not gone.ok or gone.wrong)
         if isinstance(pair.base.cell, LogCell):
             # Runs of many jobs: that one went wrong says nothing of the others.
-            firm = firm and not gone.ok and min(len(gone.records), len(left.records)) >= _MANY
-        return _ending(pair, outcome, Sureness.FIRM if firm else Sureness.TENTATIVE, said)
+            confirmed = confirmed and not gone.ok and min(len(gone.records), len(left.records)) >= _MANY
+        return _ending(pair, outcome, Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL, said)
     return None
 
 
@@ -162,8 +162,8 @@ def _failing(group: Group) -> float:
     return 1 - len(group.ok) / len(ran) if ran else 0.0
 
 
-def _ending(pair: Pair, outcome: Outcome, sureness: Sureness, reason: str) -> Line:
-    return Line(cell=pair.base.cell, role=Role.OUTCOME, outcome=outcome, sureness=sureness, reason=reason)
+def _ending(pair: Pair, outcome: Outcome, confidence: Confidence, reason: str) -> Line:
+    return Line(cell=pair.base.cell, role=Role.OUTCOME, outcome=outcome, confidence=confidence, reason=reason)
 
 
 def _how(group: Group) -> str:
@@ -180,13 +180,15 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         if not mine and not theirs:
             return None
         side = "the other" if theirs else "the base"
-        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, f"{side} has none")
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, f"{side} has none")
     if one.units > 1:
-        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, "its unit or direction is not the same in both")
+        return _made(
+            pair, one, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "its unit or direction is not the same in both"
+        )
     if (one.unit == "s" or one.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
         side = "the other" if min(mine) <= 0 else "the base"
         said = f"{side}: no time or rate is zero or less"
-        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, said)
     told = None
     if one.seeded:
         told = compare_paired(
@@ -209,54 +211,54 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         told.verdict, Outcome.SAME if told.equal else Outcome.OPEN
     )
     if outcome is Outcome.OPEN:
-        return _made(pair, one, outcome, Sureness.OPEN, told.reason, told)
-    return _made(pair, one, outcome, *_as_sure(told, outcome, pair, disturbed), told)
+        return _made(pair, one, outcome, Confidence.INCONCLUSIVE, told.reason, told)
+    return _made(pair, one, outcome, *_confidence_of(told, outcome, pair, disturbed), told)
 
 
-def _as_sure(told: Comparison, outcome: Outcome, pair: Pair, disturbed: bool) -> tuple[Sureness, str]:
-    """Return how sure a verdict is and why.
+def _confidence_of(told: Comparison, outcome: Outcome, pair: Pair, disturbed: bool) -> tuple[Confidence, str]:
+    """Return the confidence of a verdict and why.
 
-    That a training is better, or the same, is not firm where its steps cannot be held to its reference's: it
+    That a training is better, or the same, is not confirmed where its steps cannot be held to its reference's: it
     may do something else. That it is worse needs no such proof.
     """
-    if told.decision is None and told.sureness is Sureness.FIRM:
-        return Sureness.TENTATIVE, f"{told.reason}; not held beside the other comparisons"
-    if told.sureness is Sureness.FIRM and partly_told(pair.base, pair.other):
-        return Sureness.TENTATIVE, f"{told.reason}; {PARTLY_TOLD}"
+    if told.decision is None and told.confidence is Confidence.CONFIRMED:
+        return Confidence.PROVISIONAL, f"{told.reason}; not held beside the other comparisons"
+    if told.confidence is Confidence.CONFIRMED and partly_told(pair.base, pair.other):
+        return Confidence.PROVISIONAL, f"{told.reason}; {PARTLY_TOLD}"
     if disturbed:
-        return told.sureness, f"{told.reason}; others were at work on the machine"
-    if untold(pair.base.cell) and told.sureness is Sureness.FIRM:
-        return Sureness.TENTATIVE, f"{told.reason}; {NOTHING_TOLD}"
-    unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
-    if not unsure or told.sureness is not Sureness.FIRM or outcome is Outcome.WORSE:
-        return told.sureness, told.reason
-    return (Sureness.TENTATIVE, f"{told.reason}; a training's steps cannot be held to its reference's")
+        return told.confidence, f"{told.reason}; others were at work on the machine"
+    if untold(pair.base.cell) and told.confidence is Confidence.CONFIRMED:
+        return Confidence.PROVISIONAL, f"{told.reason}; {NOTHING_TOLD}"
+    unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in (pair.base, pair.other))
+    if not unproven or told.confidence is not Confidence.CONFIRMED or outcome is Outcome.WORSE:
+        return told.confidence, told.reason
+    return (Confidence.PROVISIONAL, f"{told.reason}; a training's steps cannot be held to its reference's")
 
 
 def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:
     """Compare what has no noise: all repeats of a side say one number."""
     mine, theirs = told.a.median, told.b.median
-    told = replace(told, decision=None, sureness=Sureness.FIRM)
+    told = replace(told, decision=None, confidence=Confidence.CONFIRMED)
     if mine == theirs:
-        return _made(pair, one, Outcome.SAME, Sureness.FIRM, "the same number, which has no noise", told)
+        return _made(pair, one, Outcome.SAME, Confidence.CONFIRMED, "the same number, which has no noise", told)
     low, high = sorted((mine, theirs))
     apart = "" if low <= 0 else f", {100 * (high / low - 1):.2g} % apart"
     if low > 0 and high / low - 1 <= margin:
         said = f"a number without noise{apart}: within {100 * margin:g} %"
-        return _made(pair, one, Outcome.SAME, Sureness.FIRM, said, told)
+        return _made(pair, one, Outcome.SAME, Confidence.CONFIRMED, said, told)
     better = (mine < theirs) == (one.direction is Direction.LOWER)
     outcome = Outcome.BETTER if better else Outcome.WORSE
-    return _made(pair, one, outcome, Sureness.FIRM, f"a number without noise{apart}", told)
+    return _made(pair, one, outcome, Confidence.CONFIRMED, f"a number without noise{apart}", told)
 
 
 def _made(
-    pair: Pair, one: Chosen, outcome: Outcome, sureness: Sureness, reason: str, told: Comparison | None = None
+    pair: Pair, one: Chosen, outcome: Outcome, confidence: Confidence, reason: str, told: Comparison | None = None
 ) -> Line:
     return Line(
         cell=pair.base.cell,
         role=one.role,
         outcome=outcome,
-        sureness=sureness,
+        confidence=confidence,
         reason=reason,
         metric=one.metric,
         what=one.label or "",

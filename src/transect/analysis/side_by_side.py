@@ -34,7 +34,7 @@ class Ran(Protocol):
         ...
 
     @property
-    def too_disturbed(self) -> bool:
+    def noisy(self) -> bool:
         """Whether others were at work in more of them than a middle leaves out."""
         ...
 

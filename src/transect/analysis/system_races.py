@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records, grouped
 from transect.analysis.log_runs import DATED, NOTHING_TOLD, LogCell, log_records, untold
@@ -102,9 +102,9 @@ def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) ->
             told = compare(best.values(name, label), group.values(name, label), direction=direction, floor=floor)
             if told is not None:
                 doubt = NOTHING_TOLD if untold(group.cell) else _few_days(best, group)
-                if doubt and told.sureness is Sureness.FIRM:
-                    told = replace(told, sureness=Sureness.TENTATIVE, reason=f"{told.reason}; {doubt}")
-                others[str(group.cell.get("system"))] = replace(told, among=len(having))
+                if doubt and told.confidence is Confidence.CONFIRMED:
+                    told = replace(told, confidence=Confidence.PROVISIONAL, reason=f"{told.reason}; {doubt}")
+                others[str(group.cell.get("system"))] = replace(told, n_candidates=len(having))
         cell = best.cell
         assert isinstance(cell, LogCell)
         yield SystemRace(cell=cell.changed(system=""), name=name, label=label, best=best, others=others)

@@ -61,7 +61,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Chance:
-    """A test that a claim rests on which ranks no groups. `p` and `other` as in `Decision`, `ways` as in `corrected`.
+    """A test that a claim rests on which ranks no groups. `p` and `other` as in `Decision`, `n_comparisons` as in `corrected`.
 
     Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the
     same one.
@@ -69,7 +69,7 @@ class Chance:
 
     p: float
     other: float = 1.0
-    ways: float = 1.0
+    n_comparisons: float = 1.0
     claimed: bool = True
 
 
@@ -162,10 +162,10 @@ def _power(log: float) -> float:
     return math.exp(min(max(log, -700.0), 700.0))
 
 
-def is_firm(
+def is_confirmed(
     decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0, often: float = 0.0
 ) -> bool:
-    """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
+    """Whether a verdict may be confirmed: enough runs a side, in a noise that so few can be judged in.
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
@@ -205,7 +205,7 @@ class _Probable(Protocol):
     def other(self) -> float: ...
 
 
-def corrected(decisions: Sequence[_Probable], ways: Sequence[float], beyond: float = 0.0) -> list[float]:
+def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], beyond: float = 0.0) -> list[float]:
     """Return the probability of each verdict, corrected for all of them, in their order.
 
     Every comparison tests two hypotheses, "no difference" and "apart by the margin or more", and may be
@@ -215,18 +215,18 @@ def corrected(decisions: Sequence[_Probable], ways: Sequence[float], beyond: flo
     sequentially rejective multiple test procedures", J. of the American Statistical Association 81,
     1986). That any of the verdicts is wrong, of either sort, has the level's probability at most.
 
-    `ways`: of how many each was chosen, and so for how many it counts. `beyond`: comparisons that are
+    `n_comparisons`: of how many each was chosen, and so for how many it counts. `beyond`: comparisons that are
     made elsewhere, and count as open.
     """
     tests = [(one.p, i) for i, one in enumerate(decisions)]
     tests += [(one.other, i) for i, one in enumerate(decisions)]
-    left, least = math.fsum(ways) + beyond, 0.0
+    left, least = math.fsum(n_comparisons) + beyond, 0.0
     seen: set[int] = set()
     adjusted: dict[int, float] = {}
     for p, i in sorted(tests, key=lambda test: test[0]):
         least = max(least, min(1.0, p * left))
         if i in seen:
-            left -= ways[i]
+            left -= n_comparisons[i]
         seen.add(i)
         if p == decisions[i].p:
             adjusted.setdefault(i, round(least, 15))

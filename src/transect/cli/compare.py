@@ -60,8 +60,8 @@ def compare(
     markdown: Annotated[Path | None, typer.Option(help="write a summary for a pull request as well")] = None,
     badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
     show_same: Annotated[bool, typer.Option("--all", help="list what is the same or open too")] = False,
-    tentative: Annotated[
-        bool, typer.Option("--tentative", help="worse counts without being firm, and of a stage as a whole, too")
+    provisional: Annotated[
+        bool, typer.Option("--provisional", help="worse counts without being confirmed, and of a stage as a whole, too")
     ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")
@@ -70,7 +70,7 @@ def compare(
     """Compare results of other systems, dates or versions with those of the first folder, cell by cell.
 
     Only cells of the same settings pair; what is faster at worse quality is not better. Exit code: 0 nothing is
-    worse, 4 something is, 5 nothing was comparable or nothing is firm, 2 a folder cannot be used.
+    worse, 4 something is, 5 nothing was comparable or nothing is confirmed, 2 a folder cannot be used.
     Example: transect compare before/quick after/quick --margin 5% --html compared.html
     """
     from transect.analysis.set_lines import Outcome
@@ -96,7 +96,7 @@ def compare(
     check_outputs({"--html": html, "--markdown": markdown, "--badge": badge}, folders)
     base, *others = read_sets(folders)
     besides = compare_sets(base, others, metrics=metric or (), **shares)
-    outcome = outcome_of(besides, tentative=tentative)
+    outcome = outcome_of(besides, provisional=provisional)
     told = {"outcome": outcome} | shares
     summary = comparison_markdown(base, besides, **told)
     if html is not None:

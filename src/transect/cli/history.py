@@ -36,7 +36,7 @@ def history(
     """Follow a study over its runs, by the dates of their records: what changed, when, and what else did then.
 
     Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
-    is firmly for the worse.
+    is confirmed and for the worse.
     Example: transect history archive/ --html history.html
     """
     from transect.analysis.history import history_of
@@ -95,11 +95,11 @@ def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[R
 
 
 def _ends_worse(made: History) -> bool:
-    from transect.analysis.comparisons import Sureness
+    from transect.analysis.comparisons import Confidence
     from transect.analysis.set_lines import Outcome
 
     last = {id(one.series): one for one in sorted(made.changes, key=lambda one: one.at)}
-    return any(one.outcome is Outcome.WORSE and one.sureness is Sureness.FIRM for one in last.values())
+    return any(one.outcome is Outcome.WORSE and one.confidence is Confidence.CONFIRMED for one in last.values())
 
 
 def _print(made: History, line: Timeline) -> None:
@@ -131,7 +131,7 @@ def _print(made: History, line: Timeline) -> None:
         if not one.shared:
             add_row(
                 changes,
-                [one.outcome.value, one.sureness.value],
+                [one.outcome.value, one.confidence.value],
                 names[one.series],
                 run_name(made.runs[one.at]),
                 change_text(one),

@@ -1,4 +1,4 @@
-"""What the page says first: for each question of the study a sentence, and how sure it is."""
+"""What the page says first: for each question of the study a sentence, and its confidence."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.domain.study import Question
-from transect.report.findings.finding import HEADINGS, PLAIN, Finding, rule_fits
+from transect.report.findings.finding import HEADINGS, Finding, lowest_confidence, rule_fits
 from transect.report.findings.ranking import ranked
 from transect.report.text import clean
 
-# The sureness of an answer of which a part is known and another is not.
-PARTLY = "partly known"
+# The confidence of an answer of which a part is inconclusive and another is not.
+PARTLY = "partly inconclusive"
 
 # Clauses of one answer: more are counted.
 _MOST_CLAUSES = 4
@@ -27,14 +27,14 @@ _LONGEST = 190
 class Answer:
     """A question and what is said to it: `clauses` with the findings that say them.
 
-    `sureness` is that of the least sure finding, or `partly known` where some are open and others not;
-    `mixed` says that they are not equally sure. `rest` counts the findings beyond the clauses. Without
+    `confidence` is the lowest of its findings, or `partly inconclusive` where some are inconclusive and others not;
+    `mixed` says that their confidence differs. `rest` counts the findings beyond the clauses. Without
     any, `instead` says why. `beside` are the keys of sections that show more, with their numbers of findings.
     """
 
     question: str
     clauses: tuple[tuple[str, Finding], ...] = ()
-    sureness: str = PLAIN[Sureness.OPEN]
+    confidence: str = Confidence.INCONCLUSIVE
     mixed: bool = False
     rest: int = 0
     instead: str = ""
@@ -42,11 +42,11 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer as one sentence; each clause with its own sureness where they differ."""
+        """The answer as one sentence; each clause with its own confidence where they differ."""
         if not self.clauses:
             where = ", ".join(f"'{key}'" for key, _ in self.beside)
             return f"{self.instead} {where}".strip() + "."
-        told = [f"{text} ({one.plain})" if self.mixed else text for text, one in self.clauses]
+        told = [f"{text} ({one.confidence})" if self.mixed else text for text, one in self.clauses]
         more = [f"{self.rest} more"] if self.rest else []
         said = "; ".join([*told, *more])
         return said if said.endswith("…") else f"{said}."
@@ -91,12 +91,12 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     chosen = list({id(one): one for one in dealt}.values())[:_MOST_CLAUSES]
     # Said rule by rule, as the question asks.
     said = [one for one in matched if any(one is other for other in chosen)]
-    levels = {one.sureness for one in matched}
+    levels = {one.confidence for one in matched}
     return Answer(
         question=ask,
         clauses=tuple((_clause(one), one) for one in said),
         mixed=len(levels) > 1,
-        sureness=_sureness(levels),
+        confidence=_confidence(levels),
         rest=len(matched) - len(said),
         beside=shown_in,
     )
@@ -137,14 +137,14 @@ def shortened(text: str, most: int = _LONGEST) -> str:
     if len(text) <= most:
         return text
     ends = [found.start() for found in re.finditer(r"; |: |\. (?=[A-Z])|, ", text)]
-    firm = [end for end in ends if text[end] != ","] or ends
-    near = [end for end in firm if most / 4 < end <= most] or [end for end in ends if end <= most]
+    strong = [end for end in ends if text[end] != ","] or ends
+    near = [end for end in strong if most / 4 < end <= most] or [end for end in ends if end <= most]
     # A number, or a word, is never cut.
     end = max(near, default=text.rfind(" ", 0, most))
     return f"{text[: end if end > 0 else most]} …"
 
 
-def _sureness(levels: Collection[Sureness]) -> str:
-    if Sureness.OPEN in levels:
-        return PLAIN[Sureness.OPEN] if len(levels) == 1 else PARTLY
-    return PLAIN[Sureness.TENTATIVE if Sureness.TENTATIVE in levels else Sureness.FIRM]
+def _confidence(levels: Collection[Confidence]) -> str:
+    if Confidence.INCONCLUSIVE in levels and len(levels) > 1:
+        return PARTLY
+    return lowest_confidence(levels).value

@@ -82,7 +82,7 @@ def time_columns(scale: Scale, title: str = "Median") -> list[Column[Any]]:
         if may_be_ranked(group) or group.kind.synthetic:
             return middle.entry(group)
         if reaches_target(group):
-            return Chip(f"not checkable from step {group.blind}", "warn")
+            return Chip(f"not checkable from step {group.check_inconclusive_from}", "warn")
         amount = len(group.values(TIME))
         said = f"reached in {amount} of {len(group.ok)}" if amount else "not reached"
         return Chip(said, "warn")

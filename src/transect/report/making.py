@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.load import Problem
 from transect.domain.errors import FAULTS
 from transect.report.blocks import Body, Charts, Prose
@@ -122,7 +122,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
                 Finding(
                     subject="study",
                     claim=clean(f"{name} {what}."),
-                    sureness=Sureness.OPEN,
+                    confidence=Confidence.INCONCLUSIVE,
                     evidence="a fault of the report: the records themselves stand below",
                     kind="report",
                     alarm=True,

@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.report.answers import Answer, answers
 from transect.report.blocks import Charts
 from transect.report.context import Context
 from transect.report.decisions import DecisionTable, decision_table
 from transect.report.explored import chart_anchor
-from transect.report.findings.finding import HEADINGS, PLAIN, Finding
+from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.findings.ranking import opened, ranked, turn_of
 from transect.report.making import MadeSection
 from transect.report.parts import DecisionColumn
@@ -41,7 +42,7 @@ class Shown:
 class Front:
     """All that the page says before its sections.
 
-    `first` are the findings that are open, `more` the others under their headings, `tally` how sure those
+    `first` are the findings that are open, `more` the others under their headings, `tally` the confidence of those
     are. `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of
     the table are not among those that are shown.
     """
@@ -130,7 +131,7 @@ def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
             {
                 "question": one.question,
                 "answer": one.text,
-                "sureness": one.sureness,
+                "confidence": one.confidence,
                 "findings": [front.anchor(finding) for _, finding in one.clauses],
             }
             for one in front.answers
@@ -162,7 +163,7 @@ def _entry(entry: Any, front: Front) -> dict[str, Any]:
         return {"decided": [], "why_not": entry.empty}
     return {
         "decided": [
-            {**asdict(decision), "sureness": finding.sureness.value, "finding": front.anchor(finding)}
+            {**asdict(decision), "confidence": finding.confidence.value, "finding": front.anchor(finding)}
             for decision, finding in entry.told
         ]
     }
@@ -173,7 +174,7 @@ def _finding(one: Shown) -> dict[str, Any]:
     return {
         "text": finding.text,
         "evidence": finding.evidence,
-        "sureness": finding.sureness.value,
+        "confidence": finding.confidence.value,
         "kind": finding.kind,
         "about": finding.subject,
         "id": one.anchor,
@@ -206,5 +207,5 @@ def _headed(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
 
 
 def _tally(findings: Sequence[Finding]) -> str:
-    counts = Counter(finding.sureness for finding in findings)
-    return ", ".join(f"{counts[one]} {word}" for one, word in PLAIN.items() if counts[one])
+    counts = Counter(finding.confidence for finding in findings)
+    return ", ".join(f"{counts[one]} {one}" for one in Confidence if counts[one])

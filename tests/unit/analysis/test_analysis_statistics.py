@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from transect.analysis.comparisons import Sureness, Verdict, compare, compare_paired
+from transect.analysis.comparisons import Confidence, Verdict, compare, compare_paired
 from transect.analysis.statistics import (
     NoiseFloor,
     Spread,
@@ -113,7 +113,7 @@ def test_a_difference_below_the_noise_floor_is_not_one() -> None:
     found = compare([1.00, 1.001, 1.002], [1.03, 1.031, 1.032], floor=FLOOR)
     assert found is not None
     assert found.verdict is Verdict.SAME
-    assert found.sureness is Sureness.OPEN
+    assert found.confidence is Confidence.INCONCLUSIVE
     assert "noise floor" in found.reason
 
 
@@ -124,19 +124,19 @@ def test_overlapping_ranges_are_not_distinguishable() -> None:
     assert "overlap" in found.reason
 
 
-def test_three_clear_runs_a_side_are_tentative_and_say_so() -> None:
+def test_three_clear_runs_a_side_are_provisional_and_say_so() -> None:
     found = compare([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], floor=FLOOR)
     assert found is not None
-    assert (found.verdict, found.sureness) == (Verdict.BETTER, Sureness.TENTATIVE)
+    assert (found.verdict, found.confidence) == (Verdict.BETTER, Confidence.PROVISIONAL)
     assert "too few runs" in found.reason
     assert found.p is None
 
 
-def test_eight_clear_runs_a_side_are_firm() -> None:
+def test_eight_clear_runs_a_side_are_confirmed() -> None:
     a, b = [1 + i / 100 for i in range(8)], [2 + i / 100 for i in range(8)]
     found = compare(a, b, floor=FLOOR)
     assert found is not None
-    assert (found.verdict, found.sureness) == (Verdict.BETTER, Sureness.FIRM)
+    assert (found.verdict, found.confidence) == (Verdict.BETTER, Confidence.CONFIRMED)
     assert found.p is not None and found.p < 0.05
     turned = compare(a, b, direction=Direction.HIGHER, floor=FLOOR)
     assert turned is not None and turned.verdict is Verdict.WORSE
@@ -179,7 +179,7 @@ def test_seeds_that_overlap_are_told_apart_in_pairs() -> None:
     assert found is not None and found.verdict is Verdict.SAME
     paired = compare_paired(fast, slow, floor=FLOOR)
     assert paired is not None
-    assert (paired.verdict, paired.sureness) == (Verdict.BETTER, Sureness.TENTATIVE)
+    assert (paired.verdict, paired.confidence) == (Verdict.BETTER, Confidence.PROVISIONAL)
     assert paired.factor == pytest.approx((1.2 * 1.7 / 1.4 * 1.25) ** (1 / 3))
     assert paired.b.count == 3, "only what both have"
     back = compare_paired(slow, fast, floor=FLOOR)
@@ -199,14 +199,14 @@ def test_seeds_that_overlap_are_told_apart_in_pairs() -> None:
 def test_pairs_that_do_not_agree_or_lie_in_the_noise_decide_nothing(slow, reason) -> None:
     found = compare_paired({0: 1.0, 1: 1.4, 2: 1.2}, slow, floor=FLOOR)
     assert found is not None
-    assert (found.verdict, found.sureness) == (Verdict.SAME, Sureness.OPEN)
+    assert (found.verdict, found.confidence) == (Verdict.SAME, Confidence.INCONCLUSIVE)
     assert reason in found.reason
 
 
-def test_six_seeds_that_agree_are_firm_and_none_in_common_is_no_comparison() -> None:
+def test_six_seeds_that_agree_are_confirmed_and_none_in_common_is_no_comparison() -> None:
     fast = {n: 1.0 + n for n in range(6)}
     found = compare_paired(fast, {n: 1.2 * v for n, v in fast.items()}, floor=FLOOR)
     assert found is not None
-    assert found.sureness is Sureness.FIRM
+    assert found.confidence is Confidence.CONFIRMED
     assert found.p == pytest.approx(2 / 64)
     assert compare_paired({0: 1.0}, {1: 2.0}) is None

@@ -1,4 +1,4 @@
-"""Cells that were not measured side by side: a verdict on them is not firm."""
+"""Cells that were not measured side by side: a verdict on them is not confirmed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from factories import infer_cell, make_record
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.contests import contests
 from transect.analysis.groups import Floors, group_records
 from transect.analysis.side_by_side import apart
@@ -43,14 +43,16 @@ def served(runtime: str, repeat: int, hours: float | None, processor: str | None
         ([0, 0, 0, 0], ["X", "Y"], "different processors"),
     ],
 )
-def test_two_days_or_two_processors_are_not_firm(hours: list[float], processors: list[str | None], told: str) -> None:
+def test_two_days_or_two_processors_are_not_confirmed(
+    hours: list[float], processors: list[str | None], told: str
+) -> None:
     groups = group_records(
         served(runtime, n, hours[n] if runtime == "b" else 0.0, processor)
         for runtime, processor in zip("ab", processors, strict=True)
         for n in range(4)
     )
     [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
-    assert one.sureness is (Sureness.TENTATIVE if told else Sureness.FIRM)
+    assert one.confidence is (Confidence.PROVISIONAL if told else Confidence.CONFIRMED)
     assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(told)
 
 
@@ -110,13 +112,17 @@ def test_another_gpu_is_another_processor_where_the_cells_run_on_it() -> None:
         assert told in said and bool(said) == bool(told)
 
 
-@pytest.mark.parametrize(("lost", "sureness"), [(0, Sureness.FIRM), (1, Sureness.FIRM), (2, Sureness.TENTATIVE)])
-def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_firm(lost: int, sureness: Sureness) -> None:
+@pytest.mark.parametrize(
+    ("lost", "confidence"), [(0, Confidence.CONFIRMED), (1, Confidence.CONFIRMED), (2, Confidence.PROVISIONAL)]
+)
+def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_confirmed(
+    lost: int, confidence: Confidence
+) -> None:
     made = [served(runtime, n, 0.0, None) for runtime in "ab" for n in range(6)]
     for n in range(6 - lost, 6):
         ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}
         made[n] = made[n].model_copy(update=ended)
     groups = group_records(made)
     [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
-    assert one.sureness is sureness
+    assert one.confidence is confidence
     assert ("2 of 6 repeats" in one.reason) == (lost == 2)

@@ -11,7 +11,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.analysis.comparisons import Sureness, Verdict, compare
+from transect.analysis.comparisons import Confidence, Verdict, compare
 from transect.analysis.noise import paired_noise, pooled_noise
 from transect.analysis.statistics import noise_floor
 from transect.analysis.verdicts import (
@@ -22,7 +22,7 @@ from transect.analysis.verdicts import (
     decide,
     decide_paired,
     half_width,
-    is_firm,
+    is_confirmed,
 )
 from verdict_studies import BASE, SHAPES, Tally, adaptive_study, fixed_study, moved_study, of_residuals, watched_study
 
@@ -139,25 +139,25 @@ def test_a_shift_over_seeds_is_tested_as_by_hand() -> None:
     assert chance_of_shift([0.1]) is None
 
 
-def test_few_runs_in_a_loud_noise_are_not_firm() -> None:
+def test_few_runs_in_a_loud_noise_are_not_confirmed() -> None:
     quiet = compare([1.0, 1.01, 1.02], [2.0, 2.01, 2.02], floor=noise_floor(QUIET))
-    assert quiet is not None and quiet.sureness is Sureness.FIRM
+    assert quiet is not None and quiet.confidence is Confidence.CONFIRMED
     assert quiet.verdict is Verdict.BETTER and quiet.reason
     decision = quiet.decision
     assert decision is not None
-    assert not is_firm(decision, 2, 0.01)
-    assert not is_firm(decision, 3, 1.2) and is_firm(decision, 5, 1.2)
-    assert not is_firm(decision, 5, 0.01, often=0.95), "two fifths of all pairs are as far apart"
-    assert not is_firm(decision, 10, 1.2, upper=0.6), "most pairs of repeats are far apart"
-    assert is_firm(decision, 10, 0.9, upper=0.6), "but none as far as these two"
+    assert not is_confirmed(decision, 2, 0.01)
+    assert not is_confirmed(decision, 3, 1.2) and is_confirmed(decision, 5, 1.2)
+    assert not is_confirmed(decision, 5, 0.01, often=0.95), "two fifths of all pairs are as far apart"
+    assert not is_confirmed(decision, 10, 1.2, upper=0.6), "most pairs of repeats are far apart"
+    assert is_confirmed(decision, 10, 0.9, upper=0.6), "but none as far as these two"
     same = compare(QUIET[0], QUIET[0], floor=noise_floor(QUIET))
     assert same is not None and same.decision is not None and same.equal
-    assert is_firm(same.decision, 10, 0.9) and not is_firm(same.decision, 10, 0.9, upper=0.6)
+    assert is_confirmed(same.decision, 10, 0.9) and not is_confirmed(same.decision, 10, 0.9, upper=0.6)
 
 
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("shape", [*SHAPES, "recorded"])
-def test_at_most_one_firm_verdict_in_twenty_is_wrong(shape: str, paired: bool) -> None:
+def test_at_most_one_confirmed_verdict_in_twenty_is_wrong(shape: str, paired: bool) -> None:
     """The whole calibration is `tests/benchmarks/bench_verdicts.py`."""
     # Half of these cells had a disturbed run.
     real = [[1.0, 1.01, 1.9], [2.0, 2.01, 2.02], [1.0, 1.3, 1.001], [0.5, 0.501, 0.505]]
@@ -169,24 +169,24 @@ def test_at_most_one_firm_verdict_in_twenty_is_wrong(shape: str, paired: bool) -
             fixed_study(tally, rng, noise, runs, paired=paired, design=BASE)
     for _ in range(6):
         adaptive_study(tally, rng, noise, 3, 10, paired=paired)
-    firm = sum(tally.firm.values())
+    confirmed = sum(tally.confirmed.values())
     # Three standard errors: the seed is fixed, and so is the count.
-    assert sum(tally.wrong.values()) <= 0.05 * firm + 3 * math.sqrt(0.05 * 0.95 * max(firm, 1))
+    assert sum(tally.wrong.values()) <= 0.05 * confirmed + 3 * math.sqrt(0.05 * 0.95 * max(confirmed, 1))
     seen = "2.5 x" if shape in ("far states", "recorded") else "35 %"
     assert tally.power(seen) > 0.25, "what is far apart is seen"
 
 
 @pytest.mark.parametrize("study", [moved_study, watched_study])
 @pytest.mark.parametrize("paired", [False, True])
-def test_a_slower_machine_in_a_week_and_disturbed_runs_make_few_firm_verdicts_wrong(
+def test_a_slower_machine_in_a_week_and_disturbed_runs_make_few_confirmed_verdicts_wrong(
     study: Callable[..., None], paired: bool
 ) -> None:
     rng, tally = np.random.default_rng(20261126), Tally()
     for runs in (3, 5, 8):
         for _ in range(12):
             study(tally, rng, SHAPES["lognormal"], runs, paired=paired)
-    firm = sum(tally.firm.values())
-    assert sum(tally.wrong.values()) <= 0.05 * firm + 3 * math.sqrt(0.05 * 0.95 * max(firm, 1))
+    confirmed = sum(tally.confirmed.values())
+    assert sum(tally.wrong.values()) <= 0.05 * confirmed + 3 * math.sqrt(0.05 * 0.95 * max(confirmed, 1))
     assert tally.power("2.5 x") > 0.1, "quiet cells of one day still decide"
 
 

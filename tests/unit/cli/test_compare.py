@@ -33,7 +33,7 @@ def test_worse_better_and_the_same_are_told_with_an_exit_code(tmp_path, compared
     assert lines_of(facts, "better") == ["keras"]
     assert lines_of(facts, "same") == ["jax", "mxnet", "numpy", "tensorflow"]
     (worse,) = (one for one in facts["others"][0]["lines"] if one["outcome"] == "worse")
-    assert worse["sureness"] == "firm" and worse["low"] < 0.7 < worse["high"] < 0.75
+    assert worse["confidence"] == "confirmed" and worse["low"] < 0.7 < worse["high"] < 0.75
     assert worse["base"]["runs"] == worse["other"]["runs"] == 5
 
 
@@ -77,7 +77,7 @@ def test_three_folders_are_two_comparisons_with_the_first(tmp_path, compared):
     code, facts = compared(folders=("a", "b", "c"))
     assert code == 4
     assert [one["letter"] for one in facts["others"]] == ["B", "C"]
-    assert [one["counts"].get("worse") for one in facts["others"]] == [None, {"firm": 1}]
+    assert [one["counts"].get("worse") for one in facts["others"]] == [None, {"confirmed": 1}]
 
 
 def accuracies(worse: float) -> dict[str, list[float]]:
@@ -200,20 +200,20 @@ def test_one_wrong_result_makes_a_cell_worse_and_its_speed_no_gain(tmp_path, com
     assert code == 4 and lines_of(facts, "better") == []
 
 
-def test_one_repeat_a_side_is_never_firm(tmp_path, compared):
+def test_one_repeat_a_side_is_never_confirmed(tmp_path, compared):
     write_run(tmp_path / "a", {name: [values[0]] for name, values in rates(1).items()})
     write_run(tmp_path / "b", {n: [v[0]] for n, v in rates(2, torch=0.2).items()}, day=1)
     code, facts = compared()
     assert (code, facts["outcome"]) == (5, "open")
-    assert {one["sureness"] for one in facts["others"][0]["lines"]} == {"open"}
+    assert {one["confidence"] for one in facts["others"][0]["lines"]} == {"inconclusive"}
 
 
-def test_tentatively_worse_counts_when_asked_for(tmp_path, compared):
+def test_provisionally_worse_counts_when_asked_for(tmp_path, compared):
     write_run(tmp_path / "a", {name: values[:2] for name, values in rates(1).items()})
     write_run(tmp_path / "b", {n: v[:2] for n, v in rates(2, torch=0.2).items()}, day=1)
     code, facts = compared()
-    assert (code, facts["others"][0]["counts"]["worse"]) == (5, {"tentative": 1})
-    assert compared("--tentative")[0] == 4
+    assert (code, facts["others"][0]["counts"]["worse"]) == (5, {"provisional": 1})
+    assert compared("--provisional")[0] == 4
 
 
 def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
@@ -263,14 +263,14 @@ def test_what_is_of_the_machine_or_of_the_number_of_repeats_is_no_setting(tmp_pa
     write_latencies(tmp_path / "b", 2, {"limits": LIMITS}, slower=1.24)
     code, facts = compared()
     assert (code, facts["others"][0]["refused"]) == (4, [])
-    assert facts["others"][0]["lines"][0]["sureness"] == "firm"
+    assert facts["others"][0]["lines"][0]["confidence"] == "confirmed"
 
 
 @pytest.mark.parametrize("base", [None, {"limits": LIMITS}])
-def test_records_that_lack_what_their_payload_was_told_give_nothing_firm(tmp_path, compared, base):
+def test_records_that_lack_what_their_payload_was_told_give_nothing_confirmed(tmp_path, compared, base):
     write_latencies(tmp_path / "a", 1, base)
     write_latencies(tmp_path / "b", 2, None, slower=1.24)
     code, facts = compared()
     (line,) = facts["others"][0]["lines"]
-    assert (code, line["outcome"], line["sureness"]) == (5, "worse", "tentative")
+    assert (code, line["outcome"], line["confidence"]) == (5, "worse", "provisional")
     assert "settings may differ" in line["reason"]

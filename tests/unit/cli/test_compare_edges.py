@@ -35,37 +35,37 @@ def fail(folder: Path, name: str, repeats: int, day: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "other", "outcome", "sureness"),
+    ("base", "other", "outcome", "confidence"),
     [
-        (1, 5, "worse", "tentative"),
-        (1, 3, "worse", "tentative"),
-        (5, 2, "better", "tentative"),
-        (0, 5, "worse", "firm"),
-        (0, 1, "worse", "tentative"),
+        (1, 5, "worse", "provisional"),
+        (1, 3, "worse", "provisional"),
+        (5, 2, "better", "provisional"),
+        (0, 5, "worse", "confirmed"),
+        (0, 1, "worse", "provisional"),
         (2, 2, None, None),
     ],
 )
-def test_that_more_repeats_fail_is_told_whatever_failed_before(tmp_path, compared, base, other, outcome, sureness):
+def test_that_more_repeats_fail_is_told_whatever_failed_before(tmp_path, compared, base, other, outcome, confidence):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
     fail(tmp_path / "a", "torch", base, 0)
     fail(tmp_path / "b", "torch", other, 1)
     _, facts = facts_of(compared)
     told = [one for one in facts["others"][0]["lines"] if one["role"] == "outcome"]
-    assert [(one["outcome"], one["sureness"]) for one in told] == ([(outcome, sureness)] if outcome else [])
+    assert [(one["outcome"], one["confidence"]) for one in told] == ([(outcome, confidence)] if outcome else [])
     if outcome:
         assert f"{max(base, other)} of 5 repeats failed" in told[0]["reason"]
 
 
-def test_what_cannot_be_checked_is_worse_firmly_and_better_tentatively(tmp_path, compared):
+def test_what_cannot_be_checked_is_confirmed_worse_and_provisionally_better(tmp_path, compared):
     for day, (name, rates) in enumerate({"a": (100, 10), "b": (70, 14)}.items()):
         run = {"torch": noisy(rates[0], day), "jax": noisy(rates[1], day + 5)}
         blind = {"global_batch": 16, "not_checkable_from": 3}
         write_run(tmp_path / name, run, day=day, details=blind)
     code, facts = facts_of(compared)
     told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
-    assert (code, told["torch"]["outcome"], told["torch"]["sureness"]) == (4, "worse", "firm")
-    assert (told["jax"]["outcome"], told["jax"]["sureness"]) == ("better", "tentative")
+    assert (code, told["torch"]["outcome"], told["torch"]["confidence"]) == (4, "worse", "confirmed")
+    assert (told["jax"]["outcome"], told["jax"]["confidence"]) == ("better", "provisional")
     assert "reference" in told["jax"]["reason"]
 
 
@@ -80,7 +80,7 @@ def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
     code, out = compared("--badge", str(tmp_path / "badge.svg"))
     assert code == 5 and "1 whole stage worse" in out
     assert "1 whole stage worse" in (tmp_path / "badge.svg").read_text()
-    assert compared("--tentative")[0] == 4
+    assert compared("--provisional")[0] == 4
 
 
 def test_a_cell_that_is_damaged_in_the_base_was_not_compared(tmp_path, compared):
@@ -120,7 +120,7 @@ def test_a_rate_of_zero_is_no_measurement(tmp_path, compared):
     assert facts["not_compared"] == 1 and compared("--complete")[0] == 5
 
 
-def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
+def test_what_no_correction_reaches_is_not_confirmed(tmp_path, compared):
     # A loss of zero has no ratio: ranks alone tell, and nothing holds them beside the others.
     for name, day, loss in (("a", 0, 0.0), ("b", 1, 0.2)):
         for repeat in range(6):
@@ -132,7 +132,7 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
             write_records(tmp_path / name, other)
     _, facts = facts_of(compared)
     (told,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "log_loss" and ".torch." in one["cell"])
-    assert (told["outcome"], told["sureness"]) == ("worse", "tentative")
+    assert (told["outcome"], told["confidence"]) == ("worse", "provisional")
 
 
 def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
@@ -182,4 +182,4 @@ def test_one_disturbed_run_of_five_is_no_noise_of_a_metric_whatever_its_label(tm
             write_records(tmp_path / name, record)
     code, facts = facts_of(compared)
     (line,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "message_time")
-    assert (code, line["outcome"], line["sureness"]) == (4, "worse", "firm"), line["reason"]
+    assert (code, line["outcome"], line["confidence"]) == (4, "worse", "confirmed"), line["reason"]

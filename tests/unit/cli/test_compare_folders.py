@@ -203,5 +203,5 @@ def test_markdown_names_what_is_worse_and_folds_the_rest(tmp_path, transect):
     assert code == 4
     head, _, folded = out.partition("<details>")
     assert head.lstrip().startswith("### transect: worse")
-    assert "| worse (firm) | `train: iris-mlp · torch" in head and "−3" in head
+    assert "| worse (confirmed) | `train: iris-mlp · torch" in head and "−3" in head
     assert "5 same" in folded and "keras" in folded and "keras" not in head

@@ -24,7 +24,7 @@ def month(folder: Path, source: str, *, seed: int, read: int = 0, runs: int = 4,
 
 
 def lines_of(facts: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {one["cell"].partition("~")[0]: (one["outcome"], one["sureness"]) for one in facts["others"][0]["lines"]}
+    return {one["cell"].partition("~")[0]: (one["outcome"], one["confidence"]) for one in facts["others"][0]["lines"]}
 
 
 def test_months_of_logs_pair_by_system_and_settings_however_they_were_named(tmp_path, compared):
@@ -32,14 +32,17 @@ def test_months_of_logs_pair_by_system_and_settings_however_they_were_named(tmp_
     month(tmp_path / "b", "2026-10", seed=2, alpha=900, beta=800)
     code, facts = compared()
     assert code == 4
-    assert lines_of(facts) == {"alpha.stream.mccalpin": ("worse", "firm"), "beta.stream.mccalpin": ("same", "firm")}
+    assert lines_of(facts) == {
+        "alpha.stream.mccalpin": ("worse", "confirmed"),
+        "beta.stream.mccalpin": ("same", "confirmed"),
+    }
 
 
 def test_two_clusters_of_one_folder_each_are_compared_as_the_folders_are(tmp_path, compared):
     month(tmp_path / "a", "logs", seed=1, alpha=1000)
     month(tmp_path / "b", "logs", seed=2, beta=1200)
     code, facts = compared()
-    assert (code, lines_of(facts)) == (0, {"stream.mccalpin": ("better", "firm")})
+    assert (code, lines_of(facts)) == (0, {"stream.mccalpin": ("better", "confirmed")})
     (named,) = (one for one in facts["others"][0]["differences"] if one["fact"] == "system name")
     assert (named["base"], named["other"]) == (["alpha"], ["beta"])
 
@@ -86,13 +89,13 @@ def test_refused_runs_are_failures_of_their_cell_and_no_numbers(tmp_path, compar
     again = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 2, 4))}
     write_logs(tmp_path / "b", "logs", again | bad)
     code, facts = compared()
-    told = {one["metric"]: (one["outcome"], one["sureness"]) for one in facts["others"][0]["lines"]}
+    told = {one["metric"]: (one["outcome"], one["confidence"]) for one in facts["others"][0]["lines"]}
     assert code == 0
-    assert told == {None: ("worse", "tentative"), "memory_bandwidth": ("same", "firm")}
+    assert told == {None: ("worse", "provisional"), "memory_bandwidth": ("same", "confirmed")}
 
 
 @pytest.mark.parametrize(("amount", "code"), [(1, 5), (3, 4)])
-def test_that_all_runs_failed_is_firm_where_there_are_several(tmp_path, compared, amount, code):
+def test_that_all_runs_failed_is_confirmed_where_there_are_several(tmp_path, compared, amount, code):
     for name, how in (("a", {}), ("b", {"status": "failed", "reason": "killed"})):
         runs = {f"x/{n}.out": stream_run(1000 + n, **how) for n in range(amount)}
         write_logs(tmp_path / name, "logs", runs)
@@ -135,7 +138,7 @@ def test_a_command_that_differs_in_where_it_ran_is_no_other_setting(tmp_path, co
 
 
 @pytest.mark.parametrize("benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500", "dl-training"])
-def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_firm(tmp_path, compared, benchmark):
+def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_confirmed(tmp_path, compared, benchmark):
     for place, name in enumerate("ab"):
         runs = {
             f"x/{n}.out": stream_run(r, benchmark=benchmark, date=f"{n}")
@@ -143,7 +146,7 @@ def test_logs_that_do_not_tell_ranks_or_what_was_run_are_never_firm(tmp_path, co
         }
         write_logs(tmp_path / name, "logs", runs)
     code, facts = compared()
-    assert code == 5 and set(lines_of(facts).values()) == {("worse", "tentative")}
+    assert code == 5 and set(lines_of(facts).values()) == {("worse", "provisional")}
 
 
 def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
@@ -152,8 +155,8 @@ def followed(transect: Any, *folders: Path) -> tuple[int, dict[str, Any]]:
     return code, json.loads(out)
 
 
-@pytest.mark.parametrize(("benchmark", "sureness"), [("stream", "firm"), ("osu", "tentative")])
-def test_a_history_has_a_run_for_each_day_that_an_archive_tells(tmp_path, transect, benchmark, sureness):
+@pytest.mark.parametrize(("benchmark", "confidence"), [("stream", "confirmed"), ("osu", "provisional")])
+def test_a_history_has_a_run_for_each_day_that_an_archive_tells(tmp_path, transect, benchmark, confidence):
     rates = [*noisy(1000, 1, 7), *noisy(800, 2, 7)]
     runs = {
         f"2026-{8 + day // 5:02}/alpha/stream-2026{8 + day // 5:02}{1 + 5 * (day % 5):02}.out": stream_run(
@@ -164,7 +167,7 @@ def test_a_history_has_a_run_for_each_day_that_an_archive_tells(tmp_path, transe
     code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
     assert code == 0 and len(facts["runs"]) == 14
     (change,) = facts["changes"]
-    assert (change["run"], change["outcome"], change["sureness"]) == (7, "worse", sureness)
+    assert (change["run"], change["outcome"], change["confidence"]) == (7, "worse", confidence)
 
 
 def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_order(tmp_path, transect):

@@ -53,7 +53,7 @@ def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, 
     assert code == 0 and len(facts["runs"]) == 14
     assert changes_of(facts) == [("torch", 7, "worse")]
     (change,) = facts["changes"]
-    assert change["sureness"] == "firm" and change["p"] <= 0.025
+    assert change["confidence"] == "confirmed" and change["p"] <= 0.025
     assert change["low"] < 0.8 < change["high"]
     assert change["differences"] == [
         {"kind": "software", "fact": "git commit", "before": ["0" * 12], "after": ["1" * 12]}
@@ -62,7 +62,7 @@ def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, 
 
 
 @pytest.mark.parametrize("old", [0, 7])
-def test_a_change_among_records_that_lack_what_was_told_is_not_firm(tmp_path, transect, old):
+def test_a_change_among_records_that_lack_what_was_told_is_not_confirmed(tmp_path, transect, old):
     """The first runs are of a version that recorded no warm-up: another one may be what changed."""
     for day in range(14):
         details = {} if day < old else {"told": {"limits": {"warmup": 20}}}
@@ -74,7 +74,7 @@ def test_a_change_among_records_that_lack_what_was_told_is_not_firm(tmp_path, tr
     _, facts = told(transect, tmp_path)
     change = facts["changes"][-1]
     assert (change["run"], change["outcome"]) == (7, "worse")
-    assert change["sureness"] == ("tentative" if old else "firm")
+    assert change["confidence"] == ("provisional" if old else "confirmed")
     assert told(transect, tmp_path, "--fail")[0] == (0 if old else 4)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import escape
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.set_lines import Beside, Outcome
 from transect.report.comparison.words import doubts
 from transect.report.text import clipped
@@ -30,10 +30,11 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
     """Say what a comparison came to in a few words."""
     lines = [line for beside in besides for line in beside.lines]
     amount = sum(
-        line.outcome is outcome and (line.sureness is Sureness.FIRM or outcome is Outcome.OPEN) for line in lines
+        line.outcome is outcome and (line.confidence is Confidence.CONFIRMED or outcome is Outcome.OPEN)
+        for line in lines
     )
     if outcome is Outcome.WORSE:
-        return f"{amount or 'tentatively'} worse"
+        return f"{amount or 'provisionally'} worse"
     loose = sum(line.outcome is Outcome.OPEN for line in lines)
     rest = doubts(lines, besides) + (f", {loose} open" if loose else "")
     if outcome is Outcome.BETTER:

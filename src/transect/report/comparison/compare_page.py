@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
@@ -105,7 +105,7 @@ class _Page:
     def verdict(self) -> Iterator[Part]:
         """Say what each set came to, and what the sets are."""
         yield Lead(
-            "Cells with the same settings, beside the base's. Firm: shown by three repeats a side or more, beside all "
+            "Cells with the same settings, beside the base's. Confirmed: shown by three repeats a side or more, beside all "
             "that is compared here."
         )
         for one in self.besides:
@@ -265,7 +265,7 @@ class _Page:
             rows,
             [
                 words("Verdict", lambda row: Chip(row.outcome.value, CHIPS[row.outcome])),
-                words("Sureness", lambda row: row.sureness.value),
+                words("Confidence", lambda row: row.confidence.value),
                 words("Cell", lambda row: self.names[row.cell]),
                 words("Metric", lambda row: metric_name(row.metric, row.what) or "how it ended"),
                 digits(
@@ -299,7 +299,7 @@ class _Page:
                 high=told.high if told and known else None,
                 style=STYLES[line.outcome],
                 right=f"{line.outcome} {moved(line.ratio)}",
-                hollow=line.sureness is not Sureness.FIRM,
+                hollow=line.confidence is not Confidence.CONFIRMED,
             )
 
         more = "more" if lines[0].direction is Direction.HIGHER else "less"
@@ -322,7 +322,7 @@ class _Page:
             rule=1.0,
             log=True,
             others=others,
-            notes=(said if others else "", "Hollow: not firm. Lines are 95 % intervals."),
+            notes=(said if others else "", "Hollow: not confirmed. Lines are 95 % intervals."),
         )
 
 

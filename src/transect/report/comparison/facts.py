@@ -53,7 +53,7 @@ def _beside(beside: Beside) -> dict[str, Any]:
     counts: dict[str, dict[str, int]] = {}
     for line in beside.lines:
         own = counts.setdefault(line.outcome.value, {})
-        own[line.sureness.value] = own.get(line.sureness.value, 0) + 1
+        own[line.confidence.value] = own.get(line.confidence.value, 0) + 1
     return set_facts(beside.other) | {
         "counts": counts,
         "pairs": len(pairing.pairs),
@@ -92,7 +92,7 @@ def _line(line: Line) -> dict[str, Any]:
         "label": line.what or None,
         "role": line.role.value,
         "outcome": line.outcome.value,
-        "sureness": line.sureness.value,
+        "confidence": line.confidence.value,
         "unit": line.unit,
         "direction": line.direction.value,
         "base": _summary(told.b) if told else None,

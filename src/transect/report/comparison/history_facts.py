@@ -71,7 +71,7 @@ def _change(one: Change) -> dict[str, Any]:
         "after": list(one.after),
         "p": one.p,
         "outcome": one.outcome.value,
-        "sureness": one.sureness.value,
+        "confidence": one.confidence.value,
         "ratio": one.ratio,
         "low": number_or_none(told.low if told else None),
         "high": number_or_none(told.high if told else None),
@@ -102,7 +102,7 @@ def history_markdown(history: History, line: Timeline, *, study: str) -> str:
             continue
         rows = [
             (
-                f"{one.outcome} ({one.sureness})",
+                f"{one.outcome} ({one.confidence})",
                 code(names[one.series]),
                 run_name(history.runs[one.at]),
                 change_text(one),

@@ -86,7 +86,7 @@ class _Page:
             changes,
             [
                 words("Verdict", lambda one: Chip(one.outcome.value, CHIPS[one.outcome])),
-                words("Sureness", lambda one: one.sureness.value),
+                words("Confidence", lambda one: one.confidence.value),
                 words("Series", lambda one: self.names[one.series]),
                 words("From run", lambda one: run_name(runs[one.at])),
                 digits("Change", change_text),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from transect.analysis.change_points import MIN_RUNS
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import Run
@@ -68,9 +68,9 @@ def summary_of(history: History) -> str:
     for outcome in (Outcome.WORSE, Outcome.BETTER, Outcome.SAME, Outcome.NOT_COMPARABLE):
         own = [one for one in history.changes if one.outcome is outcome]
         if own:
-            loose = sum(one.sureness is Sureness.TENTATIVE for one in own)
+            loose = sum(one.confidence is Confidence.PROVISIONAL for one in own)
             word = "within the margin" if outcome is Outcome.SAME else outcome.value
-            said.append(f"{len(own)} {word}" + (f" ({loose} tentative)" if loose else ""))
+            said.append(f"{len(own)} {word}" + (f" ({loose} provisional)" if loose else ""))
     lost = f"; {count(len(history.lost), 'cell')} without a result in the latest run" if history.lost else ""
     if not said:
         return f"no changes{lost}"

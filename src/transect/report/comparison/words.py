@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.result_sets import Lone, Refused, ResultSet
@@ -23,19 +23,19 @@ ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Ou
 # What a whole comparison came to.
 SAID = {
     Outcome.WORSE: "worse than the base",
-    Outcome.BETTER: "better than the base, nothing firmly worse",
-    Outcome.SAME: "nothing firmly worse than the base",
-    Outcome.OPEN: "open: nothing that was measured is firm",
+    Outcome.BETTER: "better than the base, nothing confirmed worse",
+    Outcome.SAME: "nothing confirmed worse than the base",
+    Outcome.OPEN: "open: nothing that was measured is confirmed",
     Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
 }
-_SURE = (Sureness.FIRM, Sureness.TENTATIVE, Sureness.OPEN)
+_CONFIDENCES = list(Confidence)
 
 
 def doubts(lines: Iterable[Line], besides: Sequence[Beside]) -> str:
     """Write what speaks against a comparison that is not worse, after a comma; empty without any."""
-    loose = sum(one.outcome is Outcome.WORSE and one.sureness is not Sureness.FIRM for one in lines)
+    loose = sum(one.outcome is Outcome.WORSE and one.confidence is not Confidence.CONFIRMED for one in lines)
     stages = wholly_worse(besides)
-    said = [f"{loose} tentatively worse"] if loose else []
+    said = [f"{loose} provisionally worse"] if loose else []
     said += [f"{count(stages, 'whole stage')} worse"] if stages else []
     return "".join(f", {one}" for one in said)
 
@@ -47,8 +47,8 @@ def outcome_text(outcome: Outcome, besides: Sequence[Beside]) -> str:
 
 
 def ordered(lines: Iterable[Line]) -> list[Line]:
-    """Return lines with the worse first, firm before tentative; else in their order."""
-    return sorted(lines, key=lambda one: (ORDER.index(one.outcome), _SURE.index(one.sureness)))
+    """Return lines with the worse first, confirmed before provisional; else in their order."""
+    return sorted(lines, key=lambda one: (ORDER.index(one.outcome), _CONFIDENCES.index(one.confidence)))
 
 
 def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
@@ -106,10 +106,10 @@ def when(moment: str) -> str:
 
 
 def verdict_text(line: Line) -> str:
-    """Write what a line says and, where that is a claim, how sure it is."""
+    """Write what a line says and, where that is a claim, its confidence."""
     if line.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE):
         return line.outcome.value
-    return f"{line.outcome} ({line.sureness})"
+    return f"{line.outcome} ({line.confidence})"
 
 
 def why_text(line: Line) -> str:
@@ -118,13 +118,13 @@ def why_text(line: Line) -> str:
 
 
 def counted(lines: Sequence[Line]) -> str:
-    """Write what lines say, firm and not: `2 worse (1 tentative), 30 same`."""
+    """Write what lines say, confirmed and not: `2 worse (1 provisional), 30 same`."""
     said = []
     for outcome in ORDER:
         own = [line for line in lines if line.outcome is outcome]
         if own:
-            loose = sum(line.sureness is Sureness.TENTATIVE for line in own)
-            extra = f" ({loose} tentative)" if loose else ""
+            loose = sum(line.confidence is Confidence.PROVISIONAL for line in own)
+            extra = f" ({loose} provisional)" if loose else ""
             said.append(f"{len(own)} {outcome}{extra}")
     return ", ".join(said) or "nothing to compare"
 

@@ -1,1 +1,1 @@
-"""Findings: one sentence each, with its evidence and how sure it is."""
+"""Findings: one sentence each, with its evidence and its confidence."""

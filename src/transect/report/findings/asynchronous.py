@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from transect.analysis.asynchronous import TIME, Asynchronous, Twin, asynchronous_groups, reaches, score_of
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.parallelism import median_of
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, no_firmer
+from transect.report.findings.finding import Finding, joined, limited_confidence
 from transect.report.findings.parallel import doubt_of, scope_of, strategy_words, times_of
 from transect.report.findings.training import quality_target
 from transect.report.text import clean, count, number, quantity
@@ -42,16 +42,16 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         claim = f"{' and '.join(late)} {'do' if len(late) > 1 else 'does'} not reach {target} in every run"
         claim += f", {rival} {twin.words} does" if late == [name] else ""
         claim += f", {name} does" if late == [rival] else ""
-        sureness, reason = Sureness.TENTATIVE, ""
+        confidence, reason = Confidence.PROVISIONAL, ""
     else:
         claim = (
             f"{name} reaches {target} in {times_of(twin.time)} the time of {rival} {twin.words}{doubt_of(twin.time)}"
         )
-        sureness, reason = no_firmer(twin.time.sureness, group, other), twin.time.reason
+        confidence, reason = limited_confidence(twin.time.confidence, group, other), twin.time.reason
         if twin.time.shown:
             claim += ": sooner" if twin.time.ratio.value < 1 else ": later, so waiting for nobody does not pay here"
     if any(side.over_subscribed for side in (group, other)):
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     return Finding(
         subject=str(group.cell.workload),
         scope=scope_of(group),
@@ -60,7 +60,7 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         short=claim,
         groups=(group, other),
         claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
-        sureness=sureness,
+        confidence=confidence,
         comparisons=twin.time.told if twin.time is not None else (),
         evidence=joined(
             f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(other, TIME), 's')}"

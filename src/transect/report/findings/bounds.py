@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.bounds import Bound, Rate, run_bound, step_bound
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.analysis.network import BOUND_NAME, communications
@@ -50,7 +50,7 @@ def bound_findings(context: Context) -> list[Finding]:
         "either the benchmark did not reach what the machine gives, or more was counted than "
         "has to be done; no distance from such a bound means anything",
     )
-    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="bound")]
+    return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind="bound")]
 
 
 def _of_steps(context: Context) -> Iterator[_Above]:

@@ -64,7 +64,7 @@ def _finding(answer: Answer) -> Finding:
     return Finding(
         subject="claims",
         kind="claim",
-        sureness=answer.sureness,
+        confidence=answer.confidence,
         named=True,
         short=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published; {here}",
         claim=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published over {claim.against}; {here}.",

@@ -14,7 +14,7 @@ from transect.analysis.classifiers import (
     selected,
     texts,
 )
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread
 from transect.report.context import Context
@@ -79,8 +79,8 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
         kind="classifier-best",
         scope=text_label(first),
         claim=f"{_told(first, rival, effect)}{bound}",
-        sureness=_sure(effect),
-        tests=() if effect is None else (effect.chance(ways=len(ranked) / 2),),
+        confidence=_confidence(effect),
+        tests=() if effect is None else (effect.chance(n_comparisons=len(ranked) / 2),),
         evidence=joined(
             f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}" if others else "",
             f"of {count(_amount(own, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
@@ -115,8 +115,8 @@ def _told(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None)
     return f"{reached}: it {verb}, {effect_text(effect)} points."
 
 
-def _sure(effect: Difference | None) -> Sureness:
+def _confidence(effect: Difference | None) -> Confidence:
     if effect is None or not effect.shown:
-        return Sureness.OPEN
-    whole = effect.firm and effect.summary.spread is Spread.INTERVAL
-    return Sureness.FIRM if whole else Sureness.TENTATIVE
+        return Confidence.INCONCLUSIVE
+    whole = effect.confirmed and effect.summary.spread is Spread.INTERVAL
+    return Confidence.CONFIRMED if whole else Confidence.PROVISIONAL

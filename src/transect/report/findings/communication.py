@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.labels import group_labels
 from transect.analysis.network import BOUND_NAME, Communication, communications
 from transect.report.context import Context
@@ -71,5 +71,5 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
         claim=claim + ".",
         evidence=joined(*evidence),
         kind="communication",
-        sureness=Sureness.OPEN if doubtful else Sureness.TENTATIVE,
+        confidence=Confidence.INCONCLUSIVE if doubtful else Confidence.PROVISIONAL,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.conditions import Conditions, conditions
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import group_labels
@@ -32,7 +32,7 @@ def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
             f"{one.runtime} {one.what} (at {one.points} of {count(told.points, 'point')})" for one in told.differences
         ]
         claim = f"conditions were not equal: {names(listed, _SHOWN)}"
-        sureness = Sureness.FIRM
+        confidence = Confidence.CONFIRMED
     else:
         kernels = "the same kernels"
         if len(told.kernels) == 1:
@@ -40,16 +40,16 @@ def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
         claim = (
             f"conditions were equal: ONNX Runtime itself names the same session options and {kernels} in all runtimes"
         )
-        sureness = Sureness.FIRM
+        confidence = Confidence.CONFIRMED
         if told.silent:
             claim += f" that tell; {names(told.silent, 9)} tell nothing"
-            sureness = Sureness.TENTATIVE
+            confidence = Confidence.PROVISIONAL
     evidence = joined(
         f"its log and its profile of a session with the options `equal`, {points}",
         f"could not set: {names(not_set, 9)}" if not_set else "",
         f"silent: {names(told.silent, 9)}" if told.silent and told.differences else "",
     )
-    return [Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness, kind="conditions")]
+    return [Finding(subject="study", claim=claim + ".", evidence=evidence, confidence=confidence, kind="conditions")]
 
 
 def _not_set(groups: list[InferGroup]) -> list[str]:
@@ -77,7 +77,7 @@ def _versions(groups: list[InferGroup]) -> list[Finding]:
     listed = [f"{names(own, 9)} ran {version}" for version, own in sorted(by_version.items())]
     claim = f"the comparison of runtimes crosses versions: {names(listed, 9)}."
     evidence = "a ratio between them is one of versions as much as of languages"
-    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="versions")]
+    return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind="versions")]
 
 
 def worst(group: Group, name: str) -> float | None:
@@ -123,7 +123,7 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
             subject="study",
             claim=claim + ".",
             evidence=evidence,
-            sureness=Sureness.FIRM,
+            confidence=Confidence.CONFIRMED,
             kind="outputs",
             alarm=bool(bad),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
@@ -109,7 +109,7 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
         scope=f"on {clean(provider)}",
         claim=claim,
         kind="conformance",
-        sureness=Sureness.FIRM if same and not missing else Sureness.TENTATIVE,
+        confidence=Confidence.CONFIRMED if same and not missing else Confidence.PROVISIONAL,
         evidence=joined(
             "ONNX's own test data and tolerances, the same files for every runtime",
             f"{count(len(missing), 'runtime')} could not be tested" if missing else "",

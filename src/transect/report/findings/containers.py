@@ -81,7 +81,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         subject=str(cost.group.cell.workload or "study"),
         claim=clean(f"{claim}{most}."),
         kind="container",
-        sureness=cost.sureness,
+        confidence=cost.confidence,
         comparisons=cost.told(pairs),
         groups=(cost.group, cost.base),
         topic="latency" if small else _TOPICS[metric],
@@ -115,7 +115,7 @@ def _published(answer: Published) -> Finding:
     return Finding(
         subject="claims",
         kind="container claim",
-        sureness=answer.sureness,
+        confidence=answer.confidence,
         comparisons=cost.told(answer.pairs) if answer.verdict == "not little" else (),
         claim=clean(
             f"{PUBLISHED}, with and without Singularity, no timings published: {said}; {place_of(cost)} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.entries import point_of
 from transect.analysis.kinds import main_kind
 from transect.analysis.load import by_status
@@ -145,4 +145,4 @@ def _span(floors: list[_Floor]) -> str:
 
 
 def _fact(claim: str, evidence: str, kind: str) -> Finding:
-    return Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind=kind)
+    return Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind=kind)

@@ -1,4 +1,4 @@
-"""What a study's comparisons come to: sureness under their conditions, and beside each other.
+"""What a study's comparisons come to: confidence under their conditions, and beside each other.
 
 A study that makes forty comparisons finds two differences at 5 % where there are none. So each
 finding names the comparisons that it rests on, and Holm's correction runs over those of all findings.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transect.analysis import verdicts
-from transect.analysis.comparisons import Comparison, Sureness, Verdict
+from transect.analysis.comparisons import Comparison, Confidence, Verdict
 from transect.analysis.verdicts import LEVEL
 from transect.domain.study import Question
 from transect.report.findings.finding import Finding, joined, rule_fits
@@ -22,21 +22,21 @@ from transect.report.text import count, percent
 class Tally:
     """How the comparisons of a study's findings end.
 
-    `different` and `same` are firm after correction; `tentative` ones were decided, but in too few
-    runs, on a disturbed machine, or as one of too many; `open` is the rest. `asked` counts those alone that
+    `different` and `same` are confirmed after correction; `provisional` ones were decided, but in too few
+    runs, on a disturbed machine, or as one of too many; `inconclusive` is the rest. `asked` counts those alone that
     answer the study's questions.
     """
 
     comparisons: int
     different: int
     same: int
-    tentative: int
-    open: int
+    provisional: int
+    inconclusive: int
     asked: Tally | None = None
 
     @property
-    def firm_share(self) -> float | None:
-        """The share that ends firm, or None without any comparison."""
+    def confirmed_share(self) -> float | None:
+        """The share that ends confirmed, or None without any comparison."""
         return (self.different + self.same) / self.comparisons if self.comparisons else None
 
 
@@ -53,8 +53,8 @@ def _family(findings: Iterable[Finding]) -> dict[Comparison | verdicts.Chance, f
     told = [(one, tested) for one in every if (tested := _tested(one)) is not None]
     known: list[Comparison | verdicts.Chance] = [*(one for one, _ in told), *tests]
     probable = [*(tested for _, tested in told), *tests]
-    ways = [*(one.ways for one, _ in told), *(one.ways for one in tests)]
-    return dict(zip(known, verdicts.corrected(probable, ways), strict=True))
+    n_comparisons = [*(one.n_comparisons for one, _ in told), *(one.n_comparisons for one in tests)]
+    return dict(zip(known, verdicts.corrected(probable, n_comparisons), strict=True))
 
 
 def _tested(one: Comparison) -> verdicts.Decision | verdicts.Chance | None:
@@ -72,20 +72,20 @@ def _says(one: Comparison) -> bool:
 
 
 def corrected(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, none firm that rests on what may be chance among so many comparisons."""
+    """Return the findings, none confirmed that rests on what may be chance among so many comparisons."""
     family = _family(findings)
     return [_held(finding, family) for finding in findings]
 
 
 def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]) -> Finding:
-    # What is said to be open claims nothing that could be chance.
+    # What is inconclusive claims nothing that could be chance.
     said = [family[one] for one in finding.comparisons if one in family and _says(one)]
     said += [family[one] for one in finding.tests if one.claimed]
     worst = max(said, default=0.0)
-    if finding.sureness is not Sureness.FIRM or worst <= LEVEL:
+    if finding.confidence is not Confidence.CONFIRMED or worst <= LEVEL:
         return finding
     told = f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
-    return replace(finding, sureness=Sureness.TENTATIVE, evidence=joined(finding.evidence, told))
+    return replace(finding, confidence=Confidence.PROVISIONAL, evidence=joined(finding.evidence, told))
 
 
 def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) -> Tally:
@@ -105,15 +105,15 @@ def _ends(findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Cha
     ends: Counter[str] = Counter()
     for one in every:
         if one.verdict is Verdict.SAME and not one.equal:
-            ends["open"] += 1
-        elif one.sureness is not Sureness.FIRM or family.get(one, 0.0) > LEVEL:
-            ends["tentative"] += 1
+            ends["inconclusive"] += 1
+        elif one.confidence is not Confidence.CONFIRMED or family.get(one, 0.0) > LEVEL:
+            ends["provisional"] += 1
         else:
             ends["same" if one.equal else "different"] += 1
     return Tally(
         comparisons=len(every),
         different=ends["different"],
         same=ends["same"],
-        tentative=ends["tentative"],
-        open=ends["open"],
+        provisional=ends["provisional"],
+        inconclusive=ends["inconclusive"],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.distribution import STEP, DistributionCost, distribution_costs
 from transect.analysis.groups import Group
 from transect.analysis.kinds import main_kind
@@ -13,7 +13,7 @@ from transect.analysis.scaling import METRIC, ScalingKind, TrainGroup
 from transect.domain.cell import Cell
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.finding import Finding, floor_text, joined, median, no_firmer
+from transect.report.findings.finding import Finding, floor_text, joined, limited_confidence, median
 from transect.report.findings.training import TIME, may_be_ranked
 from transect.report.text import count, percent, quantity
 
@@ -77,19 +77,19 @@ def _cost(context: Context, workload: str, groups: list[TrainGroup], labels: Map
     if not best.real:
         how = f"is {same_within(comparison)} as" if comparison.equal else "cannot be told apart from"
         claim = f"the step of {labels[cell]} {how} {ideal}."
-        sureness = no_firmer(comparison.sureness, best.group, best.base)
+        confidence = limited_confidence(comparison.confidence, best.group, best.base)
     elif best.cost >= 0:
         claim = (
             f"the step of {labels[cell]}, the best distributed cell, takes "
             f"{percent(best.cost)} longer than {ideal}: {split_text(best)}."
         )
-        sureness = no_firmer(comparison.sureness, best.group, best.base)
+        confidence = limited_confidence(comparison.confidence, best.group, best.base)
     else:
         claim = (
             f"the step of {labels[cell]} takes {percent(-best.cost)} less than {ideal}: "
             "look at the base before trusting it."
         )
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     by = "time to quality" if may_be_ranked(best.group) else "samples/s"
     evidence = [
         f"step {quantity(best.step_s, 's')}, ideal {quantity(best.ideal_s, 's')}",
@@ -104,7 +104,7 @@ def _cost(context: Context, workload: str, groups: list[TrainGroup], labels: Map
             subject=workload,
             claim=claim,
             evidence=joined(*evidence),
-            sureness=sureness,
+            confidence=confidence,
             kind="distribution",
             comparisons=(comparison,),
             groups=(best.group, best.base),
@@ -150,7 +150,7 @@ def _overlap(workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> 
             subject=workload,
             claim=claim,
             evidence=joined(*evidence) or "from overlap",
-            sureness=Sureness.TENTATIVE,
+            confidence=Confidence.PROVISIONAL,
             kind="overlap",
         )
     ]

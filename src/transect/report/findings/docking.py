@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict
+from transect.analysis.comparisons import Comparison, Confidence, Verdict
 from transect.analysis.docking import Contest, Contestant, Curve, contests, curves, docking_rows, without_result
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
@@ -14,7 +14,7 @@ from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
 from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
-from transect.report.findings.finding import Finding, joined, least_sure, names
+from transect.report.findings.finding import Finding, joined, lowest_confidence, names
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
 # The column of the decision table.
@@ -64,7 +64,7 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
     tied = [row for row, one in against if one is None or one.verdict is not Verdict.BETTER]
     made = [one for _, one in against if one is not None]
     upset = any(one is None or one.verdict is Verdict.WORSE for _, one in against)
-    sureness = Sureness.OPEN if upset else least_sure(one.sureness for one in made)
+    confidence = Confidence.INCONCLUSIVE if upset else lowest_confidence(one.confidence for one in made)
     slowest = contest.rows[-1]
     if tied:
         alike = [one for row, one in against if row in tied]
@@ -84,7 +84,7 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
         kind="docking",
         topic="fastest",
         named=True,
-        sureness=sureness,
+        confidence=confidence,
         comparisons=tuple(made),
         scope=contest_title(contest),
         groups=(first.group, rival.group),
@@ -152,7 +152,7 @@ def _linear(curve: Curve, asked: bool) -> Finding | None:
         kind="docking",
         topic="threads",
         named=True,
-        sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
+        confidence=Confidence.PROVISIONAL if decided else Confidence.INCONCLUSIVE,
         scope=clean(f"{first.deck}, {count(first.poses, 'pose')}"),
         claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {said} from "
         f"{curve.base} to {count(last.threads, 'thread')}: {factor(speed_up.value)} times the speed "
@@ -225,7 +225,7 @@ def _claim(claim: str, here: str, *, decided: bool) -> Finding:
         subject="claims",
         kind="claim",
         named=True,
-        sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
+        confidence=Confidence.PROVISIONAL if decided else Confidence.INCONCLUSIVE,
         claim=f"{ASSESSMENT}: {claim}; {here}.",
         evidence="the section on docking has the times; rates by the formula are compared at equal poses "
         "per work-item only, which the study did not publish",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from transect.analysis.classifiers import ClassifyGroup, Difference, corpus_label, cut_short, difference
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread
@@ -71,7 +71,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
             subject="doubts",
             kind=f"doubt-{doubt.key}",
             named=True,
-            sureness=Sureness.OPEN,
+            confidence=Confidence.INCONCLUSIVE,
             claim=f"{doubt.question} Nothing can be told: no seed has both sides of "
             f"{names([case_words(doubt, case) for case in main], 3)}.",
             evidence=_missing(main),
@@ -84,10 +84,10 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
         for place, own in grouped(told, lambda case: where(doubt, case)).items()
     ]
     why = _WHYS[doubt.key](context, told)
-    sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
+    confidence = Confidence.CONFIRMED if all(one.confirmed for one in shown) else Confidence.PROVISIONAL
     drawn_once = doubt.once and not all(effect.fixed for effect in effects)
-    if (drawn_once or _cut_short(doubt, told)) and sureness is Sureness.FIRM:
-        sureness = Sureness.TENTATIVE
+    if (drawn_once or _cut_short(doubt, told)) and confidence is Confidence.CONFIRMED:
+        confidence = Confidence.PROVISIONAL
     claim = f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
     return Finding(
         subject="doubts",
@@ -95,7 +95,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
         named=True,
         claim=claim.strip(),
         short=f"{lead.strip('. ')}{': ' if lead else ''}{clauses[0].removeprefix('on ')} points of accuracy",
-        sureness=sureness if shown else Sureness.OPEN,
+        confidence=confidence if shown else Confidence.INCONCLUSIVE,
         tests=tuple(one.chance() for one in effects),
         evidence=_evidence(doubt, told, [case for case in every if case.group.cell.kind != kind]),
     )

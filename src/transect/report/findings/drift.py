@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.drift import Drift, drift_of
 from transect.analysis.energy import STEP, Use, silences, uses
 from transect.analysis.estimates import RATIO
@@ -35,14 +35,14 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
     told, margin = drift.decision, percent(context.aims.margin)
     middle = f"the median {what} of the last third of the runs"
     if told.answer is Answer.SAME:
-        claim, sureness = f"{middle} is that of the first within {margin}.", Sureness.FIRM
+        claim, confidence = f"{middle} is that of the first within {margin}.", Confidence.CONFIRMED
     elif told.answer is Answer.DIFFERENT:
         more = "more" if told.ratio > 1 else "less"
         apart = percent(abs(told.ratio - 1), 1)
         claim = f"the machine drifted: {middle} takes {apart} {more} time than that of the first."
-        sureness = Sureness.FIRM
+        confidence = Confidence.CONFIRMED
     else:
-        claim, sureness = f"whether {middle} drifted from that of the first is open.", Sureness.OPEN
+        claim, confidence = f"whether {middle} drifted from that of the first is open.", Confidence.INCONCLUSIVE
     evidence = (
         f"{RATIO} {told.ratio:.3g}, 95 % interval {told.low:.3g} to {told.high:.3g}, of "
         f"{count(drift.cells, 'cell')} that ran in both, {count(drift.runs, 'run')} in all; "
@@ -52,7 +52,7 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         subject="study",
         claim=claim,
         evidence=evidence,
-        sureness=sureness,
+        confidence=confidence,
         kind="drift",
         tests=(Chance(p=told.p, other=told.other, claimed=told.answer is not Answer.OPEN),),
     )
@@ -75,7 +75,7 @@ def energy_findings(context: Context) -> list[Finding]:
     claim += ", and Slurm's accounting tells none." if asked else "."
     unasked = "" if asked else "its system file names no Slurm that counts it (`step_energy`)"
     evidence = joined("no estimate stands in its place", unasked, clean(names(silences(records), 3)))
-    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="energy")]
+    return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind="energy")]
 
 
 def _energy(context: Context, workload: str) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _energy(context: Context, workload: str) -> Iterator[Finding]:
             subject=workload,
             claim=claim + ".",
             evidence=evidence,
-            sureness=Sureness.TENTATIVE,
+            confidence=Confidence.PROVISIONAL,
             kind="energy",
             scope=f"by {counter}",
         )

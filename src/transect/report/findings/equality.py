@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import blind_step, leaves_reference
 from transect.analysis.kinds import kind_of
@@ -71,7 +71,7 @@ def equality_findings(context: Context) -> list[Finding]:
             claim=claim,
             kind="equality",
             alarm=bool(bad),
-            sureness=Sureness.TENTATIVE if blind else Sureness.FIRM,
+            confidence=Confidence.PROVISIONAL if blind else Confidence.CONFIRMED,
             evidence=joined(*evidence) or "by the status of the records",
         )
     ]
@@ -89,7 +89,7 @@ def _uncheckable(apart: Sequence[AnyRecord]) -> Finding:
     return Finding(
         subject="equality",
         kind="equality",
-        sureness=Sureness.OPEN,
+        confidence=Confidence.INCONCLUSIVE,
         evidence=_apart(apart),
         claim="no training run can be held to the reference step by step; time to quality judges them.",
     )

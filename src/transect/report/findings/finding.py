@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
 from transect.analysis.noise import middle
 from transect.analysis.serving import run_includes
@@ -32,10 +32,6 @@ HEADINGS = {
 }
 
 
-# How sure, in plain words.
-PLAIN = {Sureness.FIRM: "sure", Sureness.TENTATIVE: "likely", Sureness.OPEN: "not known yet"}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One sentence of the report: `subject` is the workload, or a key of `HEADINGS`, it speaks of.
@@ -55,7 +51,7 @@ class Finding:
     subject: str
     claim: str
     evidence: str
-    sureness: Sureness
+    confidence: Confidence
     kind: str
     scope: str = ""
     named: bool = False
@@ -91,11 +87,6 @@ class Finding:
         return brief.strip().rstrip(".")
 
     @property
-    def plain(self) -> str:
-        """How sure it is, in plain words."""
-        return PLAIN[self.sureness]
-
-    @property
     def text(self) -> str:
         """The sentence with its subject, as it stands alone."""
         if self.subject in HEADINGS:
@@ -125,10 +116,13 @@ def inside_run(groups: Iterable[Group]) -> str:
     return names([f"{name}'s Run includes {names(parts, 9)}" for name, parts in sorted(held.items()) if parts], 9)
 
 
-def no_firmer(sureness: Sureness, *groups: Group | None) -> Sureness:
-    """Return the sureness of a claim on these groups: none is firm whose check goes blind, or that has none."""
-    blind = any(group is not None and (group.blind is not None or group.unchecked is not None) for group in groups)
-    return Sureness.TENTATIVE if blind and sureness is Sureness.FIRM else sureness
+def limited_confidence(confidence: Confidence, *groups: Group | None) -> Confidence:
+    """Return the confidence of a claim on these groups: none is confirmed whose check goes blind, or that has none."""
+    blind = any(
+        group is not None and (group.check_inconclusive_from is not None or group.no_reference is not None)
+        for group in groups
+    )
+    return Confidence.PROVISIONAL if blind and confidence is Confidence.CONFIRMED else confidence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,21 +147,21 @@ class Race:
         return tuple(one for one in self.comparisons if one.verdict is not Verdict.BETTER)
 
     @property
-    def sureness(self) -> Sureness:
-        """How sure the order is: as sure as its least sure comparison, and open where one is open.
+    def confidence(self) -> Confidence:
+        """The confidence of the order: the lowest of its comparisons.
 
-        Open too where seed by seed the first is the worse of two.
+        Inconclusive too where seed by seed the first is the worse of two.
         """
         if any(one.verdict is Verdict.WORSE for one in self.comparisons):
-            return Sureness.OPEN
-        return least_sure(one.sureness for one in self.comparisons)
+            return Confidence.INCONCLUSIVE
+        return lowest_confidence(one.confidence for one in self.comparisons)
 
 
-def least_sure(every: Iterable[Sureness]) -> Sureness:
-    """Return the least sure of several; firm without any."""
+def lowest_confidence(every: Iterable[Confidence]) -> Confidence:
+    """Return the lowest of several; confirmed without any."""
     known = set(every)
-    order = (Sureness.OPEN, Sureness.TENTATIVE, Sureness.FIRM)
-    return next((one for one in order if one in known), Sureness.FIRM)
+    order = (Confidence.INCONCLUSIVE, Confidence.PROVISIONAL, Confidence.CONFIRMED)
+    return next((one for one in order if one in known), Confidence.CONFIRMED)
 
 
 def race(
@@ -214,7 +208,7 @@ def race(
             told = compare_paired(mine, theirs, direction=direction, floor=floor)
         else:
             told = compare(values(best), values(other), direction=direction, floor=floor)
-        return replace(told, among=len(ranked)).under(best, other) if told else None
+        return replace(told, n_candidates=len(ranked)).under(best, other) if told else None
 
     against_best = [(other, against(other)) for other in rest]
     tied = [pair for pair in against_best if pair[1] is not None and pair[1].verdict is not Verdict.BETTER]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.forecasts import Forecast, forecasts, mean_error, order_of
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, least_sure, names
+from transect.report.findings.finding import Finding, joined, lowest_confidence, names
 from transect.report.text import count, multiplying, tenths
 
 
@@ -44,7 +44,7 @@ def forecast_findings(context: Context) -> list[Finding]:
                 subject="study",
                 claim=claim,
                 kind="forecast",
-                sureness=Sureness.OPEN,
+                confidence=Confidence.INCONCLUSIVE,
                 evidence=left or "no usable training stands beside a prediction",
             )
         ]
@@ -67,7 +67,9 @@ def forecast_findings(context: Context) -> list[Finding]:
             subject="study",
             claim=claim + ".",
             kind="forecast",
-            sureness=Sureness.TENTATIVE if few or wrong else least_sure(one.sureness for one in order.comparisons),
+            confidence=Confidence.PROVISIONAL
+            if few or wrong
+            else lowest_confidence(one.confidence for one in order.comparisons),
             comparisons=order.comparisons,
             evidence=joined(
                 f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",

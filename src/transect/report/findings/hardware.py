@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.hardware import BenchmarkValue
 from transect.analysis.labels import group_labels
 from transect.analysis.roofline import RooflinePoint, roofline_points
@@ -42,10 +42,10 @@ def _limit(context: Context, workload: str) -> list[Finding]:
     label = group_labels(groups, always=("threads", "batch"))[best.group.cell]
     side = "peak FLOP/s" if best.bound.kind == "arithmetic" else best.bound.kind
     claim = f"{label} reaches {percent(best.share)} of what {side} allows"
-    sureness = Sureness.TENTATIVE
+    confidence = Confidence.PROVISIONAL
     if best.share > 1:
         claim += ", so the bound or the count of operations is off"
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     bound = best.bound
     evidence = (
         f"the cell with the highest throughput of {count(len(points), 'cell')} with a bound; run "
@@ -59,7 +59,7 @@ def _limit(context: Context, workload: str) -> list[Finding]:
             subject=workload,
             claim=claim + ".",
             evidence=evidence,
-            sureness=sureness,
+            confidence=confidence,
             kind="limit",
             named=True,
             groups=(best.group,),
@@ -85,7 +85,9 @@ def _invalid(context: Context) -> list[Finding]:
     told = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
         told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
-    return [Finding(subject="study", claim=claim, evidence=joined(*told), sureness=Sureness.FIRM, kind="hardware")]
+    return [
+        Finding(subject="study", claim=claim, evidence=joined(*told), confidence=Confidence.CONFIRMED, kind="hardware")
+    ]
 
 
 def _reason(value: BenchmarkValue) -> str:

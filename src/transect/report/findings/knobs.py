@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference, Sweep, corpus_label, sweeps
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.domain.axes.text import KNOBS
 from transect.report.context import Context
@@ -68,16 +68,16 @@ def _finding(own: Sequence[Sweep]) -> Finding:
         told.append(f"{change} {effect_text(effect)}")
     effects = [_strongest(sweep)[1] for sweep in ordered]
     shown = [effect for effect in effects if effect.shown]
-    sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
+    confidence = Confidence.CONFIRMED if all(one.confirmed for one in shown) else Confidence.PROVISIONAL
     first = own[0].groups[0]
     return Finding(
         subject=corpus_label(first),
         kind="knobs",
         scope=f"{VIEWS[first.cell.view]}, {first.cell.model}",
         claim=f"one knob at a time, in points of accuracy: {names(told, 9)}.",
-        sureness=sureness if shown else Sureness.OPEN,
+        confidence=confidence if shown else Confidence.INCONCLUSIVE,
         # Each moves most of all values of its knob.
-        tests=tuple(_strongest(sweep)[1].chance(ways=len(sweep.effects)) for sweep in ordered),
+        tests=tuple(_strongest(sweep)[1].chance(n_comparisons=len(sweep.effects)) for sweep in ordered),
         evidence=joined(
             "of each knob the value that moves it most from its first one",
             names(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.labels import group_labels
 from transect.analysis.languages import GOAL, Installed, Language, installed, is_other, languages
 from transect.analysis.parallelism import median_of
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, no_firmer
+from transect.report.findings.finding import Finding, joined, limited_confidence
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
 # Against whom the goal stands.
@@ -53,17 +53,17 @@ def _step(one: Language) -> Finding:
         else f"whether that is within the goal of {factor(GOAL)} cannot be told"
     )
     used = [median_of(each, "cpu_utilisation") for each in (group, other)]
-    sureness = no_firmer(result.comparison.sureness, group, other)
+    confidence = limited_confidence(result.comparison.confidence, group, other)
     if one.reached is None:
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     elif not result.shown:
         # Too near to be told apart, and so within the goal, as the range of both says.
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
     return Finding(
         subject=str(group.cell.workload),
         kind="language",
         named=True,
-        sureness=sureness,
+        confidence=confidence,
         comparisons=result.told,
         scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}",
         groups=(group, other),
@@ -100,7 +100,7 @@ def _size(context: Context, workload: str) -> Finding | None:
         subject=workload,
         kind="installed",
         named=True,
-        sureness=Sureness.FIRM,
+        confidence=Confidence.CONFIRMED,
         claim=f"{clean(least.group.cell.framework)} needs {count(int(least.files or 0), 'file')} of "
         f"{quantity(least.bytes, 'B')} before it trains on one rank, the least of the others, "
         f"{clean(near.group.cell.framework)}, {count(int(near.files or 0), 'file')} of {quantity(near.bytes, 'B')}, "

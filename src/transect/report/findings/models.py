@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import is_wrong
 from transect.domain.record import Status
@@ -63,6 +63,11 @@ def export_findings(context: Context) -> list[Finding]:
         evidence += f"; {unknown} not judged"
     return [
         Finding(
-            subject="export", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="export", alarm=bool(bad)
+            subject="export",
+            claim=claim,
+            evidence=evidence,
+            confidence=Confidence.CONFIRMED,
+            kind="export",
+            alarm=bool(bad),
         )
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.offered_load import highest_load, is_saturated, saturation
 from transect.analysis.serving import InferGroup, identity_size, versions, was_compared
@@ -51,7 +51,7 @@ def _finding(workload: str, groups: Sequence[InferGroup]) -> Finding | None:
         scope=f"on {', '.join(filter(None, parts))}",
         kind="load",
         claim=_claim(highest, common),
-        sureness=_sureness(able, highest, common),
+        confidence=_confidence(able, highest, common),
         evidence=joined(
             f"of {count(len(common), 'load')} offered to all; above it the queue grows",
             f"{count(min(len(group.ok) for own in able.values() for group in own), 'run')} each",
@@ -72,10 +72,10 @@ def _claim(highest: dict[str, float], common: Sequence[float]) -> str:
     return f"{does} with {number(best)} requests/s{most}{'; ' if rest else ''}{rest}."
 
 
-def _sureness(able: dict[str, list[InferGroup]], highest: dict[str, float], common: Sequence[float]) -> Sureness:
-    """Firm needs runs that all agree on both sides of each runtime's highest load."""
+def _confidence(able: dict[str, list[InferGroup]], highest: dict[str, float], common: Sequence[float]) -> Confidence:
+    """Confirmed needs runs that all agree on both sides of each runtime's highest load."""
     if len(set(highest.values())) == 1:
-        return Sureness.OPEN
+        return Confidence.INCONCLUSIVE
     every = [group for own in able.values() for group in own]
     beside = [
         group
@@ -86,8 +86,8 @@ def _sureness(able: dict[str, list[InferGroup]], highest: dict[str, float], comm
     agree = all(
         len(told := saturation(group)) >= MIN_INTERVAL_VALUES and set(told) == {is_saturated(group)} for group in beside
     )
-    sound = all(map(was_compared, every)) and not any(group.too_disturbed for group in every)
-    return Sureness.FIRM if agree and sound and len(versions(every)) < 2 else Sureness.TENTATIVE
+    sound = all(map(was_compared, every)) and not any(group.noisy for group in every)
+    return Confidence.CONFIRMED if agree and sound and len(versions(every)) < 2 else Confidence.PROVISIONAL
 
 
 def _next(loads: Sequence[float], load: float) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.estimates import RATIO
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.serving import (
@@ -31,8 +31,8 @@ from transect.report.findings.runtimes import (
     RULE,
     Nearness,
     cells_of,
+    confidence_of,
     nearness,
-    sureness_of,
     times_text,
     what_crosses,
     what_includes,
@@ -88,7 +88,7 @@ def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
                 kind="call",
                 claim=claim + ".",
                 evidence=_call_evidence(rows, floor),
-                sureness=_call_sureness(apart, floor),
+                confidence=_call_confidence(apart, floor),
                 comparisons=tuple(row.comparison for row in others if row.comparison is not None),
             )
 
@@ -119,12 +119,12 @@ def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
     )
 
 
-def _call_sureness(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Sureness:
+def _call_confidence(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Confidence:
     if not apart:
-        return Sureness.OPEN
+        return Confidence.INCONCLUSIVE
     whole = all(row.excess and row.excess.spread is Spread.INTERVAL for row in apart)
-    quiet = not any(row.group.too_disturbed for row in apart)
-    return Sureness.FIRM if whole and quiet and floor is not None else Sureness.TENTATIVE
+    quiet = not any(row.group.noisy for row in apart)
+    return Confidence.CONFIRMED if whole and quiet and floor is not None else Confidence.PROVISIONAL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,7 +184,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Findi
     if none:
         claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
-    sure = {sureness_of(pair) for pair in pairs}
+    levels = {confidence_of(pair) for pair in pairs}
     undecided = near is Nearness.UNKNOWN if thesis is None else _effect(thesis, equal) is _Effect.UNKNOWN
     cell = equal.group.cell
     return Finding(
@@ -192,11 +192,11 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Findi
         kind="FFI overhead",
         claim=claim + ".",
         scope=f"on {cell.provider}, batch {cell.batch}, {count(cell.threads, 'thread')}, from {cell.exporter}",
-        sureness=Sureness.OPEN
+        confidence=Confidence.INCONCLUSIVE
         if undecided
-        else Sureness.TENTATIVE
-        if Sureness.TENTATIVE in sure or thesis is None
-        else Sureness.FIRM,
+        else Confidence.PROVISIONAL
+        if Confidence.PROVISIONAL in levels or thesis is None
+        else Confidence.CONFIRMED,
         evidence=joined(
             RULE,
             floor_text(equal.floor),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.out_of_core import PLAIN, MemoryRow, Sweep, sweeps
 from transect.analysis.overlapped import Exchange, OverlapRow, exchanges
 from transect.analysis.parallelism import Beside, Rivalry, median_of, rivalries
 from transect.analysis.scaling import TrainGroup
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, no_firmer
+from transect.report.findings.finding import Finding, joined, limited_confidence
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
 
@@ -67,7 +67,7 @@ def _rivalry(one: Rivalry) -> Finding:
         named=True,
         claim=f"{strategy_words(one.best)}, {what}, takes {times_of(result)} the step of "
         f"{strategy_words(one.rival)}, the best that shares the data alone{doubt_of(result)}.",
-        sureness=no_firmer(result.sureness, one.best, one.rival),
+        confidence=limited_confidence(result.confidence, one.best, one.rival),
         evidence=joined(
             f"steps {quantity(median_of(one.best, 'step_time'), 's')} and "
             f"{quantity(median_of(one.rival, 'step_time'), 's')}",
@@ -114,7 +114,7 @@ def _exchange(one: Exchange) -> Finding | None:
         kind="exchange",
         claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(result)} the step of "
         f"SC-B by {strategy_words(one.base)}{least}{doubt_of(result)}.",
-        sureness=no_firmer(result.sureness, row.group, one.base),
+        confidence=limited_confidence(result.confidence, row.group, one.base),
         comparisons=result.told,
         evidence=joined(
             f"SC-B computes {quantity(one.compute_s, 's')} and communicates {quantity(one.communication_s, 's')}",
@@ -158,7 +158,7 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
             subject=subject,
             scope=scope,
             kind="memory",
-            sureness=Sureness.OPEN,
+            confidence=Confidence.INCONCLUSIVE,
             claim=f"how far past the memory it trains is not known: {why}.",
             evidence="see the cells below",
         )
@@ -179,7 +179,9 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         claim=f"{clean(row.group.cell.memory)} trains batch {row.group.cell.batch}, "
         f"{factor(row.times_what_fits or 1.0)} times what fits in plain memory, and each sample takes "
         f"{times_of(result)} as long as at the batch that fits{doubt_of(result)}.",
-        sureness=no_firmer(result.sureness if too_large is not None else Sureness.OPEN, row.group, fitting),
+        confidence=limited_confidence(
+            result.confidence if too_large is not None else Confidence.INCONCLUSIVE, row.group, fitting
+        ),
         comparisons=(*result.told, *(row.beside_free.told if row.beside_free is not None else ())),
         evidence=joined(
             checked,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.report.findings.finding import HEADINGS, Finding
 
 # Findings that are read before anything is unfolded.
@@ -20,30 +20,30 @@ class Turn(IntEnum):
     """When a finding is read; of one turn, the larger effect first."""
 
     WRONG_RESULTS = 0
-    SURE_DECISION = 1
-    LIKELY_DECISION = 2
+    CONFIRMED_DECISION = 1
+    PROVISIONAL_DECISION = 2
     FACT = 3
-    LIKELY = 4
+    PROVISIONAL = 4
     ABOUT_THE_STUDY = 5
-    OPEN = 6
+    INCONCLUSIVE = 6
 
 
 def turn_of(finding: Finding) -> Turn:
     """Return when it is read.
 
-    Wrong results take the ground from under all else. Then comes what decides between cells, surely before
-    likely; facts; what was seen once; the study itself; last what is not known yet.
+    Wrong results take the ground from under all else. Then comes what decides between cells, confirmed before
+    provisional; facts; what was seen once; the study itself; last what is inconclusive.
     """
     if finding.alarm:
         return Turn.WRONG_RESULTS
-    if finding.sureness is Sureness.OPEN:
-        return Turn.OPEN
-    sure = finding.sureness is Sureness.FIRM
+    if finding.confidence is Confidence.INCONCLUSIVE:
+        return Turn.INCONCLUSIVE
+    confirmed = finding.confidence is Confidence.CONFIRMED
     if finding.comparisons:
-        return Turn.SURE_DECISION if sure else Turn.LIKELY_DECISION
+        return Turn.CONFIRMED_DECISION if confirmed else Turn.PROVISIONAL_DECISION
     if finding.subject in HEADINGS and finding.subject == "study":
         return Turn.ABOUT_THE_STUDY
-    return Turn.FACT if sure else Turn.LIKELY
+    return Turn.FACT if confirmed else Turn.PROVISIONAL
 
 
 def effect_of(finding: Finding) -> float:

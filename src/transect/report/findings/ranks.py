@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from transect.analysis.amdahl import SerialPart
 from transect.analysis.batch_sweeps import BatchRow, BatchSweep, batch_sweeps
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
 from transect.analysis.groups import Floors
 from transect.analysis.parallelism import median_of
 from transect.analysis.published_series import GO_WITH_MPI
@@ -15,7 +15,7 @@ from transect.analysis.rank_series import Problem, RankSeries, problems
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.verdicts import Chance
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, least_sure, names, no_firmer
+from transect.report.findings.finding import Finding, joined, limited_confidence, lowest_confidence, names
 from transect.report.findings.parallel import strategy_words
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
@@ -98,7 +98,7 @@ def _near_linear(problem: Problem) -> Finding:
         subject="claims",
         kind="near-linear",
         named=True,
-        sureness=Sureness.FIRM,
+        confidence=Confidence.CONFIRMED,
         short=f"{problem.name}: the published minutes are not near-linear{here}",
         claim=f"{GO_WITH_MPI}, near-linear to 16 nodes: its own minutes are not. {problem.name}: "
         f"{names(told, 4)}{here}.",
@@ -128,7 +128,7 @@ def _beside(series: RankSeries, floors: Floors) -> list[Comparison]:
         floor = floors.get(cell.stage, cell.workload, "step_time", fastest.group.kind)
         one = compare(fastest.times, other.times, floor=floor)
         if one is not None:
-            told.append(replace(one, among=len(points)).under(fastest.group, other.group))
+            told.append(replace(one, n_candidates=len(points)).under(fastest.group, other.group))
     return told
 
 
@@ -140,9 +140,9 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
     repeats = min(len(point.times) for point in best.points)
     beside = [] if crowded else _beside(best, floors)
     apart = stop.apart and all(one.verdict is Verdict.BETTER for one in beside)
-    sureness = Sureness.OPEN
+    confidence = Confidence.INCONCLUSIVE
     if not crowded and best.serial.share is not None and apart:
-        sureness = no_firmer(least_sure(one.sureness for one in beside), group)
+        confidence = limited_confidence(lowest_confidence(one.confidence for one in beside), group)
     said = (
         f"{series_name(best)} is fastest on {count(stop.fastest, 'rank')}, {factor(stop.speed_up)} times as fast as on "
         f"{stop.base}, and {stop.reason}"
@@ -162,10 +162,10 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
         subject=problem.workload,
         kind="rank-stop",
         named=True,
-        sureness=sureness,
+        confidence=confidence,
         claim=f"{said}.{lacking}",
         tests=tuple(
-            Chance(p=told.p, other=told.other, ways=one.ways, claimed=apart)
+            Chance(p=told.p, other=told.other, n_comparisons=one.n_comparisons, claimed=apart)
             for one in beside
             if (told := one.decision) is not None
         ),
@@ -187,21 +187,21 @@ def _sums(paths: list[SumPath], asked: bool) -> Finding:
             f"summing without a mean multiplies the learning rate by the replicas and does nothing else: {told} "
             f"{'ends' if len(same) == 1 else 'end'} where the mean at that many times the rate does, and not where the mean does."
         )
-        firm = all(one.sureness is Sureness.FIRM for one in paths)
-        sureness = Sureness.FIRM if firm else Sureness.TENTATIVE
+        confirmed = all(one.confidence is Confidence.CONFIRMED for one in paths)
+        confidence = Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL
     elif other:
         what = names([f"{_sum_name(one)} with {one.factor} replicas" for one in other], 4)
         claim = f"{what} does not take the path of the mean at that many times the rate: look at its sum."
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
     else:
         claim = "whether a sum without a mean is the mean at a larger rate cannot be told: in some seed the ends lie too close."
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     near, far = (max(paths, key=lambda one: one.factor).to_scaled, [d for p in paths for d in p.to_mean])
     return Finding(
         subject="claims" if asked else "study",
         kind="sum-rate",
         named=asked,
-        sureness=sureness,
+        confidence=confidence,
         claim=f"{GO_WITH_MPI}: {claim}" if asked else claim,
         short=claim.partition(": ")[0],
         evidence=joined(
@@ -248,7 +248,7 @@ def _messages(one: PointToPoint, asked: bool) -> Finding:
         subject="claims" if asked else "study",
         kind="point-to-point",
         named=True,
-        sureness=no_firmer(result.sureness, one.group, one.other),
+        confidence=limited_confidence(result.confidence, one.group, one.other),
         comparisons=result.told,
         groups=(one.group, one.other),
         short=f"{place_words(one)}: {strategy_words(one.group)} takes "
@@ -278,12 +278,12 @@ def _batches(one: BatchSweep) -> Finding:
         epochs += "a part of an epoch that is not told"
     else:
         epochs += f"{quantity(high.waited_s, 's')} of an epoch for messages instead of {quantity(low.waited_s, 's')}"
-    sureness, quality = _quality(one)
+    confidence, quality = _quality(one)
     return Finding(
         subject=str(cell.workload),
         scope=scope,
         kind="larger-batch",
-        sureness=sureness,
+        confidence=confidence,
         comparisons=() if one.crowded or one.comparison is None else (one.comparison,),
         claim=f"{epochs}; {quality}.",
         evidence=joined(
@@ -294,21 +294,26 @@ def _batches(one: BatchSweep) -> Finding:
     )
 
 
-def _quality(one: BatchSweep) -> tuple[Sureness, str]:
-    """Return how sure, and what of the saving is left at equal quality."""
+def _quality(one: BatchSweep) -> tuple[Confidence, str]:
+    """Return the confidence, and what of the saving is left at equal quality."""
     reached = [row for row in one.rows if row.reached]
     if len(reached) < 2:
         missing = names([f"batch {row.batch}" for row in one.rows if not row.reached], 4)
-        return (Sureness.OPEN, f"at equal quality nothing can be told: {missing} did not reach the target in every run")
+        return (
+            Confidence.INCONCLUSIVE,
+            f"at equal quality nothing can be told: {missing} did not reach the target in every run",
+        )
     if one.best is None or one.comparison is None or one.comparison.verdict is not Verdict.BETTER:
-        return (Sureness.OPEN, "until it has learnt as much, these runs cannot tell the batches apart")
+        return (Confidence.INCONCLUSIVE, "until it has learnt as much, these runs cannot tell the batches apart")
     said = (
         f"until it has learnt as much, batch {one.best.batch} waits least, {factor(1 / one.comparison.factor)} times what "
         f"batch {reached[0].batch} does"
     )
     if one.best is reached[0]:
         said = f"until it has learnt as much, the smallest batch that reaches the target, {one.best.batch}, waits least"
-    return (Sureness.OPEN if one.crowded else no_firmer(one.comparison.sureness, one.best.group)), said
+    return (
+        Confidence.INCONCLUSIVE if one.crowded else limited_confidence(one.comparison.confidence, one.best.group)
+    ), said
 
 
 def _row_words(row: BatchRow) -> str:

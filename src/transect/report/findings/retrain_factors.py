@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.retraining import FACTORS, Attribution, Design, Effect, attribution, designs, effects
 from transect.analysis.statistics import Spread, Summary
 from transect.analysis.verdicts import Chance, chance_of_shift
 from transect.report.context import THESIS, Context
-from transect.report.findings.finding import Finding, joined, names, no_firmer
+from transect.report.findings.finding import Finding, joined, limited_confidence, names
 from transect.report.text import clipped, count, multiplying, tenths
 
 SCORE = "accuracy"
@@ -108,7 +108,7 @@ def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Findin
         kind="retraining-gain",
         claim=f"{claim}.",
         scope=_scope(design),
-        sureness=_sure(design, share.gain),
+        confidence=_confidence(design, share.gain),
         tests=_tests([(share.gains, not _crosses(share.gain))], looks),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
@@ -132,7 +132,7 @@ def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
         kind="retraining-factor",
         claim=claim,
         scope=_scope(design),
-        sureness=_sure(design, *(effect.summary for effect in shown)) if shown else Sureness.OPEN,
+        confidence=_confidence(design, *(effect.summary for effect in shown)) if shown else Confidence.INCONCLUSIVE,
         tests=_tests([(effect.values, effect in shown) for effect in found], looks),
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds",
@@ -156,12 +156,12 @@ def _crosses(summary: Summary) -> bool:
     return summary.count > 1 and summary.low <= 0 <= summary.high
 
 
-def _sure(design: Design, *summaries: Summary) -> Sureness:
-    """Firm: six seeds or more, of which the interval is without 0, and checks that could tell."""
+def _confidence(design: Design, *summaries: Summary) -> Confidence:
+    """Confirmed: six seeds or more, of which the interval is without 0, and checks that could tell."""
     if any(_crosses(one) or one.count == 1 for one in summaries):
-        return Sureness.OPEN
+        return Confidence.INCONCLUSIVE
     whole = all(one.spread is Spread.INTERVAL for one in summaries) and not design.lacking
-    return no_firmer(Sureness.FIRM if whole else Sureness.TENTATIVE, *design.groups)
+    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, *design.groups)
 
 
 def _tests(told: Iterable[tuple[Sequence[float], bool]], looks: int) -> tuple[Chance, ...]:
@@ -204,5 +204,5 @@ def _none(design: Design) -> Finding:
         scope=_scope(design),
         claim="what a gain is due to is not known: no seed has every combination of the factors.",
         evidence=f"without a result: {names(bad, 3)}",
-        sureness=Sureness.OPEN,
+        confidence=Confidence.INCONCLUSIVE,
     )

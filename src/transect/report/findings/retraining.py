@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.groups import Group
 from transect.analysis.retraining import (
     PEERS,
@@ -20,7 +20,7 @@ from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, Status
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.finding import Finding, floor_text, joined, least_sure, names, no_firmer
+from transect.report.findings.finding import Finding, floor_text, joined, limited_confidence, lowest_confidence, names
 from transect.report.findings.runtimes import RULE
 from transect.report.text import clipped, count, ends, factor, percent, quantity
 
@@ -67,16 +67,16 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     records = [record for group in groups for record in group.records]
     wrong = [record for record in records if record.cause is Cause.WRONG_RESULT]
     others = [r for r in records if r.status is Status.FAILED and r.cause is not Cause.WRONG_RESULT]
-    blind = [group.cell.id for group in groups if group.ok and group.blind is not None]
+    blind = [group.cell.id for group in groups if group.ok and group.check_inconclusive_from is not None]
     shares = _shares(groups)
-    sureness = Sureness.FIRM if shares and not blind else Sureness.TENTATIVE
+    confidence = Confidence.CONFIRMED if shares and not blind else Confidence.PROVISIONAL
     return Finding(
         subject="study",
         kind="retraining-path",
         claim=told_equal(groups),
         named=True,
         alarm=bool(wrong),
-        sureness=sureness if shares or wrong else Sureness.OPEN,
+        confidence=confidence if shares or wrong else Confidence.INCONCLUSIVE,
         evidence=joined(
             "loss of each step and all final weights, within a tolerance from perturbed float64 runs",
             f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _LONGEST)})' for r in wrong], 3)}" if wrong else "",
@@ -118,7 +118,7 @@ def _fastest(
         kind="retraining-speed",
         scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
         claim=f"{said}: {'; '.join(_beside(pair) for pair in pairs)}.",
-        sureness=least_sure({_sure(one) for one in (pairs if tied else asked)}),
+        confidence=lowest_confidence({_confidence(one) for one in (pairs if tied else asked)}),
         comparisons=tuple(one.comparison for one in asked),
         evidence=joined(
             RULE,
@@ -136,19 +136,19 @@ def _time(group: RetrainGroup) -> str:
 
 def _beside(pair: StepRatio) -> str:
     same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
-    unsure = ", which these runs cannot tell from 1" if same and not equal else ""
-    unsure = f", {same_within(pair.comparison)}" if equal else unsure
-    return f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} ({ends(pair.ratio, factor)}{unsure})"
+    equality = ", which these runs cannot tell from 1" if same and not equal else ""
+    equality = f", {same_within(pair.comparison)}" if equal else equality
+    return f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} ({ends(pair.ratio, factor)}{equality})"
 
 
-def _sure(pair: StepRatio) -> Sureness:
+def _confidence(pair: StepRatio) -> Confidence:
     if pair.comparison.verdict is Verdict.SAME and not pair.comparison.equal:
-        return Sureness.OPEN
+        return Confidence.INCONCLUSIVE
     if pair.comparison.decision is not None:
-        return no_firmer(pair.comparison.sureness, pair.group, pair.other)
-    quiet = not pair.group.too_disturbed and not pair.other.too_disturbed
+        return limited_confidence(pair.comparison.confidence, pair.group, pair.other)
+    quiet = not pair.group.noisy and not pair.other.noisy
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
-    return no_firmer(Sureness.FIRM if whole else Sureness.TENTATIVE, pair.group, pair.other)
+    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.other)
 
 
 def _relay(group: RetrainGroup) -> Finding:
@@ -161,14 +161,14 @@ def _relay(group: RetrainGroup) -> Finding:
             subject=str(cell.workload),
             kind="retraining-relay",
             scope=scope,
-            sureness=Sureness.OPEN if record.cause is not Cause.WRONG_RESULT else Sureness.FIRM,
+            confidence=Confidence.INCONCLUSIVE if record.cause is not Cause.WRONG_RESULT else Confidence.CONFIRMED,
             named=True,
             claim=f"{turns} did not follow the path: {clipped(record.message, _LONGEST)}.",
             evidence=f"{record.cell_id}: {record.cause}",
         )
     share = max(_shares([group]), default=None)
     told = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
-    sureness = Sureness.FIRM if share is not None else Sureness.OPEN
+    confidence = Confidence.CONFIRMED if share is not None else Confidence.INCONCLUSIVE
     return Finding(
         subject=str(cell.workload),
         kind="retraining-relay",
@@ -176,6 +176,6 @@ def _relay(group: RetrainGroup) -> Finding:
         named=True,
         claim=f"{turns}, each from the state that the one before left, computed the path of "
         f"{cell.steps} steps without a change{told}.",
-        sureness=no_firmer(sureness, group),
+        confidence=limited_confidence(confidence, group),
         evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of {count(len(group.records), 'run')}",
     )

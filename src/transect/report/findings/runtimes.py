@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict
+from transect.analysis.comparisons import Comparison, Confidence, Verdict
 from transect.analysis.estimates import RATIO
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
@@ -103,17 +103,17 @@ def what_crosses(pairs: Sequence[Versus]) -> str:
     return f"the comparison crosses versions: {names(ran, 9)}" if ran else ""
 
 
-def sureness_of(pair: Versus) -> Sureness:
-    """Return how sure a claim on a ratio is, whichever way it goes.
+def confidence_of(pair: Versus) -> Confidence:
+    """Return the confidence of a claim on a ratio, whichever way it goes.
 
-    Firm: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
+    Confirmed: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
     """
     sides = (pair.group, pair.other)
-    sound = not pair.crosses and not any(group.too_disturbed for group in sides)
+    sound = not pair.crosses and not any(group.noisy for group in sides)
     checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
-    few = pair.comparison.sureness is Sureness.TENTATIVE
-    return Sureness.FIRM if whole and sound and checked and not few else Sureness.TENTATIVE
+    few = pair.comparison.confidence is Confidence.PROVISIONAL
+    return Confidence.CONFIRMED if whole and sound and checked and not few else Confidence.PROVISIONAL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,7 +182,7 @@ def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
                 kind="language",
                 claim=f"the latency of {runtime} is {'; and '.join(parts)}.",
                 evidence=_evidence(alike),
-                sureness=_least(alike, verdicts),
+                confidence=_least(alike, verdicts),
                 comparisons=_comparisons(alike),
             )
 
@@ -210,7 +210,7 @@ def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
         claim=claim,
         evidence=_evidence(cases),
         kind="language",
-        sureness=_least(cases, verdicts),
+        confidence=_least(cases, verdicts),
         named=True,
         comparisons=_comparisons(cases),
     )
@@ -227,12 +227,12 @@ def _span(cases: Sequence[_Case]) -> str:
     return "from {} to {}".format(*ends)
 
 
-def _least(cases: Sequence[_Case], verdicts: dict[Nearness, list[_Case]]) -> Sureness:
+def _least(cases: Sequence[_Case], verdicts: dict[Nearness, list[_Case]]) -> Confidence:
     if list(verdicts) == [Nearness.UNKNOWN]:
-        return Sureness.OPEN
-    every = {sureness_of(case.pair) for case in cases}
-    mixed = Nearness.UNKNOWN in verdicts or Sureness.TENTATIVE in every
-    return Sureness.TENTATIVE if mixed else Sureness.FIRM
+        return Confidence.INCONCLUSIVE
+    every = {confidence_of(case.pair) for case in cases}
+    mixed = Nearness.UNKNOWN in verdicts or Confidence.PROVISIONAL in every
+    return Confidence.PROVISIONAL if mixed else Confidence.CONFIRMED
 
 
 def _evidence(cases: Sequence[_Case]) -> str:
@@ -255,9 +255,9 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
             told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
             claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: "
             claim += f"{told}; {_span(own)}" if asked else _span(own)
-        sure = {sureness_of(case.pair) for case in own}
-        mixed = _UNKNOWN in verdicts or Sureness.TENTATIVE in sure
-        sureness = Sureness.TENTATIVE if mixed else Sureness.FIRM
+        levels = {confidence_of(case.pair) for case in own}
+        mixed = _UNKNOWN in verdicts or Confidence.PROVISIONAL in levels
+        confidence = Confidence.PROVISIONAL if mixed else Confidence.CONFIRMED
         yield Finding(
             subject=workload,
             scope=f"at {_point(own)}" if few else "",
@@ -266,7 +266,7 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
             claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}." if asked else f"{claim}.",
             evidence=_evidence(own),
             comparisons=_comparisons(own),
-            sureness=Sureness.OPEN if list(verdicts) == [_UNKNOWN] else sureness,
+            confidence=Confidence.INCONCLUSIVE if list(verdicts) == [_UNKNOWN] else confidence,
         )
 
 

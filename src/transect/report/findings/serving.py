@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from transect.analysis.bounds import run_bound
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.analysis.serving import RUN, WHOLE, InferGroup, comparable, identity_size, measure_of, rates, was_compared
@@ -110,7 +110,7 @@ def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
         claim=f"{reason}, so no latency is compared.",
         kind="runtime",
         evidence="; ".join(f"{one.what}: {one.why}" for one in left_out[:_SHOWN]),
-        sureness=Sureness.FIRM,
+        confidence=Confidence.CONFIRMED,
         decision=Decision(column=ONE, instead=reason, left_out=left_out),
     )
 
@@ -156,39 +156,39 @@ def _best(
     if result.runner_up is None or result.comparison is None:
         only = " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
         claim = f"{label} {does}, {value}; no other runtime was measured{only}."
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
     elif result.tied:
         tied = names([label, *(labels[group.cell] for group in result.tied)], 4)
         equal = all(one.equal for one in result.ties)
         how = same_within(result.ties[0]) if equal else "not distinguishable"
         claim = f"{tied} {do}, {how}: the median of the first is {value}."
-        sureness = result.sureness
+        confidence = result.confidence
     else:
         claim = (
             f"{label} {does}, {value}, {number(result.comparison.factor)} times better "
             f"than {labels[result.runner_up.cell]}."
         )
-        sureness = result.sureness
+        confidence = result.confidence
     checked = "outputs checked"
     if not was_compared(result.best):
         checked = "outputs not compared with the framework's"
-        sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
+        confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
     lost = lost_runs(result.best)
     alike = race(of_runtime[result.best.cell.get("runtime") or ""], name, floor, of=values)
     own = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
     apart = f"not told apart from {own}" if own else ""
     rival = result.runner_up
-    if sureness is Sureness.FIRM and (
+    if confidence is Confidence.CONFIRMED and (
         lost or any(one.what == (rival and rival.cell.get("runtime")) for one in elsewhere)
     ):
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
     differing = machine_differences(result.best, rival) if rival else []
     return [
         Finding(
             subject=workload,
             scope=scope,
             claim=claim,
-            sureness=sureness,
+            confidence=confidence,
             kind="runtime",
             comparisons=result.comparisons,
             decision=_decision(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.analysis.scaling import METRIC, Efficiency, ScalingKind, TrainGroup, efficiencies
@@ -23,10 +23,10 @@ from transect.report.findings.finding import (
     Race,
     floor_text,
     joined,
+    limited_confidence,
     lost_runs,
     median,
     names,
-    no_firmer,
     race,
 )
 from transect.report.text import count, number, percent, quantity
@@ -62,7 +62,7 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
             else "no benchmark of this machine ran"
         )
         evidence = f"no bound to hold it against: {why}"
-        return [_limit(claim, evidence, Sureness.TENTATIVE, workload, best)]
+        return [_limit(claim, evidence, Confidence.PROVISIONAL, workload, best)]
     reached = bound.time_s / step
     claim += f"; the step reaches {percent(reached)} of the bound set by {bound.kind}"
     if part == "compute" and reached < 0.2:
@@ -75,12 +75,12 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
     )
     if reached > 1:
         claim += "; more than the bound allows, so the bound or the count of operations is off"
-        return [_limit(claim, evidence, Sureness.OPEN, workload, best)]
-    return [_limit(claim, evidence, Sureness.TENTATIVE, workload, best)]
+        return [_limit(claim, evidence, Confidence.INCONCLUSIVE, workload, best)]
+    return [_limit(claim, evidence, Confidence.PROVISIONAL, workload, best)]
 
 
-def _limit(claim: str, evidence: str, sureness: Sureness, workload: str, best: Group) -> Finding:
-    return replace(_finding("limit", claim + ".", evidence, sureness, workload), groups=(best,))
+def _limit(claim: str, evidence: str, confidence: Confidence, workload: str, best: Group) -> Finding:
+    return replace(_finding("limit", claim + ".", evidence, confidence, workload), groups=(best,))
 
 
 def scaling_findings(
@@ -102,15 +102,15 @@ def scaling_findings(
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (f"slows training down to {percent(gain)}")
         brings = f"{verb}, an efficiency of {percent(top.value)}"
         across = f" over {cell.network}" if cell.network and cell.nodes > 1 else ""
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
         difference = compare(top.group.values(METRIC), top.base.values(METRIC), direction=Direction.HIGHER, floor=floor)
         difference = difference.under(top.group, top.base) if difference else None
         if difference is not None:
             note += f"; {difference.reason}"
-            sureness = no_firmer(difference.sureness, top.group, top.base)
+            confidence = limited_confidence(difference.confidence, top.group, top.base)
         if difference is None or difference.verdict is Verdict.SAME:
             brings = "makes no difference in speed that stands out"
-            sureness = Sureness.OPEN if difference is None else sureness
+            confidence = Confidence.INCONCLUSIVE if difference is None else confidence
             if difference is not None and difference.equal:
                 brings = f"leaves the speed {same_within(difference)}"
         way = " · ".join((cell.get("framework"), cell.get("strategy")))
@@ -121,7 +121,7 @@ def scaling_findings(
             f"{floor_text(floor)}{note}"
         )
         told = (difference,) if difference else ()
-        scaled = _finding("scaling", claim, evidence, sureness, workload, told)
+        scaled = _finding("scaling", claim, evidence, confidence, workload, told)
         decision = _scaled(top, difference, way, _apart(groups, labels))
         alone = result is None or not result.comparisons or not decision.winner
         findings.append(replace(scaled, decision=decision if alone else None, groups=(top.group, top.base)))
@@ -140,7 +140,7 @@ def scaling_findings(
             f"{floor_text(floor)}; may be behind it: "
             f"{'; '.join(possible_causes(worst, context.rates)) or 'nothing that the records show'}"
         )
-        findings.append(_finding("suspect", claim, evidence, Sureness.OPEN, workload))
+        findings.append(_finding("suspect", claim, evidence, Confidence.INCONCLUSIVE, workload))
     return findings
 
 
@@ -171,9 +171,9 @@ def _most(workload: str, result: Race, decision: Decision) -> Finding:
         factor = number(result.comparison.factor) if result.comparison else ""
         claim = f"{label} trains fastest, {rate}, {factor} times the rate of {named}."
     lost = lost_runs(best)
-    sureness = no_firmer(result.sureness, best, rival)
-    if sureness is Sureness.FIRM and lost:
-        sureness = Sureness.TENTATIVE
+    confidence = limited_confidence(result.confidence, best, rival)
+    if confidence is Confidence.CONFIRMED and lost:
+        confidence = Confidence.PROVISIONAL
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     return replace(
         _finding(
@@ -185,7 +185,7 @@ def _most(workload: str, result: Race, decision: Decision) -> Finding:
                 lost,
                 result.comparison.reason if result.comparison else "",
             ),
-            sureness,
+            confidence,
             workload,
             result.comparisons,
         ),
@@ -254,8 +254,8 @@ def _apart(groups: Sequence[Group], labels: Mapping[Cell, str]) -> tuple[LeftOut
 
 
 def _finding(
-    kind: str, claim: str, evidence: str, sureness: Sureness, subject: str, comparisons: tuple[Comparison, ...] = ()
+    kind: str, claim: str, evidence: str, confidence: Confidence, subject: str, comparisons: tuple[Comparison, ...] = ()
 ) -> Finding:
     return Finding(
-        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind=kind, comparisons=comparisons
+        subject=subject, claim=claim, evidence=evidence, confidence=confidence, kind=kind, comparisons=comparisons
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.log_runs import NOTHING_TOLD, LogCell, settings_in_words
 from transect.analysis.system_races import SystemRace, Unmatched, system_races
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, least_sure, lost_runs, names
+from transect.report.findings.finding import Finding, joined, lost_runs, lowest_confidence, names
 from transect.report.text import clean, clipped, count
 
 _SHOWN = 3
@@ -34,14 +34,14 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
     told = [one for race in races for one in race.others.values()]
     factors = sorted(one.factor for one in told if one.verdict is Verdict.BETTER)
     amount = count(len(races), "number")
-    sureness = least_sure(one.sureness for one in told)
+    confidence = lowest_confidence(one.confidence for one in told)
     if len(winners) == 1 and None not in winners:
         best = str(next(iter(winners)))
         others = [clean(one) for one in systems if one != best]
         times = " to ".join(dict.fromkeys(f"{one:.3g}" for one in (factors[0], factors[-1])))
         claim = f"{clean(best)} is {times} times as fast as {names(others)} in {amount} of {_named(cell)}"
     else:
-        # Some of it may be decided: what is not keeps the whole open.
+        # Some of it may be decided: what is not keeps the whole inconclusive.
         each = grouped(races, lambda race: race.winner)
         said = [f"{clean(name)} in {len(own)}" for name, own in sorted((str(k), v) for k, v in each.items() if k)]
         left = len(each.get(None, ()))
@@ -51,7 +51,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
             if len(said) > 1
             else f"which of {names([clean(one) for one in systems])} is faster at {_named(cell)} is not known"
         )
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     settings = clipped(settings_in_words(cell.settings), _CLIP)
     evidence = joined(
         f"runs that logs tell under the same settings ({settings})" if settings else NOTHING_TOLD,
@@ -70,7 +70,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
         subject="study",
         claim=claim + ".",
         evidence=evidence,
-        sureness=sureness,
+        confidence=confidence,
         kind="system",
         named=True,
         comparisons=tuple(told),
@@ -84,7 +84,7 @@ def _unlike(one: Unmatched) -> Finding:
     return Finding(
         subject="study",
         kind="system",
-        sureness=Sureness.OPEN,
+        confidence=Confidence.INCONCLUSIVE,
         claim=f"{systems} ran {named} under no common settings: they are not compared.",
         evidence=f"what differs: {differing or 'nothing that the logs tell'}; run it alike on each",
     )

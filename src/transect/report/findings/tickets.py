@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import Group
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
@@ -48,7 +48,7 @@ def _rejected(context: Context) -> list[Finding]:
         Finding(
             subject="study",
             kind="tickets-rejected",
-            sureness=Sureness.FIRM,
+            confidence=Confidence.CONFIRMED,
             claim=f"of {count(read + rejected, 'ticket')}, {rejected} could not be read.",
             evidence=f"causes: {names(listed, 9)}; each is listed in rejected.jsonl of its source's cell",
         )
@@ -67,7 +67,7 @@ def _lengths(context: Context) -> list[Finding]:
         found[key] = Finding(
             subject="study",
             kind="ticket-lengths",
-            sureness=Sureness.FIRM if told else Sureness.OPEN,
+            confidence=Confidence.CONFIRMED if told else Confidence.INCONCLUSIVE,
             scope=f"{corpus_name(context, cell.corpus)}, {VIEWS[cell.view]}",
             claim=f"lengths {verb}: the fit's 95 % bound is {number(lengths['gaussian_95'])} words, which "
             f"{percent(lengths['gaussian_95_above'], 1)} of the tickets exceed; the 95 % quantile is "

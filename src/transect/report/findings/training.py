@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from transect.analysis.comparisons import Comparison, Sureness
+from transect.analysis.comparisons import Comparison, Confidence
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
@@ -20,11 +20,11 @@ from transect.report.findings.finding import (
     Finding,
     Race,
     joined,
+    limited_confidence,
     lost_runs,
     machine_differences,
     median,
     names,
-    no_firmer,
     race,
 )
 from transect.report.findings.steps import limit_finding, scaling_findings
@@ -67,7 +67,7 @@ def reaches_target(group: Group) -> bool:
 
 def may_be_ranked(group: Group) -> bool:
     """Whether its time to the target counts: reached in every run, and known to be by training."""
-    return reaches_target(group) and not group.unfollowed
+    return reaches_target(group) and not group.unverified
 
 
 def training_findings(context: Context) -> list[Finding]:
@@ -99,7 +99,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if kind.synthetic:
         claim = "all its cells ran on synthetic input, so there is no quality to reach."
         instead = Decision(column=COLUMN, instead="synthetic input alone: no quality to reach")
-        return [_finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)]
+        return [_finding(workload, claim, count(len(groups), "cell"), Confidence.CONFIRMED, decision=instead)]
     every, groups = groups, [group for group in groups if group.kind == kind]
     labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)
@@ -122,11 +122,11 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             if not running
             else (f"no cell within its cores reached {target} in every run")
         )
-        if any(g.unfollowed for g in running):
+        if any(g.unverified for g in running):
             reason += " before its check went blind"
         claim = f"{of_kind}{reason}, so no speed is compared."
         instead = Decision(column=COLUMN, instead=reason, left_out=named)
-        return [_finding(workload, claim, left_out, Sureness.FIRM, decision=instead)]
+        return [_finding(workload, claim, left_out, Confidence.CONFIRMED, decision=instead)]
     best, label = result.best, labels[result.best.cell]
     summary = summarise(result.values)
     if summary is None:
@@ -155,24 +155,24 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             claim = f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
         else:
             claim = f"{together} cannot be told apart: the median of the first is {took}."
-        sureness = result.sureness
+        confidence = result.confidence
     elif result.runner_up is not None and result.comparison is not None:
         claim = (
             f"{of_kind}{label} reaches {target} soonest, in {took}, "
             f"{number(result.comparison.factor)} times sooner than {labels[result.runner_up.cell]}."
         )
-        sureness = result.sureness
+        confidence = result.confidence
     else:
         claim = f"{of_kind}{label} reaches {target} in {took}; nothing stands to compare it with."
-        sureness = Sureness.TENTATIVE
+        confidence = Confidence.PROVISIONAL
     evidence += _caveats(result)
     if left_out:
         evidence.append(left_out)
     rival = result.runner_up
-    loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
+    loud = best.noisy or (rival is not None and rival.noisy)
     if loud or lost or not best.values("equality_ratio"):
-        sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
-    sureness = no_firmer(sureness, best, rival)
+        confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
+    confidence = limited_confidence(confidence, best, rival)
     unchecked = "" if best.values("equality_ratio") else "; loss not checked"
     limits = limit_finding(context, workload, best, label)
     return [
@@ -180,7 +180,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
             workload,
             claim,
             joined(*evidence),
-            sureness,
+            confidence,
             named=not of_kind,
             comparisons=result.comparisons,
             decision=_decision(result, labels, took, f"{target}, {reached}{unchecked}", limits, named, kind.words),
@@ -229,12 +229,12 @@ def _limit_words(limits: Sequence[Finding], label: str) -> str:
 
 def _caveats(result: Race) -> list[str]:
     notes = [result.comparison.reason] if result.comparison else []
-    if result.best.too_disturbed:
+    if result.best.noisy:
         notes.append("other processes were at work during its runs")
     if not result.best.values("equality_ratio"):
-        why = f" ({result.best.unchecked})" if result.best.unchecked else ""
+        why = f" ({result.best.no_reference})" if result.best.no_reference else ""
         notes.append(f"its loss was not checked against the reference{why}")
-    if (step := result.best.blind) is not None:
+    if (step := result.best.check_inconclusive_from) is not None:
         then = ", and from there on in restarts" if result.best.values("restart_ratio") else ""
         notes.append(f"its loss could be checked until step {step}{then}")
     if result.runner_up is not None:
@@ -247,7 +247,7 @@ def _caveats(result: Race) -> list[str]:
 def _apart(groups: Sequence[Group], running: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     """Return the groups that ran in no race, by why not."""
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
-    unseen = [g for g in running if reaches_target(g) and g.unfollowed and not g.over_subscribed]
+    unseen = [g for g in running if reaches_target(g) and g.unverified and not g.over_subscribed]
     every = [
         ("more ranks than cores", [g for g in running if g.over_subscribed]),
         ("target missed in at least one run", late),
@@ -289,7 +289,7 @@ def _finding(
     subject: str,
     claim: str,
     evidence: str,
-    sureness: Sureness,
+    confidence: Confidence,
     *,
     named: bool = False,
     comparisons: tuple[Comparison, ...] = (),
@@ -299,7 +299,7 @@ def _finding(
         subject=subject,
         claim=claim,
         evidence=evidence,
-        sureness=sureness,
+        confidence=confidence,
         kind="fastest",
         named=named,
         comparisons=comparisons,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.twins import SumTwins, input_penalties, rate_factor, sum_twins
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.finding import Finding, median, no_firmer
+from transect.report.findings.finding import Finding, limited_confidence, median
 from transect.report.findings.training import reaches_target
 from transect.report.text import count, number, percent
 
@@ -32,18 +32,18 @@ def _input(context: Context, workload: str, groups: list[TrainGroup]) -> list[Fi
         return []
     top, comparison = max(able, key=lambda pair: (pair[0].value, pair[0].group.cell.id))
     # The largest of so many.
-    comparison = replace(comparison, among=2 * len(able)).under(top.group, top.twin)
+    comparison = replace(comparison, n_candidates=2 * len(able)).under(top.group, top.twin)
     label = group_labels([loss.group for loss in every])[top.group.cell]
     what = "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
     if comparison.verdict is Verdict.BETTER:
         claim = f"{what} costs {label} {percent(top.value, 1)} of its speed on synthetic input"
-        sureness = no_firmer(comparison.sureness, top.group, top.twin)
+        confidence = limited_confidence(comparison.confidence, top.group, top.twin)
     elif comparison.equal:
         claim = f"{what} leaves {label} {same_within(comparison)} as on synthetic input"
-        sureness = no_firmer(comparison.sureness, top.group, top.twin)
+        confidence = limited_confidence(comparison.confidence, top.group, top.twin)
     else:
         claim = f"{what} costs {label} nothing that can be told from noise"
-        sureness = Sureness.OPEN
+        confidence = Confidence.INCONCLUSIVE
     if len(able) > 1:
         claim += f", the most of {len(able)} pairs"
     evidence = (
@@ -55,7 +55,7 @@ def _input(context: Context, workload: str, groups: list[TrainGroup]) -> list[Fi
             subject=workload,
             claim=claim + ".",
             evidence=evidence,
-            sureness=sureness,
+            confidence=confidence,
             kind="input",
             comparisons=(comparison,),
             groups=(top.group, top.twin),
@@ -83,7 +83,7 @@ def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
         claim = f"{label} with the sum of gradients instead of their mean: {cause}."
         evidence = next((r.message for r in pair.summed.records if r.message), cause)
         told = evidence.split("\n")[0][:160]
-        return [_finding(workload, claim, told, Sureness.TENTATIVE, named=True)]
+        return [_finding(workload, claim, told, Confidence.PROVISIONAL, named=True)]
     factor = rate_factor(pair.summed)
     # One rank that trains is no sum: its path is the mean's.
     if factor == 1:
@@ -106,7 +106,7 @@ def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
     )
     if published:
         evidence += "; the published Go study sums, so its training changes with the number of ranks"
-    return [_finding(workload, claim, evidence, _sureness(pair))]
+    return [_finding(workload, claim, evidence, _confidence(pair))]
 
 
 def _pair(pair: SumTwins, name: str) -> str:
@@ -125,15 +125,17 @@ def _steps(pair: SumTwins) -> str:
     return f"; the target is reached {words[0]}, with the mean {words[1]}"
 
 
-def _sureness(pair: SumTwins) -> Sureness:
-    """Repeats start alike in pairs: tentative when all of them move the same way."""
+def _confidence(pair: SumTwins) -> Confidence:
+    """Repeats start alike in pairs: provisional when all of them move the same way."""
     both = [
         {r.cell.repeat: value for r in group.ok if (value := r.value("final_loss")) is not None}
         for group in (pair.summed, pair.mean)
     ]
     moves = {both[0][repeat] > both[1][repeat] for repeat in both[0] if repeat in both[1]}
-    return Sureness.TENTATIVE if len(moves) == 1 else Sureness.OPEN
+    return Confidence.PROVISIONAL if len(moves) == 1 else Confidence.INCONCLUSIVE
 
 
-def _finding(subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False) -> Finding:
-    return Finding(subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="reduction", named=named)
+def _finding(subject: str, claim: str, evidence: str, confidence: Confidence, *, named: bool = False) -> Finding:
+    return Finding(
+        subject=subject, claim=claim, evidence=evidence, confidence=confidence, kind="reduction", named=named
+    )

@@ -19,11 +19,11 @@ _Entry = tuple[str, str, Decision | None, Finding | None, str]
 
 
 def answers(made: Made) -> Table:
-    """Every question of the study with its answer and how sure that is."""
+    """Every question of the study with its answer and its confidence."""
     columns: list[Column[Answer]] = [
         words("Question", lambda one: one.question),
         words("Answer", lambda one: one.text),
-        words("How sure", lambda one: one.sureness),
+        words("Confidence", lambda one: one.confidence),
     ]
     return table(made.front.answers, columns, caption="Answers", most=_ALL)
 
@@ -39,7 +39,7 @@ def decisions(made: Made) -> Table:
         words("Limited by", _of(lambda one: one.limit)),
         words("Second", _of(lambda one: one.second)),
         words("Not compared", _of(lambda one: "; ".join(f"{o.what}: {o.why}" for o in one.left_out))),
-        words("How sure", lambda one: one[3].plain if one[3] else ""),
+        words("Confidence", lambda one: one[3].confidence.value if one[3] else ""),
     ]
     entries = [entry for row in made.front.table.rows for entry in _entries(row)]
     return table(entries, columns, caption="Decisions", most=_ALL)
@@ -49,7 +49,7 @@ def findings(made: Made) -> Table:
     """Every finding in the order of the page."""
     columns: list[Column[Finding]] = [
         words("Finding", lambda one: one.text),
-        words("How sure", lambda one: one.plain),
+        words("Confidence", lambda one: one.confidence.value),
         words("Evidence", lambda one: one.evidence),
     ]
     return table(list(in_order(made)), columns, caption="Findings", most=_ALL)

@@ -13,7 +13,7 @@ from transect.report.formats._walk import NamedChart, charts
 from transect.report.made import Made
 
 # Goes up when a reader of an older one would stumble.
-VERSION = 1
+VERSION = 2
 
 
 @REPORT_FORMATS.register("json")

@@ -56,7 +56,9 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    return "\n".join(f"- {inline(one.text)} **{inline(one.plain)}**  \n  {inline(one.evidence)}" for one in findings)
+    return "\n".join(
+        f"- {inline(one.text)} **{inline(one.confidence)}**  \n  {inline(one.evidence)}" for one in findings
+    )
 
 
 def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> Iterator[str]:

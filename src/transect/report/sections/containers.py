@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost
 from transect.analysis.groups import grouped
 from transect.analysis.verdicts import LEVEL
@@ -87,15 +87,15 @@ def _signed(seconds: float) -> str:
 
 
 def _verdict(cost: ContainerCost, rows: int) -> Chip:
-    """Say what a row shows; only "likely" where it may be one row of so many by chance."""
+    """Say what a row shows; "provisional" where it may be one row of so many by chance."""
     reason, decision = clean(cost.reason), cost.comparison.decision
     if cost.over_subscribed:
         return Chip("open: shared cores", "warn", reason)
     if not cost.same and not cost.shown:
         return Chip("open: within noise", "plain", reason)
     chance = 0.0 if decision is None else decision.p * rows
-    sure = cost.sureness is Sureness.FIRM and chance <= LEVEL
+    confirmed = cost.confidence is Confidence.CONFIRMED and chance <= LEVEL
     longer = cost.comparison.verdict is Verdict.BETTER
     said = same_within(cost.comparison) if cost.same else "longer" if longer else "shorter"
-    tone = "plain" if not sure else "warn" if longer and not cost.same else "good"
-    return Chip(said if sure else f"likely {said}", tone, reason)
+    tone = "plain" if not confirmed else "warn" if longer and not cost.same else "good"
+    return Chip(said if confirmed else f"{said} ({Confidence.PROVISIONAL})", tone, reason)

@@ -37,9 +37,9 @@ def _medians(case: Case, side: int) -> str | None:
 
 
 def verdict(effect: Difference, *, once: bool = False) -> Chip:
-    """Say whether a difference is shown; what is drawn `once` for all seeds is never firm."""
+    """Say whether a difference is shown; what is drawn `once` for all seeds is never confirmed."""
     if effect.shown:
-        return Chip("shown", "good" if effect.firm and not (once and not effect.fixed) else "plain")
+        return Chip("shown", "good" if effect.confirmed and not (once and not effect.fixed) else "plain")
     if effect.fixed:
         return Chip("may be the draw")
     return Chip("one seed" if effect.summary.count == 1 else "contains 0")

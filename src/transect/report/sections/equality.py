@@ -33,7 +33,7 @@ def equality_body(context: Context) -> Iterator[Part]:
         "batch, and the reference cuts its batch into the same parts; the running statistics are "
         "those of rank 0. Synthetic input has a reference on the same random numbers. Where roundings "
         "grow until the tolerance exceeds a tenth of the reference's loss, or of its change, the run "
-        "is not checkable from there on: it passes nothing then, no finding on it is firm, and what "
+        "is not checkable from there on: it passes nothing then, no finding on it is confirmed, and what "
         "goes blind before the target is ranked only if restarts take over. For these the trainer, "
         "after its run, is handed weights, optimiser state and number of updates of the reference at "
         "a few steps and has to follow the next ones within a tolerance that begins anew.",
@@ -52,12 +52,12 @@ def equality_body(context: Context) -> Iterator[Part]:
         right = compared([group for group in context.of("train", workload) if group.ok and not group.wrong])
         main = main_kind(right)
         yield from loss_charts(context, workload, [g for g in right if g.kind == main])
-    apart = [group for group in context.of("train") if group.unchecked is not None]
+    apart = [group for group in context.of("train") if group.no_reference is not None]
     if apart:
         columns = [
             labelled(apart, always=("ranks",)),
             digits("Runs", lambda group: len(group.ok)),
-            words("Equality", lambda group: Chip("not checkable: asynchronous", "warn", group.unchecked or "")),
+            words("Equality", lambda group: Chip("not checkable: asynchronous", "warn", group.no_reference or "")),
         ]
         yield table(apart, columns, caption="Not held to the reference: judged by time to quality, never by a step")
     for workload, columns in of_workload.items():
@@ -75,7 +75,7 @@ def _counted(groups: list[Group]) -> str:
     if not groups:
         return ""
     right = sum(map(_passed, groups))
-    blind = sum(group.unfollowed for group in groups if _passed(group))
+    blind = sum(group.unverified for group in groups if _passed(group))
     rest = f"; of {blind} that cannot be told to the end" if blind else ""
     return f"{right} of {count(len(groups), 'cell')} stay within the tolerance of their reference{rest}. "
 
@@ -114,10 +114,10 @@ def _restarts(group: Group) -> str:
 def _verdict(group: Group) -> Chip:
     if not _passed(group):
         return Chip("wrong result", "bad")
-    if group.unfollowed:
-        return Chip(f"not checkable from step {group.blind}", "warn")
-    if group.blind is not None:
-        return Chip(f"from step {group.blind} in restarts", "plain")
+    if group.unverified:
+        return Chip(f"not checkable from step {group.check_inconclusive_from}", "warn")
+    if group.check_inconclusive_from is not None:
+        return Chip(f"from step {group.check_inconclusive_from} in restarts", "plain")
     told = [record.details.get("effective_rate") for record in group.records]
     if summed := next(filter(None, told), None):
         # It equals a reference that sums as well.
@@ -147,7 +147,7 @@ def _chart(context: Context, workload: str, groups: list[Group], name: str, colu
             high=max(ratios),
             points=ratios,
             style=context.style(group),
-            right="" if _passed(group) and group.blind is None else _verdict(group).text,
+            right="" if _passed(group) and group.check_inconclusive_from is None else _verdict(group).text,
         )
 
     return dot_chart(

@@ -30,19 +30,18 @@ _RULES = (
         "kind (Smyth 2004), and from five runs on a fifth is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
         "the ratio's logarithm at 5 %. The same: two one-sided tests show that the ratio lies within the margin, 5 % unless the study says otherwise. "
         "Anything else is open. Where a study looked at its repeats and went on, each probability counts as often as it may have looked. "
-        "Cliff's delta is the size of the effect by ranks. One run a side has no spread: it needs twice the noise floor, and is tentative.",
+        "Cliff's delta is the size of the effect by ranks. One run a side has no spread: it needs twice the noise floor, and is provisional.",
     ),
     (
         "Many comparisons",
         "Holm's correction over all comparisons that the findings rest on; the best of k stands for all pairs of k.",
     ),
     (
-        "Sureness",
-        "Sure (firm): three runs a side or more, quiet, on the same processors within 12 hours of each other, and still sure beside all other comparisons, or a fact about every record. With fewer than "
-        "five runs a difference has to exceed the noise floor too. Nothing is firm where a quarter of all pairs of repeats differ by more than half. "
-        "Likely (tentative): seen, but in too few runs or under unequal conditions. Not known yet (open): the data cannot decide. An answer "
-        "is as sure as the least sure finding that it is made of, and partly known where some of them are open and others not. "
-        "summary.json has the words in brackets.",
+        "Confidence",
+        "Confirmed: three runs a side or more, quiet, on the same processors within 12 hours of each other, and still so beside all other comparisons, or a fact about every record. With fewer than "
+        "five runs a difference has to exceed the noise floor too. Nothing is confirmed where a quarter of all pairs of repeats differ by more than half. "
+        "Provisional: seen, but in too few runs or under unequal conditions. Inconclusive: the data cannot decide. An answer "
+        "has the lowest confidence of the findings that it is made of, and is partly inconclusive where some of them are inconclusive and others not.",
     ),
     ("Drift", "Cells that ran in the first and in the last third of a stage's runs, each beside itself."),
     (
@@ -136,7 +135,7 @@ _RULES = (
         "Two differ by the median of their differences within a seed, with a rank-based "
         "95 % interval from six seeds on; where it contains 0 nothing is told. A seed draws weights and the order of "
         "tickets, not the tickets: another draw of the test tickets may move an accuracy p by 1.96 √(p (1 − p) / n). A "
-        "difference is firm only where it exceeds that too, as if each side were tested on tickets of its own. Of several "
+        "difference is confirmed only where it exceeds that too, as if each side were tested on tickets of its own. Of several "
         "settings of one classifier that with the best median accuracy on validation stands for it. A classifier without "
         "knobs draws nothing, and its one run stands for all seeds.",
     ),
@@ -146,7 +145,7 @@ _RULES = (
 def methods_body(context: Context) -> Iterator[Part]:
     """Explain the rules, the seeds, and every metric that occurs in this study."""
     yield Lead(
-        "How numbers were measured, compared and called sure. The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
+        "How numbers were measured, compared and confirmed. The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
         "systems (SC'15), and MLPerf's time to quality."
     )
     yield Facts(items=list(_RULES))

@@ -96,7 +96,7 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
 
 
 def _explained(one: RankSeries) -> str:
-    """Say why a line gets no faster, and how sure its serial part is."""
+    """Say why a line gets no faster, and the confidence of its serial part."""
     why = one.stop.reason
     return clean(f"{why[:1].upper()}{why[1:]}. Serial part: {serial_words(one.serial)}.")
 

@@ -119,7 +119,7 @@ def _path(group: RetrainGroup) -> Value:
     ]
     if not shares:
         return None
-    blind = "" if group.blind is None else f", cannot tell from step {group.blind}"
+    blind = "" if group.check_inconclusive_from is None else f", cannot tell from step {group.check_inconclusive_from}"
     return f"{percent(max(shares), 1)} of the tolerance{blind}"
 
 

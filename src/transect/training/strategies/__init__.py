@@ -93,7 +93,7 @@ class Strategy(Plugin, ABC):
     def unchecked(self, cell: TrainCell) -> str | None:
         """Return why the cell's steps cannot be held to the reference's, or None: they are.
 
-        Such a cell has no equality; it is judged by its time to quality, and no claim on it is firm.
+        Such a cell has no equality; it is judged by its time to quality, and no claim on it is confirmed.
         """
         return None
 
