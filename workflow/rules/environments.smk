@@ -2,6 +2,8 @@
 
 
 rule make_environment:
+    input:
+        FLOW.often(lambda wildcards: FLOW.environment_inputs()),
     output:
         # Kept while another study makes it anew: this one's cells may be reading it.
         update(FLOW.environment_stamp()),

@@ -56,7 +56,7 @@ def differences(paths: StudyPaths, new: Mapping[str, Any], sources: Callable[[st
         return []
     reasons = list(_parameters(old, new))
     if old.get("sources") != new["sources"]:
-        reasons += _sources(paths, str(old.get("sources")), sources(new["sources"]))
+        reasons += _sources(paths, str(old.get("sources")), lambda: sources(new["sources"]))
     names = [new["environment"]] if _environment(old) != _environment(new) else []
     others = [side.get("other_environments", {}) for side in (old, new)]
     names += sorted(name for name in others[1] if others[0].get(name) != others[1][name])
@@ -71,9 +71,9 @@ def _environment(spec: Mapping[str, Any]) -> tuple[Any, Any]:
     return spec.get("environment"), spec.get("lock")
 
 
-def _sources(paths: StudyPaths, old: str, now: Mapping[str, str]) -> list[Reason]:
+def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) -> list[Reason]:
     try:
-        before = stored_sources(paths, old)
+        before, now = stored_sources(paths, old), new()
     except (OSError, ValueError):
         return [Reason("source", "its source files changed")]
     changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))

@@ -20,6 +20,8 @@ from transect.engine.submissions import SUBMISSIONS
 from transect.launch.processes import end_processes
 
 _RUNNER = "transect.engine.run_block"
+# As the rules' command has it (`adapters.snakemake.flow`).
+_RESULTS = "--results="
 # To end its payload, and then itself.
 _PATIENCE_S = 15
 
@@ -27,9 +29,8 @@ _PATIENCE_S = 15
 def _results(process: psutil.Process) -> Path | None:
     """Return the results folder of a process, if that is a runner."""
     line = process.cmdline()
-    if _RUNNER not in line or "--results" not in line[:-1]:
-        return None
-    return (Path(process.cwd()) / line[line.index("--results") + 1]).resolve()
+    told = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
+    return (Path(process.cwd()) / told[0]).resolve() if told and _RUNNER in line else None
 
 
 def end_abandoned(results: Path) -> int:

@@ -1,6 +1,6 @@
 """A stage as planning sees it: its section of a study, its cells, and what they depend on.
 
-`transect/stages/NAME.py`, or `FOLDER/NAME/plan.py` of a plug-in folder, registers one class.
+`transect/stages/NAME.py`, or `NAME/stage.py` there or in a plug-in folder, registers one class.
 Planning asks these questions and knows no stage by name.
 """
 

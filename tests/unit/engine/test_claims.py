@@ -10,17 +10,20 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from transect.adapters.slurm import scheduler as slurm_adapter
+from transect.adapters.snakemake.flow import Flow
 from transect.adapters.snakemake.main_flow import MainFlow
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
-from transect.domain.owner import SILENT_S, Owner, is_abandoned, user_name
+from transect.domain.owner import SESSION, SILENT_S, Owner, is_abandoned, user_name
 from transect.domain.paths import StudyPaths
 from transect.engine import lease, submissions
 from transect.engine.claim import Claim, check_environments
+from transect.engine.interruption import end_abandoned
 from transect.engine.job import Job, check_locks
 from transect.engine.lease import Busy, leased, runs_elsewhere
 from transect.engine.locks import Held
@@ -262,6 +265,31 @@ def test_what_was_asked_for_by_a_snakemake_that_has_died_is_abandoned():
     assert not is_abandoned("")
 
 
+@pytest.mark.env
+def test_a_run_ends_the_runners_that_a_killed_run_left_in_its_results(tmp_path):
+    gone = subprocess.Popen(["true"])
+    dead, alive = replace(Owner.me(), pid=gone.pid, start=1).text, Owner.me().text
+    gone.wait()
+    # As the rules start a runner, with what waits in its place.
+    words = Flow.command(cast("Flow", None)).split()[1:]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(6000)", *words],
+            cwd=tmp_path / folder,
+            env=os.environ | {SESSION: session},
+        )
+        for folder, session in (("ours", dead), ("ours", alive), ("theirs", dead))
+        if (tmp_path / folder).mkdir(exist_ok=True) is None
+    ]
+    try:
+        assert end_abandoned(tmp_path / "ours" / "{FLOW.results:q}") == 1
+        assert [process.poll() is None for process in started] == [False, True, True]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.parametrize(
     ("says", "silent_s", "lives"),
     [
@@ -368,14 +396,15 @@ def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_can
     other.specs.mkdir(parents=True)
     other.flow.write_text(json.dumps({"environments": locks}))
     held_by(other.claim)
-    run = SimpleNamespace(executor_plugin="local", dryrun=False, touch=False)
+    run = SimpleNamespace(executor_plugin="local", dryrun=False, touch=False, dag=SimpleNamespace(forcefiles=set()))
     flow = MainFlow(str(file), "laptop", str(paths.results), strict=False, workflow=run)
     with pytest.raises(BadInput, match="study 'other' runs"):
         list(flow.stale())
     assert stamp.exists()
     other.claim.unlink()
-    flow.look()
-    assert not stamp.exists()
+    # As the rule of environments asks, of a call that names one: Snakemake has seen its stamp by then.
+    assert flow.environment_inputs() == []
+    assert not stamp.exists() and run.dag.forcefiles == {str(stamp)}
 
 
 class Queue:

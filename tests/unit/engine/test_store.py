@@ -12,9 +12,10 @@ import pytest
 
 from factories import make_record, plan_study
 from sealed import resealed
+from transect.adapters.snakemake import settle
 from transect.adapters.snakemake.facts import facts_of_plan
 from transect.domain.files import sha256_file
-from transect.domain.record import Cause, Status, write_record
+from transect.domain.record import Cause, Status, read_record, write_record
 from transect.engine.job import Job, load_job
 from transect.engine.limits import used_limits
 from transect.engine.plan_files import write_plan
@@ -234,6 +235,31 @@ def test_a_record_holds_without_what_stands_beside_it(done: Finished) -> None:
 def test_what_it_lacked_may_be_there_now_when_its_block_runs_anyway(done: Finished, cause: Cause) -> None:
     done.write(done.job("train"), status=Status.SKIPPED, cause=cause)
     assert done.why() == {} and not kept(done.job("train"))
+
+
+def test_what_a_cell_lacked_stays_said_when_its_block_ends_at_another_one(
+    done: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done.write(done.job("train"), status=Status.SKIPPED, cause=Cause.UNSUPPORTED)
+    done.record("reference").unlink()
+    for stamp in (done.paths.folder / "blocks").glob("*/*.json"):
+        stamp.unlink()
+    monkeypatch.setattr(settle, "make_report_of", lambda paths: None)
+    monkeypatch.setattr(settle, "collect", dict)
+    settle.settle(done.plan, make_blocks(done.plan))
+    causes = {stage: read_record(done.record(stage)).cause for stage in FILES}
+    assert causes == {"data": None, "reference": Cause.CRASH, "train": Cause.MISSING_DEPENDENCY}
+    done.write(done.job("train"), status=Status.SKIPPED, cause=Cause.UNSUPPORTED)
+    settle.settle(done.plan, make_blocks(done.plan))
+    assert read_record(done.record("train")).cause is Cause.UNSUPPORTED
+
+
+def test_sources_that_nobody_can_read_are_a_reason_like_others(done: Finished) -> None:
+    job = done.job("train")
+    job.spec_file.write_text(json.dumps(job.spec | {"sources": "0", "fingerprint": "0"}))
+    resealed(done.record("train"), lambda content: content.update(fingerprint="0"))
+    done.paths.sources(job.spec["sources"]).write_text("{")
+    assert [reason.kind for reason in state(done.paths, job.spec).reasons] == ["source"]
 
 
 def test_a_plug_in_that_raises_makes_no_record_hold(done: Finished, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,10 +70,12 @@ class MainFlow(Flow):
                 self._check_writable()
             # In the results of a run that lives a run ends before its first job, and harms nothing of the other.
             for stamp in [] if self._claim.held_by_another() else self.stale():
+                # Not in a dry run in somebody else's results: Snakemake would end at it.
+                if self._runs or os.access(stamp, os.W_OK, effective_ids=True):
+                    # Where a call names a file, Snakemake has seen already that it is there.
+                    self._workflow.dag.forcefiles.add(str(stamp))
                 if self._runs:
                     stamp.unlink(missing_ok=True)
-                elif os.access(stamp, os.W_OK, effective_ids=True):  # else Snakemake ends at it, in a dry run too
-                    self._workflow.dag.forcefiles.add(str(stamp))
         except OSError as error:
             _leave(cannot_write(Path(self.results), error))
         except BadInput as error:

@@ -16,7 +16,7 @@ from transect.engine.job import Job, Result, load_job
 from transect.engine.lease import runs_elsewhere
 from transect.engine.run_cell import make_record
 from transect.engine.stage import RUNNERS
-from transect.engine.store import fingerprint_of, kept
+from transect.engine.store import Holds, fingerprint_of, state
 from transect.engine.submissions import SUBMISSIONS
 from transect.measure.provenance import collect
 from transect.planning.blocks import Block
@@ -48,7 +48,7 @@ def _fingerprint(job: Job) -> tuple[str, list[str]]:
 
 def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
     """Write the record of a cell that has none that holds; return whether it had none."""
-    if kept(job):
+    if isinstance(state(job.paths, job.spec, job), Holds):
         return False
     fingerprint, inputs = _fingerprint(job)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
