@@ -105,7 +105,7 @@ def why(
     results: Results = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Say which cells would run again, and why: parameter, source file, environment, input, limit, until, missing,
+    """Say which cells would run again, and why: parameter, source file, environment, input, limit, repeat_until, missing,
     damaged.
 
     Failed records are kept as long as nothing changes: `transect retry` deletes them.

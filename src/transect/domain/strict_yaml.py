@@ -23,6 +23,17 @@ from transect.domain.secrets import login_in
 
 M = TypeVar("M", bound=BaseModel)
 
+# Keys of study files that have another name now; `node_hours` went.
+_RENAMED = {
+    "until": "repeat_until",
+    "interval": "ci_half_width",
+    "or_equal_within": "equivalence_margin",
+    "floor": "min_repeats",
+    "cap": "max_repeats",
+    "minutes": "budget_minutes",
+    "node_hours": "budget_minutes",
+}
+
 
 class _Constructor(SafeConstructor):
     """What YAML's core schema has, without addresses that hold a login: results show them."""
@@ -112,6 +123,12 @@ def validate(model: type[M], content: Mapping[str, Any], where: str, below: str 
                 known = _keys_at(model, one["loc"])
                 near = difflib.get_close_matches(str(one["loc"][-1]), known, n=1, cutoff=0.5)
                 hint = f" did you mean '{near[0]}'?" if near else ""
+                old = str(one["loc"][-1])
+                new = _RENAMED.get(old)
+                if new in known:
+                    hint = (
+                        f" {old} is no more, there is {new}." if old == "node_hours" else f" {old} is called {new} now."
+                    )
                 rows.append(f"unknown key '{key}':{hint} Known: {', '.join(known)}")
             elif one["type"] == "missing":
                 rows.append(f"key '{key}' is missing")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transect.domain.paths import StudyPaths
 from transect.engine.differences import Reason
-from transect.engine.repetition import until_of
+from transect.engine.repetition import repeat_until_of
 from transect.engine.stamps import ended_by, held_by, spared_by
 from transect.engine.store import state
 from transect.planning.plan import Planned, StudyPlan
@@ -49,16 +49,16 @@ class Staleness:
         """Return why a repeat without a record may be needed now.
 
         It had one, or began, and nobody said that it is not needed; or it was not needed, or not there, for
-        another `until`.
+        another `repeat_until`.
         """
-        before, now = self._spared.get(planned.key), until_of(planned.spec)
-        changed = Reason("until", "the study's `until` is another one: its comparison may be open")
+        before, now = self._spared.get(planned.key), repeat_until_of(planned.spec)
+        changed = Reason("repeat_until", "the study's `repeat_until` is another one: its comparison may be open")
         if before is not None:
             return [changed] if before != now else []
         # Its spec is written when it begins. A block that lost a record has no stamp any more.
         if planned.key in self._held or self._paths.spec(*planned.key).exists():
             return [Reason("missing", "its record has gone: it runs where its comparison is open")]
-        # Its cell's repeats ended when there was no such repeat: below a lower cap.
+        # Its cell's repeats ended when there was no such repeat: below a lower maximum.
         return [changed] if planned.cell.without_repeat().id in self._ended else []
 
     @cached_property

@@ -68,7 +68,7 @@ def stale_stamps(plan: StudyPlan, blocks: Iterable[Block], states: Iterable[str]
 
 
 def spared_by(stamp: Path) -> dict[tuple[str, str], str]:
-    """Return the repeats that a block did not need, by stage and id, and for which `until`."""
+    """Return the repeats that a block did not need, by stage and id, and for which `repeat_until`."""
     return _repeats(stamp, "spared")
 
 

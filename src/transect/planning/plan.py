@@ -33,7 +33,7 @@ from transect.planning.parameters import dataset_paths
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
-from transect.planning.until import aims_of, until_spec
+from transect.planning.until import aims_of, repeat_until_spec
 from transect.training.workloads import WORKLOADS
 
 # As the Snakefile has it.
@@ -180,8 +180,8 @@ class _Planner:
         if named:
             # No part of the fingerprint: what they hold is an input.
             spec["named"] = named
-        if (until := until_spec(cell, stage, context)) is not None:
-            spec["until"] = until
+        if (repeat_until := repeat_until_spec(cell, stage, context)) is not None:
+            spec["repeat_until"] = repeat_until
         if cell in context.optional:
             spec["optional"] = True
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)

@@ -26,11 +26,11 @@ from transect.engine.repetition import TIME, Repetition, deadline_of
 from transect.planning.stage import STAGES
 
 UNTIL = {
-    "interval": None,
-    "margin": 0.05,
+    "ci_half_width": None,
+    "equivalence_margin": 0.05,
     "decide": True,
-    "floor": 3,
-    "cap": 8,
+    "min_repeats": 3,
+    "max_repeats": 8,
     "budget_s": None,
     "looks": 3,
     "ways": 0.0,
@@ -52,14 +52,16 @@ class Bench:
     def jobs(self, **changes: Any) -> list[Job]:
         until = UNTIL | changes
         cells = [
-            infer_cell(runtime, repeat, exporter="dynamo") for repeat in range(until["cap"]) for runtime in self.times
+            infer_cell(runtime, repeat, exporter="dynamo")
+            for repeat in range(until["max_repeats"])
+            for runtime in self.times
         ]
         return [self._job(cell, until) for cell in cells]
 
     def _job(self, cell: Cell, until: dict[str, Any]) -> Job:
-        spec: dict[str, Any] = {"until": until, "inputs": {}, "study": "s"}
+        spec: dict[str, Any] = {"repeat_until": until, "inputs": {}, "study": "s"}
         spec["cell_limits"] = {"seconds": 60}
-        if cell.repeat >= until["floor"]:
+        if cell.repeat >= until["min_repeats"]:
             spec["optional"] = True
         paths = StudyPaths(results=self.folder, study="s")
         return Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
@@ -115,7 +117,7 @@ def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
     # `b` and `d` are far off; `c` is too near to `a` and too loud for any verdict.
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.9, "c": 1.03, "d": 1.91}, {"a": 0.04, "c": 0.04})
     repetition = run(bench)
-    assert ends(repetition)["c"] == "cap" and ends(repetition)["b"] == "decided"
+    assert ends(repetition)["c"] == "max_repeats" and ends(repetition)["b"] == "decided"
     of_c = [repeat for runtime, repeat in bench.ran if runtime == "c"]
     assert of_c == [3, 4, 5, 6, 7]
     rounds = [repeat for _, repeat in bench.ran]
@@ -125,10 +127,10 @@ def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
 
 def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
-    wide = run(bench, decide=False, interval=0.5)
+    wide = run(bench, decide=False, ci_half_width=0.5)
     assert bench.ran == [] and ends(wide) == {"a": "interval", "c": "interval"}
-    narrow = run(bench, decide=False, interval=0.0001)
-    assert len(bench.ran) == 10 and ends(narrow) == {"a": "cap", "c": "cap"}
+    narrow = run(bench, decide=False, ci_half_width=0.0001)
+    assert len(bench.ran) == 10 and ends(narrow) == {"a": "max_repeats", "c": "max_repeats"}
 
 
 # Looks at 3, 5 and 8: two cells, of which each takes a second.
@@ -137,7 +139,7 @@ def test_no_repeat_begins_after_the_end_of_the_blocks_budget(tmp_path: Path, bud
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
     repetition = run(bench, budget_s=budget)
     assert len(bench.ran) == most
-    assert set(ends(repetition).values()) == {"cap" if most == 10 else "budget"}
+    assert set(ends(repetition).values()) == {"max_repeats" if most == 10 else "budget"}
     # What was spent stands in the records: a second call has no new budget.
     again = run(bench, budget_s=budget)
     assert len(bench.ran) == most and ends(again) == ends(repetition)
@@ -149,7 +151,7 @@ def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> N
     for ways in (1.0, 1e9):
         bench = Bench(tmp_path / str(ways), times, spread)
         why = set(ends(run(bench, ways=ways)).values())
-        assert why == ({"cap"} if ways > 1e8 else {"decided"})
+        assert why == ({"max_repeats"} if ways > 1e8 else {"decided"})
         runs.append(len(bench.ran))
     assert runs == [0, 10]
 
@@ -254,19 +256,19 @@ def test_what_was_killed_goes_on_from_its_records(tmp_path: Path) -> None:
         Repetition(jobs).run(killed(3))
     again = Repetition(cut.jobs())
     again.run(cut.run_one)
-    assert cut.ran == whole.ran and set(ends(again).values()) == {"cap"}
+    assert cut.ran == whole.ran and set(ends(again).values()) == {"max_repeats"}
     # And a call when all is done runs nothing.
     Repetition(cut.jobs()).run(cut.run_one)
     assert cut.ran == whole.ran
 
 
-def test_a_stricter_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+def test_a_stricter_repeat_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.012}, {"a": 0.006, "c": 0.006})
-    first = run(bench, margin=0.10)
+    first = run(bench, equivalence_margin=0.10)
     assert bench.ran == [] and ends(first) == {"a": "decided", "c": "decided"}
     before = first.spared()
-    assert set(before.values()) != set(Repetition(bench.jobs(margin=0.01)).spared().values())
-    run(bench, margin=0.01)
+    assert set(before.values()) != set(Repetition(bench.jobs(equivalence_margin=0.01)).spared().values())
+    run(bench, equivalence_margin=0.01)
     assert bench.ran[:2] == [("a", 3), ("c", 3)]
 
 
@@ -285,12 +287,12 @@ def test_one_without_a_result_or_a_rival_is_not_measured_on(tmp_path: Path) -> N
 
 def test_what_another_until_left_between_two_looks_is_finished_first(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
-    run(bench, cap=5)
+    run(bench, max_repeats=5)
     bench.ran.clear()
     # Looks at 4, 6 and 8 now: five repeats are none of them, and took all of a budget of 2 s.
-    repetition = run(bench, floor=4, budget_s=2.0)
+    repetition = run(bench, min_repeats=4, budget_s=2.0)
     assert bench.ran == [] and set(ends(repetition).values()) == {"budget"}
-    again = run(bench, floor=4, budget_s=4.0)
+    again = run(bench, min_repeats=4, budget_s=4.0)
     assert bench.ran == [("a", 5), ("c", 5)] and set(ends(again).values()) == {"budget"}
 
 

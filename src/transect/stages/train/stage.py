@@ -19,7 +19,7 @@ from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
-from transect.domain.until import Contest, Until
+from transect.domain.until import Contest, RepeatUntil
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
@@ -110,8 +110,8 @@ class TrainSection(Section):
     repeats: Count = Field(
         default=3, description="runs of each cell, each with its own initial weights and batch order"
     )
-    until: Until | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `until` says"
+    repeat_until: RepeatUntil | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
     )
     planner: PlannerSection | None = Field(
         default=None, description="see below; only for grids whose options say `plan`"
