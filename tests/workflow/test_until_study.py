@@ -61,7 +61,7 @@ def repeats(records):
 
 
 def why_ended(place):
-    return {name.split(".")[1]: why for name, why in stamp(place)["ends"].items()}
+    return {name.split(".")[1]: why for name, why in stamp(place)["stop_reasons"].items()}
 
 
 def test_each_cell_stops_for_a_reason_and_a_higher_maximum_runs_only_what_it_adds(measured):
@@ -69,8 +69,8 @@ def test_each_cell_stops_for_a_reason_and_a_higher_maximum_runs_only_what_it_add
     assert {name: sorted(own) for name, own in before.items()} == {"numpy": [0, 1, 2], "test-broken": [0, 1]}
     assert why_ended(measured) == {"numpy": "max_repeats", "test-broken": "no result"}
     told = stamp(measured)
-    assert len(told["spared"]) == 1
-    assert {name.partition("/")[0] for name in told["held"]} == {"reference", "train"}
+    assert len(told["skipped_optional"]) == 1
+    assert {name.partition("/")[0] for name in told["completed_optional"]} == {"reference", "train"}
     others = {key: one["started"] for key, one in measured.records("known").items()}
     with edited(measured.folder / "known.yaml", "max_repeats: 3", "max_repeats: 5"):
         # Which of them run is only known when their block looks: all that may are told.
@@ -87,4 +87,4 @@ def test_each_cell_stops_for_a_reason_and_a_higher_maximum_runs_only_what_it_add
         own = repeats({key: one for key, one in after.items() if key.startswith("train/")})
         assert {name: sorted(one) for name, one in own.items()} == {"numpy": [0, 1, 2, 3, 4], "test-broken": [0, 1]}
         assert why_ended(measured) == {"numpy": "max_repeats", "test-broken": "no result"}
-        assert len(stamp(measured)["spared"]) == 3
+        assert len(stamp(measured)["skipped_optional"]) == 3

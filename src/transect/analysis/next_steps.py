@@ -10,7 +10,7 @@ from transect.domain.record import Cause
 _RETRY = "transect retry results/{study} && make report STUDY={study}"
 _RETRY_SKIPPED = "transect retry results/{study} --skipped && make report STUDY={study}"
 _REPORT = "make report STUDY={study}"
-_ONE = "transect run {study} {cell} --again"
+_ONE = "transect run {study} {cell} --force"
 _CHECK = "transect check {study}"
 
 
@@ -111,7 +111,7 @@ def command_of(step: NextStep, *, study: str, cell: str) -> str:
     """Return the line to type for a study and one of its cells (`STAGE/ID`), safe to paste into a shell.
 
     >>> command_of(NEXT_STEPS[Cause.CRASH], study="quick", cell="train/a b~01234567")
-    "transect run quick 'train/a b~01234567' --again"
+    "transect run quick 'train/a b~01234567' --force"
     """
     whole = step.command.replace("results/{study}", "{folder}")
     return whole.format(folder=shlex.quote(f"results/{study}"), study=shlex.quote(study), cell=shlex.quote(cell))

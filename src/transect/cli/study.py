@@ -84,7 +84,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     if as_json:
         print(json.dumps({"study": plan.study.name, "cells": rows}, indent=1))
         return
-    table = new_table("stage", "cell", "environment", "would be skipped because")
+    table = new_table("stage", "cell", "environment", "skip reason")
     for row in rows:
         add_row(table, row["stage"], row["cell"], row["environment"], row["skip"] or "")
     print_table(table)
@@ -144,7 +144,7 @@ def run(
     cells: Annotated[list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")],
     system: SystemName = "laptop",
     results: Results = Path("results"),
-    again: Annotated[bool, typer.Option(help="run them although their records hold")] = False,
+    force: Annotated[bool, typer.Option(help="run them although their records are up to date")] = False,
 ) -> None:
     """Run chosen cells here, and what they take that is not there; exit code 1 if one failed.
 
@@ -162,7 +162,7 @@ def run(
             "or the whole study with snakemake"
         )
     os.environ["PYTHONPATH"] = str(ROOT / "src")
-    counts = run_chosen(plan, _chosen(plan, cells), again=again)
+    counts = run_chosen(plan, _chosen(plan, cells), force=force)
     print_lines(", ".join(f"{number} {status}" for status, number in counts.items()))
     if counts.get("failed"):
         raise typer.Exit(1)

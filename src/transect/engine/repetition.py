@@ -56,14 +56,14 @@ class Repetition:
             members.sort(key=lambda job: job.cell.repeat)
         self._records: dict[tuple[str, str], Record] = {}
         # Why each cell's repeats ended, by its id without repeat.
-        self.ends: dict[str, str] = {}
+        self.stop_reasons: dict[str, str] = {}
 
     @property
-    def asked(self) -> bool:
+    def has_optional_repeats(self) -> bool:
         """Whether any repeat of this block may not be needed."""
         return any(job.spec.get("optional") for job in self._jobs.values())
 
-    def spared(self) -> dict[str, str]:
+    def skipped_optional(self) -> dict[str, str]:
         """Return the repeats that were not needed, by `STAGE/ID`, and for which `repeat_until`."""
         return {
             f"{stage}/{cell_id}": repeat_until_of(job.spec)
@@ -71,8 +71,8 @@ class Repetition:
             if job.spec.get("optional") and not (job.folder / "record.json").exists()
         }
 
-    def held(self) -> dict[str, str]:
-        """Return the optional repeats that have a record, as `spared` does: one that goes is missed."""
+    def completed_optional(self) -> dict[str, str]:
+        """Return the optional repeats that have a record, as `skipped_optional` does: one that goes is missed."""
         return {
             f"{stage}/{cell_id}": repeat_until_of(job.spec)
             for (stage, cell_id), job in self._jobs.items()
@@ -88,7 +88,7 @@ class Repetition:
                     for one in (*self._needs(job), job):
                         if self._deadline is not None and time.monotonic() > self._deadline:
                             for cell in self._of_cell:
-                                self.ends.setdefault(cell.id, TIME)
+                                self.stop_reasons.setdefault(cell.id, TIME)
                             return
                         self._run_one(one, run_one)
 
@@ -109,7 +109,7 @@ class Repetition:
             cut = [] if over else [cell for cell in members if self._between_looks(cell)]
             going_on = cut or self._open(members)
             if over:
-                self.ends |= {cell.id: BUDGET for cell in going_on}
+                self.stop_reasons |= {cell.id: BUDGET for cell in going_on}
                 continue
             following = [self._up_to_next_look(cell) for cell in going_on]
             # Those with fewer repeats catch up.
@@ -127,9 +127,9 @@ class Repetition:
             why = "no result" if standing is None else standing.value
             if why == "open":
                 why = "" if self._up_to_next_look(cell) else MAXIMUM
-            self.ends.pop(cell.id, None)
+            self.stop_reasons.pop(cell.id, None)
             if why:
-                self.ends[cell.id] = why
+                self.stop_reasons[cell.id] = why
             else:
                 going_on.append(cell)
         return going_on

@@ -92,8 +92,8 @@ class Bench:
         self.ran.clear()
 
 
-def ends(repetition: Repetition) -> dict[str, str]:
-    return {name.split(".")[2]: why for name, why in repetition.ends.items()}
+def stop_reasons(repetition: Repetition) -> dict[str, str]:
+    return {name.split(".")[2]: why for name, why in repetition.stop_reasons.items()}
 
 
 def run(bench: Bench, **changes: Any) -> Repetition:
@@ -109,15 +109,15 @@ def test_decided_cells_need_no_repeat_and_cost_none(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.5, "c": 1.001})
     repetition = run(bench)
     assert bench.ran == []
-    assert ends(repetition) == dict.fromkeys("abc", "decided")
-    assert len(repetition.spared()) == 3 * 5 and len(set(repetition.spared().values())) == 1
+    assert stop_reasons(repetition) == dict.fromkeys("abc", "decided")
+    assert len(repetition.skipped_optional()) == 3 * 5 and len(set(repetition.skipped_optional().values())) == 1
 
 
 def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
     # `b` and `d` are far off; `c` is too near to `a` and too loud for any verdict.
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.9, "c": 1.03, "d": 1.91}, {"a": 0.04, "c": 0.04})
     repetition = run(bench)
-    assert ends(repetition)["c"] == "max_repeats" and ends(repetition)["b"] == "decided"
+    assert stop_reasons(repetition)["c"] == "max_repeats" and stop_reasons(repetition)["b"] == "decided"
     of_c = [repeat for runtime, repeat in bench.ran if runtime == "c"]
     assert of_c == [3, 4, 5, 6, 7]
     rounds = [repeat for _, repeat in bench.ran]
@@ -128,9 +128,9 @@ def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
 def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
     wide = run(bench, decide=False, ci_half_width=0.5)
-    assert bench.ran == [] and ends(wide) == {"a": "interval", "c": "interval"}
+    assert bench.ran == [] and stop_reasons(wide) == {"a": "interval", "c": "interval"}
     narrow = run(bench, decide=False, ci_half_width=0.0001)
-    assert len(bench.ran) == 10 and ends(narrow) == {"a": "max_repeats", "c": "max_repeats"}
+    assert len(bench.ran) == 10 and stop_reasons(narrow) == {"a": "max_repeats", "c": "max_repeats"}
 
 
 # Looks at 3, 5 and 8: two cells, of which each takes a second.
@@ -139,10 +139,10 @@ def test_no_repeat_begins_after_the_end_of_the_blocks_budget(tmp_path: Path, bud
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
     repetition = run(bench, budget_s=budget)
     assert len(bench.ran) == most
-    assert set(ends(repetition).values()) == {"max_repeats" if most == 10 else "budget"}
+    assert set(stop_reasons(repetition).values()) == {"max_repeats" if most == 10 else "budget"}
     # What was spent stands in the records: a second call has no new budget.
     again = run(bench, budget_s=budget)
-    assert len(bench.ran) == most and ends(again) == ends(repetition)
+    assert len(bench.ran) == most and stop_reasons(again) == stop_reasons(repetition)
 
 
 def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> N
     runs = []
     for ways in (1.0, 1e9):
         bench = Bench(tmp_path / str(ways), times, spread)
-        why = set(ends(run(bench, ways=ways)).values())
+        why = set(stop_reasons(run(bench, ways=ways)).values())
         assert why == ({"max_repeats"} if ways > 1e8 else {"decided"})
         runs.append(len(bench.ran))
     assert runs == [0, 10]
@@ -185,7 +185,7 @@ def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path:
     repetition = run(bench)
     # One of five is left out of a middle, one of three is not.
     assert bench.ran == [("a", 3), ("b", 3), ("a", 4), ("b", 4)]
-    assert ends(repetition) == dict.fromkeys("abd", "decided")
+    assert stop_reasons(repetition) == dict.fromkeys("abd", "decided")
 
 
 def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed() -> None:
@@ -232,7 +232,7 @@ def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
     bench.floor(jobs)
     repetition = Repetition(jobs, deadline=time.monotonic() - 1)
     repetition.run(bench.run_one)
-    assert bench.ran == [] and set(ends(repetition).values()) == {TIME}
+    assert bench.ran == [] and set(stop_reasons(repetition).values()) == {TIME}
     assert deadline_of({"minutes": None}, jobs) is None
     assert (deadline_of({"minutes": 0}, jobs) or math.inf) < time.monotonic()
 
@@ -256,7 +256,7 @@ def test_what_was_killed_goes_on_from_its_records(tmp_path: Path) -> None:
         Repetition(jobs).run(killed(3))
     again = Repetition(cut.jobs())
     again.run(cut.run_one)
-    assert cut.ran == whole.ran and set(ends(again).values()) == {"max_repeats"}
+    assert cut.ran == whole.ran and set(stop_reasons(again).values()) == {"max_repeats"}
     # And a call when all is done runs nothing.
     Repetition(cut.jobs()).run(cut.run_one)
     assert cut.ran == whole.ran
@@ -265,23 +265,23 @@ def test_what_was_killed_goes_on_from_its_records(tmp_path: Path) -> None:
 def test_a_stricter_repeat_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.012}, {"a": 0.006, "c": 0.006})
     first = run(bench, equivalence_margin=0.10)
-    assert bench.ran == [] and ends(first) == {"a": "decided", "c": "decided"}
-    before = first.spared()
-    assert set(before.values()) != set(Repetition(bench.jobs(equivalence_margin=0.01)).spared().values())
+    assert bench.ran == [] and stop_reasons(first) == {"a": "decided", "c": "decided"}
+    before = first.skipped_optional()
+    assert set(before.values()) != set(Repetition(bench.jobs(equivalence_margin=0.01)).skipped_optional().values())
     run(bench, equivalence_margin=0.01)
     assert bench.ran[:2] == [("a", 3), ("c", 3)]
 
 
 def test_one_without_a_result_or_a_rival_is_not_measured_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0})
-    alone = ends(run(bench))
+    alone = stop_reasons(run(bench))
     assert alone.keys() == {"a"} and "nothing to compare" in alone["a"]
     empty = Bench(tmp_path / "none", {"a": 1.0, "b": 1.0})
     jobs = empty.jobs()
     empty.floor(jobs[:1] + jobs[2:3])
     repetition = Repetition(jobs)
     repetition.run(empty.run_one)
-    assert "nothing to compare" in ends(repetition)["a"]
+    assert "nothing to compare" in stop_reasons(repetition)["a"]
     assert all(runtime != "a" for runtime, _ in empty.ran)
 
 
@@ -291,9 +291,9 @@ def test_what_another_until_left_between_two_looks_is_finished_first(tmp_path: P
     bench.ran.clear()
     # Looks at 4, 6 and 8 now: five repeats are none of them, and took all of a budget of 2 s.
     repetition = run(bench, min_repeats=4, budget_s=2.0)
-    assert bench.ran == [] and set(ends(repetition).values()) == {"budget"}
+    assert bench.ran == [] and set(stop_reasons(repetition).values()) == {"budget"}
     again = run(bench, min_repeats=4, budget_s=4.0)
-    assert bench.ran == [("a", 5), ("c", 5)] and set(ends(again).values()) == {"budget"}
+    assert bench.ran == [("a", 5), ("c", 5)] and set(stop_reasons(again).values()) == {"budget"}
 
 
 def test_a_cell_that_leaves_no_record_does_not_run_for_ever(tmp_path: Path) -> None:

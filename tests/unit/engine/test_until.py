@@ -13,7 +13,7 @@ from transect.domain.until import looks_of
 from transect.engine.plan_files import planned_aims, planned_cells, write_plan
 from transect.engine.repetition import repeat_until_of
 from transect.engine.staleness import Staleness
-from transect.engine.stamps import spared_by
+from transect.engine.stamps import skipped_optional_by
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import StudyPlan
 
@@ -84,7 +84,8 @@ def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -
 
 def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
     one, two = (
-        until_plan(tmp_path, f"repeat_until: {{equivalence_margin: {margin}, max_repeats: 5}}") for margin in ("4 %", "3 %")
+        until_plan(tmp_path, f"repeat_until: {{equivalence_margin: {margin}, max_repeats: 5}}")
+        for margin in ("4 %", "3 %")
     )
     assert [p.fingerprint for p in one] == [p.fingerprint for p in two]
     before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (one, two))
@@ -105,16 +106,16 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     record.touch()
     assert f"{optional[0].cell.stage}/{optional[0].id}" in (planned_cells(made.paths) or {})
     assert planned_aims(made.paths) == made.aims
-    assert spared_by(tmp_path / "no-such-stamp") == {}
+    assert skipped_optional_by(tmp_path / "no-such-stamp") == {}
 
 
 def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(tmp_path: Path) -> None:
     made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}")
     optional = [p for p in made.stage("train").values() if p.optional]
-    gone, spared, begun, unknown = optional
+    gone, skipped, begun, unknown = optional
     stamp = made.paths.stamp("train", "iris-mlp.n1")
     stamp.parent.mkdir(parents=True)
-    state, other = repeat_until_of(spared.spec), "an earlier one"
+    state, other = repeat_until_of(skipped.spec), "an earlier one"
 
     def reasons(**told: dict[str, str]) -> dict[str, list[str]]:
         stamp.write_text(json.dumps({"state": "s", **told}))
@@ -126,14 +127,16 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
     begun_spec = made.paths.spec(*begun.key)
     begun_spec.parent.mkdir(parents=True)
     begun_spec.write_text("{}")
-    told = reasons(held={key[gone.id]: state}, spared={key[spared.id]: state})
-    assert told == {gone.id: ["missing"], spared.id: [], begun.id: ["missing"], unknown.id: []}
+    told = reasons(completed_optional={key[gone.id]: state}, skipped_optional={key[skipped.id]: state})
+    assert told == {gone.id: ["missing"], skipped.id: [], begun.id: ["missing"], unknown.id: []}
     # Who ran the block again without it did not need it.
-    told = reasons(held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state})
-    assert told == {gone.id: [], spared.id: ["repeat_until"], begun.id: [], unknown.id: []}
-    # Nobody spared it, but its cell's repeats ended: the maximum was a lower one.
-    told = reasons(ends={unknown.cell.without_repeat().id: "max_repeats"})
-    assert told[unknown.id] == ["repeat_until"] and told[spared.id] == []
+    told = reasons(
+        completed_optional={}, skipped_optional={key[gone.id]: state, key[skipped.id]: other, key[begun.id]: state}
+    )
+    assert told == {gone.id: [], skipped.id: ["repeat_until"], begun.id: [], unknown.id: []}
+    # Nobody skipped it, but its cell's repeats ended: the maximum was a lower one.
+    told = reasons(stop_reasons={unknown.cell.without_repeat().id: "max_repeats"})
+    assert told[unknown.id] == ["repeat_until"] and told[skipped.id] == []
 
 
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
