@@ -103,7 +103,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     assert {f"{row['stage']}/{row['cell']}" for row in status["cells"]} == set(told)
     for row in status["cells"]:
         assert told[f"{row['stage']}/{row['cell']}"] in row["message"]
-    dry = done.transect("retry", FOLDER, "--dry-run")
+    dry = done.transect("reset", FOLDER, "--dry-run")
     assert dry.returncode == 0 and dry.stdout.count("would delete") == 4
     assert "0 cells" in done.transect("clean", FOLDER, "--dry-run").stdout
     assert done.transect("report", FILE).returncode == 0

@@ -111,6 +111,15 @@ def test_a_failed_cell_is_the_exit_code(study):
     assert record["cause"] == "crash"
 
 
+def test_retry_runs_what_failed_and_nothing_else(study):
+    before = study.records("chosen")
+    done = study.transect("retry", "results/chosen")
+    assert (done.returncode, done.stdout.strip()) == (1, "1 failed"), done.stderr
+    after = study.records("chosen")
+    again = {name for name in after if after[name]["started"] != before[name]["started"]}
+    assert short(again) == {"train/iris-mlp-ce.test-raises.single.n1x1.b16.fp32"}
+
+
 def test_what_matches_nothing_is_named(study):
     done = run(study, "train/no-such-*")
     assert done.returncode == 2
