@@ -16,7 +16,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest
 from transect.domain.record import Record, read_record
-from transect.domain.until import Aims, Contest, looks_of
+from transect.domain.until import AnalysisPlan, ComparisonRule, looks_of
 from transect.engine.job import Job
 
 if TYPE_CHECKING:
@@ -188,11 +188,13 @@ class Repetition:
         repeat_until = self._repeat_until(cells[0])
         records = [record for cell in cells for job in self._of_cell[cell] if (record := self._record(job)) is not None]
         groups = group_records(records)
-        aims = Aims(margin=repeat_until["equivalence_margin"], looks={cells[0].stage: repeat_until["looks"]})
+        analysis_plan = AnalysisPlan(
+            margin=repeat_until["equivalence_margin"], looks={cells[0].stage: repeat_until["looks"]}
+        )
         return standings(
             groups,
-            Contest.of(repeat_until["contest"]),
-            Floors(groups, aims),
+            ComparisonRule.of(repeat_until["comparison"]),
+            Floors(groups, analysis_plan),
             interval=repeat_until["ci_half_width"],
             decide=repeat_until["decide"],
             looks=repeat_until["looks"],

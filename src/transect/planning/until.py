@@ -10,14 +10,14 @@ from typing import Any
 
 from transect.domain.cell import Cell, axes_of
 from transect.domain.errors import BadInput
-from transect.domain.until import MARGIN, Aims, Contest, RepeatUntil, telling_looks
+from transect.domain.until import MARGIN, AnalysisPlan, ComparisonRule, RepeatUntil, decisive_looks
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 
 
 def repeat_until_of(stage: Stage[Any], context: Context) -> RepeatUntil | None:
     """Return how long a stage's cells go on: by its own section, or else by the study."""
-    if stage.contest is None or not stage.key:
+    if stage.comparison is None or not stage.key:
         return None
     own: RepeatUntil | None = getattr(context.section(stage.key), "repeat_until", None)
     return own or context.study.repeat_until
@@ -45,7 +45,7 @@ def margin_of(context: Context) -> float:
 
 def check_repeat_until(context: Context) -> None:
     """Raise BadInput for a `repeat_until` that no cell goes on by: it would be ignored."""
-    able = [stage for name in STAGES if (stage := STAGES.get(name)).contest is not None and stage.key]
+    able = [stage for name in STAGES if (stage := STAGES.get(name)).comparison is not None and stage.key]
     going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
     said = [
         f"{stage.key}.repeat_until"
@@ -111,7 +111,7 @@ def repeat_until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[s
     `budget_s` is that of its block; `ways` counts what the study compares.
     """
     repeat_until, known = repeat_until_of(stage, context), context.repeats.get(cell.without_repeat())
-    if repeat_until is None or known is None or stage.contest is None:
+    if repeat_until is None or known is None or stage.comparison is None:
         return None
     facts = _facts(context)
     return {
@@ -123,7 +123,7 @@ def repeat_until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[s
         "budget_s": repeat_until.budget_minutes and 60 * repeat_until.budget_minutes,
         "looks": facts.looks[cell.stage],
         "ways": facts.ways,
-        "contest": stage.contest.stored(),
+        "comparison": stage.comparison.stored(),
     }
 
 
@@ -143,10 +143,10 @@ def _facts(context: Context) -> _Facts:
         sets: dict[Hashable, set[Hashable]] = defaultdict(set)
         for cell, (least, most) in context.repeats.items():
             stage = STAGES.get(cell.stage)
-            looks[cell.stage] = max(looks.get(cell.stage, 1), telling_looks(least, most))
-            for number, contest in enumerate(stage.contest.each() if stage.contest else ()):
-                heat = tuple(cell.get(axis) for axis in contest.heats) or cell
-                sets[number, _rivals(cell, contest)].add(heat)
+            looks[cell.stage] = max(looks.get(cell.stage, 1), decisive_looks(least, most))
+            for number, rule in enumerate(stage.comparison.each() if stage.comparison else ()):
+                heat = tuple(cell.get(axis) for axis in rule.best_of) or cell
+                sets[number, _rivals(cell, rule)].add(heat)
         pairs = sum(len(members) * (len(members) - 1) // 2 for members in sets.values())
         known = len(context.repeats), _Facts(looks=looks, ways=_in_steps(pairs))
         context.of_repeat_until = known
@@ -167,13 +167,13 @@ def _in_steps(amount: int) -> float:
     return float(math.ceil(10 ** (steps / 10) - 1e-9))
 
 
-def _rivals(cell: Cell, contest: Contest) -> Hashable:
+def _rivals(cell: Cell, rule: ComparisonRule) -> Hashable:
     """Return what cells that are compared have in common, as far as it is known before they ran."""
     kinds = (cell.get(name) for name, axis in axes_of(type(cell)).items() if axis.kind)
-    return cell.stage, cell.workload, *kinds, *(cell.get(axis) for axis in contest.apart)
+    return cell.stage, cell.workload, *kinds, *(cell.get(axis) for axis in rule.stratify_by)
 
 
-def aims_of(context: Context) -> Aims:
+def analysis_plan_of(context: Context) -> AnalysisPlan:
     """Return what the report is told."""
     looks = _facts(context).looks
-    return Aims(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})
+    return AnalysisPlan(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})

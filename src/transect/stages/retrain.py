@@ -16,7 +16,7 @@ from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.takes import Takes
-from transect.domain.until import Contest, RepeatUntil
+from transect.domain.until import ComparisonRule, RepeatUntil
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
@@ -141,10 +141,10 @@ class Retrain(Stage[RetrainCell]):
     needs = ("step", "data", "train")
     placement = Placement(by_workload=True)
     # Which runtime is fast on one path; and where a path leads, whoever computes it.
-    contest = Contest(
+    comparison = ComparisonRule(
         metrics=("step_time",),
-        apart=("optimiser", "rate", *_OF_A_POINT),
-        beside=Contest(seeded=("accuracy",), apart=("runtime", *_OF_A_POINT)),
+        stratify_by=("optimiser", "rate", *_OF_A_POINT),
+        also=ComparisonRule(paired_metrics=("accuracy",), stratify_by=("runtime", *_OF_A_POINT)),
     )
 
     def check(self, section: RetrainSection, context: Context) -> None:

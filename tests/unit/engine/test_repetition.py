@@ -20,7 +20,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, write_record
-from transect.domain.until import Contest
+from transect.domain.until import ComparisonRule
 from transect.engine.job import Job
 from transect.engine.repetition import TIME, Repetition, deadline_of
 from transect.planning.stage import STAGES
@@ -34,7 +34,7 @@ UNTIL = {
     "budget_s": None,
     "looks": 3,
     "ways": 0.0,
-    "contest": STAGES.get("infer").contest.stored(),
+    "comparison": STAGES.get("infer").comparison.stored(),
 }
 
 
@@ -157,8 +157,8 @@ def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> N
 
 
 def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> None:
-    contest = STAGES.get("infer").contest
-    assert contest.heats == ("runtime",) and Contest.of(contest.stored()) == contest
+    comparison = STAGES.get("infer").comparison
+    assert comparison.best_of == ("runtime",) and ComparisonRule.of(comparison.stored()) == comparison
 
     def record(runtime: str, threads: int, batch: int, repeat: int) -> Record:
         cell = infer_cell(runtime, repeat, exporter="dynamo", batch=batch, threads=threads)
@@ -172,11 +172,11 @@ def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> N
         for batch in (1, 8)
         for n in range(3)
     )
-    told = contests(groups, contest, Floors(groups))
+    told = contests(groups, comparison, Floors(groups))
     pairs = [tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in told]
     # First at each batch, and most at any.
     assert sorted(pairs) == [(("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8))]
-    stand = standings(groups, contest, Floors(groups), interval=None, decide=True, looks=1)
+    stand = standings(groups, comparison, Floors(groups), interval=None, decide=True, looks=1)
     assert {c.threads for c, why in stand.items() if "nothing to compare" in why} == {2}
 
 
@@ -209,9 +209,9 @@ def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed
 
     records = [record(runtime, rate, n) for runtime in ("python", "rust") for rate in ("old", "new") for n in range(4)]
     groups = group_records(records)
-    contest = STAGES.get("retrain").contest
-    assert Contest.of(contest.stored()) == contest
-    made = contests(groups, contest, Floors(groups))
+    comparison = STAGES.get("retrain").comparison
+    assert ComparisonRule.of(comparison.stored()) == comparison
+    made = contests(groups, comparison, Floors(groups))
     told = {(best.cell.runtime, best.cell.rate, other.cell.runtime, other.cell.rate): one for best, other, one in made}
     assert told.keys() == {
         ("python", "new", "rust", "new"),

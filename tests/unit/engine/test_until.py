@@ -10,7 +10,7 @@ import pytest
 from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.domain.until import looks_of
-from transect.engine.plan_files import planned_aims, planned_cells, write_plan
+from transect.engine.plan_files import planned_analysis, planned_cells, write_plan
 from transect.engine.repetition import repeat_until_of
 from transect.engine.staleness import Staleness
 from transect.engine.stamps import skipped_optional_by
@@ -53,7 +53,7 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
         120.0,
     )
     assert told["ways"] == 1.0
-    assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
+    assert made.analysis_plan.margin == 0.04 and made.analysis_plan.looks == {"train": len(looks_of(3, 7))}
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     record.parent.mkdir(parents=True)
     record.touch()
     assert f"{optional[0].cell.stage}/{optional[0].id}" in (planned_cells(made.paths) or {})
-    assert planned_aims(made.paths) == made.aims
+    assert planned_analysis(made.paths) == made.analysis_plan
     assert skipped_optional_by(tmp_path / "no-such-stamp") == {}
 
 
