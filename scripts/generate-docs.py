@@ -84,7 +84,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
     models: list[tuple[str, str, type[BaseModel]]] = [
         ("A study", "", study_model()),
         ("limits", "limits", study.Limits),
-        ("until", "until", study.Until),
+        ("repeat_until", "repeat_until", study.RepeatUntil),
         ("published", "published", study.Published),
     ]
     for _, stage in ordered_stages():

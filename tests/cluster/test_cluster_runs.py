@@ -152,9 +152,9 @@ def test_a_job_that_is_refused_for_good_ends_in_a_report(make):
     message = records["data/iris-mlp-ce"]["message"]
     assert "nobody" in message, message
     assert (checkout.folder / "results" / name / "report.html").exists()
-    assert "`transect retry`" in text
+    assert "`transect reset`" in text
     mine.write_text(system + "account: transect\n")
-    told = checkout.transect("retry", f"results/{name}", "--skipped").stdout
+    told = checkout.transect("reset", f"results/{name}", "--skipped").stdout
     assert "4 records" in told
     checkout.start(*arguments).ends()
     assert set(causes(checkout, name).values()) == {"ok"}

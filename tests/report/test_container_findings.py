@@ -14,7 +14,7 @@ from transect.analysis.containers import ContainerCost, Published, container_cos
 from transect.analysis.groups import group_records
 from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_section
 
@@ -90,8 +90,8 @@ def test_prose(snapshot: Any) -> None:
 def test_costs_keep_to_the_studys_margin_and_looks():
     groups = group_records(records())
     plain, strict = (
-        next(one for one in container_costs(groups, aims) if one.metric == "step_time").comparison
-        for aims in (Aims(), Aims(margin=0.001, looks={"train": 3}))
+        next(one for one in container_costs(groups, analysis_plan) if one.metric == "step_time").comparison
+        for analysis_plan in (AnalysisPlan(), AnalysisPlan(margin=0.001, looks={"train": 3}))
     )
     assert plain.equal and plain.margin == 0.05
     assert not strict.equal and strict.margin == 0.001

@@ -230,7 +230,7 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
     named = cells.of(found("a", groups=(group, group)))
     assert named == sorted(f"train/{record.cell_id}" for record in group.records)
     words = shlex.split(cells.command(named))
-    assert words == ["transect", "run", "my study.yaml", "--system", "hpc", *named, "--again"]
+    assert words == ["transect", "run", "my study.yaml", "--system", "hpc", *named, "--force"]
     assert cells.command([]) == ""
 
 

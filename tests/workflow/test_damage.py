@@ -103,7 +103,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     assert {f"{row['stage']}/{row['cell']}" for row in status["cells"]} == set(told)
     for row in status["cells"]:
         assert told[f"{row['stage']}/{row['cell']}"] in row["message"]
-    dry = done.transect("retry", FOLDER, "--dry-run")
+    dry = done.transect("reset", FOLDER, "--dry-run")
     assert dry.returncode == 0 and dry.stdout.count("would delete") == 4
     assert "0 cells" in done.transect("clean", FOLDER, "--dry-run").stdout
     assert done.transect("report", FILE).returncode == 0
@@ -199,7 +199,7 @@ def test_a_garbled_file_runs_the_cell_again_that_made_it(done):
     for name in (data, reference, trained):
         assert f"[transect] {name}: " in run.stderr
     assert done.why(FILE) == {}
-    done.transect("run", FILE, alone, "--again")
+    done.transect("run", FILE, alone, "--force")
     assert done.transect("verify", FOLDER).returncode == 0
 
 
@@ -209,7 +209,7 @@ def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
     # As if the file had never been touched: it is older than its record.
     os.utime(record(done, data))
     assert done.why(FILE) == {}
-    assert done.transect("run", FILE, taker, "--again").stdout.strip() == "1 skipped"
+    assert done.transect("run", FILE, taker, "--force").stdout.strip() == "1 skipped"
     made = done.records("damage")[taker]
     assert (made["status"], made["cause"]) == ("skipped", "missing-dependency")
     assert data.split("/")[1] in made["message"] and "data.npz" in made["message"]

@@ -139,13 +139,13 @@ def test_a_plugin_that_raises_is_a_line_of_check_too(failed):
     assert reasons["iris-mlp-ce.test-raises.single.n1x1"] is None
 
 
-def test_status_lists_and_retry_deletes_the_failed(failed):
+def test_status_lists_and_reset_deletes_the_failed(failed):
     place, _ = failed
     told = json.loads(place.transect("status", "results/failing", "--json").stdout)
     assert told["counts"]["failed"] == FAILED
     assert told["others"] == {}
     assert {"test-killed.single" in one["cell"] for one in told["cells"]} == {True, False}
-    dry = place.transect("retry", "results/failing", "--dry-run")
+    dry = place.transect("reset", "results/failing", "--dry-run")
     assert dry.stdout.count("would delete train/") == FAILED
     assert "would delete environments/broken.json" in dry.stdout
     assert place.pending(FILE) == set()
@@ -153,7 +153,7 @@ def test_status_lists_and_retry_deletes_the_failed(failed):
     lost = next(one for one in told["cells"] if one["status"] == "failed")
     aside = place.folder / "results/failing/train" / lost["cell"] / "record.earlier.json"
     aside.write_bytes(aside.with_name("record.json").read_bytes())
-    assert place.transect("retry", "results/failing").returncode == 0
+    assert place.transect("reset", "results/failing").returncode == 0
     assert not aside.exists()
     failing = {f"train/{one['cell']}" for one in told["cells"] if one["status"] == "failed"}
     assert set(place.why(FILE)) == failing

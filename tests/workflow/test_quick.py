@@ -41,7 +41,7 @@ COLUMNS = [
 def results(checkout):
     study = yaml.safe_load((checkout.folder / "config/studies/quick.yaml").read_text())
     study["train"]["repeats"] = study["infer"]["repeats"] = 1
-    del study["train"]["until"], study["infer"]["until"]
+    del study["train"]["repeat_until"], study["infer"]["repeat_until"]
     study["infer"]["max_seconds"] = 0.1
     for grid in study["train"]["grids"]:
         grid["ranks"] = [r for r in grid.get("ranks", [1]) if r <= 2]

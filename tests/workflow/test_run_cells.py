@@ -94,7 +94,7 @@ def test_a_cell_whose_record_holds_is_kept_unless_it_is_asked_again(study):
     assert (done.returncode, done.stdout.strip()) == (0, "1 ok")
     assert study.records("chosen") == before
     # The readable part of an id is enough where it is one cell's.
-    done = run(study, cell.split("~")[0], "--again")
+    done = run(study, cell.split("~")[0], "--force")
     assert done.returncode == 0, done.stderr
     after = study.records("chosen")
     assert {n for n in after if after[n]["started"] != before[n]["started"]} == {name}
@@ -109,6 +109,15 @@ def test_a_failed_cell_is_the_exit_code(study):
     assert counts["failed"] == 1 and counts["ok"] == len(study.records("chosen")) - 1
     (record,) = (r for n, r in study.records("chosen").items() if "test-raises" in n)
     assert record["cause"] == "crash"
+
+
+def test_retry_runs_what_failed_and_nothing_else(study):
+    before = study.records("chosen")
+    done = study.transect("retry", "results/chosen")
+    assert (done.returncode, done.stdout.strip()) == (1, "1 failed"), done.stderr
+    after = study.records("chosen")
+    again = {name for name in after if after[name]["started"] != before[name]["started"]}
+    assert short(again) == {"train/iris-mlp-ce.test-raises.single.n1x1.b16.fp32"}
 
 
 def test_what_matches_nothing_is_named(study):
@@ -165,7 +174,7 @@ def test_a_run_of_the_study_runs_the_rest_alone(study):
 def test_run_makes_the_block_be_looked_at_again(study):
     """The next run of the study has to see that a record was made anew, for what follows from it."""
     (name,) = (n for n in study.records("chosen", "data") if "iris-mlp-ce" in n)
-    assert run(study, name, "--again").returncode == 0
+    assert run(study, name, "--force").returncode == 0
     assert study.stamps("chosen", [name]) <= study.pending(FILE, report=False)
     before = study.records("chosen")
     assert study.make(FILE, report=False).returncode == 0

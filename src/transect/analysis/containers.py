@@ -16,7 +16,7 @@ from transect.analysis.comparisons import Comparison, Confidence, Verdict, compa
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 
 # What is asked of a pair: metric, its words, and the stage whose cells tell it.
 QUESTIONS = {
@@ -93,7 +93,7 @@ class ContainerCost:
         return () if self.over_subscribed else (replace(self.comparison, n_candidates=2 * of),)
 
 
-def container_costs(groups: Iterable[Group[Any]], aims: Aims | None = None) -> list[ContainerCost]:
+def container_costs(groups: Iterable[Group[Any]], analysis_plan: AnalysisPlan | None = None) -> list[ContainerCost]:
     """Return every number of every group in a container that ran without one too, in order of the cells.
 
     Of a collective those of the smallest and of the largest message that all runs of both sides came to.
@@ -106,7 +106,7 @@ def container_costs(groups: Iterable[Group[Any]], aims: Aims | None = None) -> l
         if group.cell.container is None or base is None:
             continue
         for metric, label, size in _asked(group, base):
-            cost = _cost(group, base, metric, label, size, aims or Aims())
+            cost = _cost(group, base, metric, label, size, analysis_plan or AnalysisPlan())
             if cost is not None:
                 found.append(cost)
     return found
@@ -138,12 +138,12 @@ def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, f
 
 
 def _cost(
-    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None, aims: Aims
+    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None, analysis_plan: AnalysisPlan
 ) -> ContainerCost | None:
     own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
     common = sorted(own.keys() & without.keys())
     ratios = [own[repeat] / without[repeat] for repeat in common]
-    floor = noise_floor([ratios], margin=aims.margin, looks=aims.looks_at(group.cell.stage))
+    floor = noise_floor([ratios], margin=analysis_plan.margin, looks=analysis_plan.interim_looks(group.cell.stage))
     comparison = compare_paired(without, own, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None

@@ -17,7 +17,7 @@ from transect.analysis.noise import middle
 from transect.analysis.verdicts import LEVEL, corrected, half_width
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
-from transect.domain.until import Contest
+from transect.domain.until import ComparisonRule
 
 
 class Standing(StrEnum):
@@ -30,28 +30,28 @@ class Standing(StrEnum):
     ALONE = "nothing to compare with"
 
 
-def contests(groups: Sequence[Group], contest: Contest, floors: Floors) -> list[tuple[Group, Group, Comparison]]:
+def contests(groups: Sequence[Group], rule: ComparisonRule, floors: Floors) -> list[tuple[Group, Group, Comparison]]:
     """Compare the best with each other group of its set: (best, other, comparison).
 
     Groups that have the metric in all of their runs; those that gave a wrong result, failed or share cores
     take no part. None is confirmed of which too many repeats were disturbed.
     """
     able = [g for g in groups if g.ok and not g.wrong and not g.over_subscribed]
-    return [found for one in contest.each() for found in _of_one(able, one, floors)]
+    return [found for one in rule.each() for found in _of_one(able, one, floors)]
 
 
-def _of_one(able: Sequence[Group], contest: Contest, floors: Floors) -> Iterator[tuple[Group, Group, Comparison]]:
+def _of_one(able: Sequence[Group], rule: ComparisonRule, floors: Floors) -> Iterator[tuple[Group, Group, Comparison]]:
     def rivals(group: Group) -> Hashable:
         cell = group.cell
-        return cell.stage, cell.workload, group.kind, *(cell.get(axis) for axis in contest.apart)
+        return cell.stage, cell.workload, group.kind, *(cell.get(axis) for axis in rule.stratify_by)
 
     for members in grouped(able, rivals).values():
         # Who is first to the quality is not asked again who is fast.
-        seeded = () if members[0].kind.synthetic else contest.seeded
-        for name in seeded or contest.metrics:
+        seeded = () if members[0].kind.synthetic else rule.paired_metrics
+        for name in seeded or rule.metrics:
             having = [g for g in members if len(g.values(name)) == len(g.ok)]
-            if contest.heats:
-                runs = grouped(having, lambda g: tuple(g.cell.get(axis) for axis in contest.heats))
+            if rule.best_of:
+                runs = grouped(having, lambda g: tuple(g.cell.get(axis) for axis in rule.best_of))
                 having = [_ranked(heat, name, paired=bool(seeded))[0] for heat in runs.values()]
             if len(having) > 1:
                 yield from _beside_best(having, name, floors, paired=bool(seeded))
@@ -91,7 +91,7 @@ def _ranked(groups: Sequence[Group], name: str, *, paired: bool) -> list[Group]:
 
 def standings(
     groups: Sequence[Group],
-    contest: Contest,
+    rule: ComparisonRule,
     floors: Floors,
     *,
     interval: float | None,
@@ -105,7 +105,7 @@ def standings(
     `decide`: enough when all of its comparisons are confirmed, corrected for all that are made here, or for
     `ways` if that is more: what the whole study compares. A group without a usable result is not measured on.
     """
-    made = contests(groups, contest, floors)
+    made = contests(groups, rule, floors)
     decided = [one for _, _, one in made if one.decision is not None]
     decisions = [one.decision for one in decided if one.decision is not None]
     own = [one.n_comparisons for one in decided]
@@ -122,7 +122,7 @@ def standings(
             group,
             confirmed.get(id(group), ()),
             decide=decide,
-            width=_width(group, contest, floors, looks),
+            width=_width(group, rule, floors, looks),
             interval=interval,
         )
         for group in groups
@@ -141,9 +141,9 @@ def _standing(
     return Standing.OPEN if confirmed else Standing.ALONE
 
 
-def _width(group: Group, contest: Contest, floors: Floors, looks: int) -> float:
+def _width(group: Group, rule: ComparisonRule, floors: Floors, looks: int) -> float:
     """Return half the width of a cell's interval of its speed; inf where nothing tells it."""
-    for name in contest.metrics:
+    for name in rule.metrics:
         values = group.values(name)
         if values:
             floor = floors.get(group.cell.stage, group.cell.workload, name, group.kind)

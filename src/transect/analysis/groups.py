@@ -17,10 +17,10 @@ from transect.analysis.noise import trimmed
 from transect.analysis.statistics import NoiseFloor, Summary, noise_floor, paired_noise_floor, summarise
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 
 # What a study without any aim wants to know.
-_PLAIN = Aims()
+_PLAIN = AnalysisPlan()
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -203,12 +203,12 @@ class Floors:
     Over-subscribed groups are left out, and disturbed runs, as long as any cell has two others: a run that somebody
     disturbed takes no undisturbed one out of the count.
     Without repeats of its own kind a workload takes the floor of its other kinds, then that of all
-    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `aims`:
+    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `analysis_plan`:
     within which margin cells are the same, and how often a study may have looked at their repeats.
     """
 
-    def __init__(self, groups: Iterable[Group], aims: Aims = _PLAIN) -> None:
-        self._aims = aims
+    def __init__(self, groups: Iterable[Group], analysis_plan: AnalysisPlan = _PLAIN) -> None:
+        self._analysis_plan = analysis_plan
         self._sets: dict[tuple[Hashable, ...], list[Group]] = defaultdict(list)
         for group in groups:
             if not group.over_subscribed:
@@ -235,8 +235,8 @@ class Floors:
         known = (key, name, paired)
         if known not in self._floors:
             groups, quiet = self._sets.get(key, []), len(key) > 1 and key[1] is True
-            looks = self._aims.looks_at(groups[0].cell.stage) if groups else 1
-            margin = self._aims.margin
+            looks = self._analysis_plan.interim_looks(groups[0].cell.stage) if groups else 1
+            margin = self._analysis_plan.margin
             self._floors[known] = (
                 paired_noise_floor((group.by_repeat(name, quiet=quiet) for group in groups), margin=margin, looks=looks)
                 if paired

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from transect.domain.record import Cause
 
-_RETRY = "transect retry results/{study} && make report STUDY={study}"
-_RETRY_SKIPPED = "transect retry results/{study} --skipped && make report STUDY={study}"
+_RESET = "transect reset results/{study} && make report STUDY={study}"
+_RESET_SKIPPED = "transect reset results/{study} --skipped && make report STUDY={study}"
 _REPORT = "make report STUDY={study}"
-_ONE = "transect run {study} {cell} --again"
+_ONE = "transect run {study} {cell} --force"
 _CHECK = "transect check {study}"
 
 
@@ -41,20 +41,20 @@ NEXT_STEPS: dict[Cause, NextStep] = {
         "that bring it in the system file (`environments`, `benchmarks`). Where it names an environment, "
         "results/environments has its log. What other processors or GPUs have, run on a system that has them. "
         "`transect doctor` says what this machine has. Then ask for these cells again.",
-        command=_RETRY_SKIPPED,
+        command=_RESET_SKIPPED,
     ),
     Cause.SCHEDULER: NextStep(
         meaning="The scheduler did not run the job, or took its nodes away for another one.",
         action="Compare the system file with what the cluster offers (`partition`, `account`, `qos`, "
         "`memory_mb_per_node`, `block_minutes`): `transect doctor --system FILE` does, with two short jobs; `sacctmgr "
         "show associations user=$USER` lists what is yours. Then run again: what was finished is kept.",
-        command=_RETRY,
+        command=_RESET,
     ),
     Cause.NODE_FAILURE: NextStep(
         meaning="A node was lost under the cell, which is none of the cell's doing.",
         action="Run again. If it is the same node twice, tell who runs the cluster, and keep away from it until then "
         "(`constraint` or `partition` in the system file).",
-        command=_RETRY,
+        command=_RESET,
     ),
     Cause.OUT_OF_MEMORY: NextStep(
         meaning="It needed more memory than it may hold.",
@@ -67,21 +67,21 @@ NEXT_STEPS: dict[Cause, NextStep] = {
         meaning="It ran longer than it may.",
         action="Raise `limits.seconds` in the study, or ask for less work (fewer epochs, a smaller model). With more "
         "time these cells run again by themselves. Where its job's time ended first, raise `overhead_minutes` in the "
-        "system file and ask by `transect retry`. If others like it took seconds, it hangs: read the end of its log.",
+        "system file and ask by `transect reset`. If others like it took seconds, it hangs: read the end of its log.",
         command=_REPORT,
     ),
     Cause.KILLED: NextStep(
         meaning="Something outside of it ended it: a person, a shutdown, or the kernel for want of memory.",
         action="Look into the system's log for `oom-kill` (`dmesg`); if it is there, set `limits.memory_mb` below what "
         "the machine has, or run fewer ranks. Otherwise run again.",
-        command=_RETRY,
+        command=_RESET,
     ),
     Cause.CRASH: NextStep(
         meaning="It ended by itself, with an error.",
         action="Read the end of its log, below; run this one cell alone with the command. A signal (SIGSEGV, SIGILL) is a "
         "fault of a library: compare versions with a cell that ran, under Environment, or build the environment on this "
         "kind of node. When code, environment or study are mended, it runs again by itself; when nothing was to mend, or "
-        "it was never tried, `transect retry` asks for it.",
+        "it was never tried, `transect retry` runs it again.",
         command=_ONE,
     ),
     Cause.WRONG_RESULT: NextStep(
@@ -111,7 +111,7 @@ def command_of(step: NextStep, *, study: str, cell: str) -> str:
     """Return the line to type for a study and one of its cells (`STAGE/ID`), safe to paste into a shell.
 
     >>> command_of(NEXT_STEPS[Cause.CRASH], study="quick", cell="train/a b~01234567")
-    "transect run quick 'train/a b~01234567' --again"
+    "transect run quick 'train/a b~01234567' --force"
     """
     whole = step.command.replace("results/{study}", "{folder}")
     return whole.format(folder=shlex.quote(f"results/{study}"), study=shlex.quote(study), cell=shlex.quote(cell))

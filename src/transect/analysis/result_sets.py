@@ -18,7 +18,7 @@ from transect.analysis.log_runs import LogCell
 from transect.analysis.settings import SOURCES, Settings, Unlike, as_json, settings_of, unlike
 from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
@@ -35,7 +35,7 @@ class ResultSet:
     letter: str
     name: str
     loaded: Loaded
-    aims: Aims = field(default_factory=Aims)
+    analysis_plan: AnalysisPlan = field(default_factory=AnalysisPlan)
 
     @cached_property
     def only_logs(self) -> bool:
@@ -55,8 +55,8 @@ class ResultSet:
     def floors(self, margin: float) -> Floors:
         """Return the noise of its own repeats, beside a margin."""
         if margin not in self._floors:
-            aims = Aims(margin=margin, looks=self.aims.looks)
-            self._floors[margin] = Floors(list(self.groups.values()), aims)
+            analysis_plan = AnalysisPlan(margin=margin, looks=self.analysis_plan.looks)
+            self._floors[margin] = Floors(list(self.groups.values()), analysis_plan)
         return self._floors[margin]
 
     @cached_property

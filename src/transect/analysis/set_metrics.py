@@ -12,7 +12,7 @@ from transect.analysis.result_sets import ResultSet
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
-from transect.domain.until import Contest
+from transect.domain.until import ComparisonRule
 from transect.planning.stage import STAGES
 
 # What a result is worth, beside how fast it came.
@@ -130,16 +130,16 @@ def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
     return {stage: {key: frozenset(pairs) for key, pairs in told.items()} for stage, told in found.items()}
 
 
-def _contest(stage: str) -> Contest | None:
+def _comparison_rule(stage: str) -> ComparisonRule | None:
     """Return what decides among a stage's cells; None for a stage that is not there any more."""
-    contest: Contest | None = getattr(STAGES.get(stage), "contest", None) if stage in STAGES else None
-    return contest
+    rule: ComparisonRule | None = getattr(STAGES.get(stage), "comparison", None) if stage in STAGES else None
+    return rule
 
 
 def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
-    contest = _contest(stage)
-    seeded = contest.seeded if contest is not None else ()
-    own = (*seeded, *contest.metrics) if contest is not None else ()
+    rule = _comparison_rule(stage)
+    seeded = rule.paired_metrics if rule is not None else ()
+    own = (*seeded, *rule.metrics) if rule is not None else ()
     if metrics:
         wanted = set(metrics)
     elif any(name in own for name, _ in seen):

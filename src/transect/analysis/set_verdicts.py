@@ -102,7 +102,7 @@ class _Noise:
         key = id(side), stage, one
         if key not in self._labelled:
             groups = [g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed]
-            looks = side.aims.looks_at(stage)
+            looks = side.analysis_plan.interim_looks(stage)
             # As `Floors` has it: disturbed runs only where no cell has two others.
             floors = (
                 noise_floor(

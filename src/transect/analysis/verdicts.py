@@ -16,7 +16,7 @@ from typing import Protocol
 from scipy.special import stdtr, stdtrit
 
 from transect.analysis.noise import Noise, location, logs_of, moderated
-from transect.domain.until import FEWEST, MARGIN
+from transect.domain.until import MARGIN, MIN_RUNS
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
 LEVEL = 0.05
@@ -174,7 +174,7 @@ def is_confirmed(
     the pairs differ by more than half (`upper`), nothing is the same, and a difference has to exceed the floor
     however many runs there are.
     """
-    if decision.answer is Answer.OPEN or runs < FEWEST:
+    if decision.answer is Answer.OPEN or runs < MIN_RUNS:
         return False
     apart = max(decision.ratio, 1 / decision.ratio) - 1
     if decision.answer is Answer.SAME:

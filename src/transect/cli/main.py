@@ -27,7 +27,7 @@ from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.plan import plan, train
 from transect.cli.predict import predict
-from transect.cli.results import clean, report, retry, status
+from transect.cli.results import clean, report, reset, retry, status
 from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
 from transect.domain.terminal import printable
@@ -48,6 +48,7 @@ _FIRST: tuple[Callable[..., None], ...] = (
     study.run,
     status,
     retry,
+    reset,
     clean,
     verify,
     report,

@@ -281,5 +281,5 @@ def run_study(content: dict[str, Any], system: str, results: Path) -> list[Recor
     plan = plan_study(file, system_file, paths.results)
     stages = [key for key in content if key != "name"]
     cells = [planned for planned in plan if planned.cell.stage in stages]
-    run_chosen(plan, cells, again=False)
+    run_chosen(plan, cells, force=False)
     return [read_record(paths.record(*planned.key)) for planned in cells]

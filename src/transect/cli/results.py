@@ -1,4 +1,4 @@
-"""Commands on results: count, retry, clean, report."""
+"""Commands on results: count, reset, retry, clean, report."""
 
 from __future__ import annotations
 
@@ -13,21 +13,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.study import plan_of, run_cells
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from transect.analysis.load import CellState
+    from transect.domain.paths import StudyPaths
     from transect.report.writing import Written
 
 ResultFolder = Annotated[Path, typer.Argument(help="folder of one study, e.g. results/quick")]
 DryRun = Annotated[bool, typer.Option(help="only say what would be deleted")]
+Failed = Annotated[bool, typer.Option(help="failed records, and those that cannot be read")]
+Skipped = Annotated[bool, typer.Option(help="skipped records too")]
+
+# What cannot be read is as good as failed.
+_FAILED, _SKIPPED = {"failed", "unreadable"}, {"skipped"}
+
+
+def _paths(folder: Path) -> StudyPaths:
+    from transect.domain.paths import StudyPaths
+
+    return StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
 
 
 def _planned(folder: Path) -> dict[str, str] | None:
-    from transect.domain.paths import StudyPaths
     from transect.engine.plan_files import planned_cells
 
-    return planned_cells(StudyPaths(results=folder.parent, study=folder.name))
+    return planned_cells(_paths(folder))
 
 
 def _states(folder: Path) -> list[CellState]:
@@ -41,7 +53,7 @@ def _states(folder: Path) -> list[CellState]:
         raise BadInput(f"{folder}: cannot be read: {error.strerror}") from None
     if not there:
         raise BadInput(f"{folder}: no such folder, expected one such as results/quick")
-    planned = _planned(folder.resolve())
+    planned = _planned(folder)
     states = cell_states(folder, None if planned is None else cell_keys(planned))
     if not any(state.state != "waiting" for state in states):
         raise BadInput(f"{folder}: no records there, expected a folder such as results/quick")
@@ -82,40 +94,68 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
         print_lines("earlier: cells that the study no longer has; `transect clean` removes them")
 
 
-def retry(
-    folder: ResultFolder,
-    skipped: Annotated[bool, typer.Option(help="delete skipped records too")] = False,
-    dry_run: DryRun = False,
-) -> None:
-    """Delete the failed records, so that the next run makes just those (and what needs them).
+def _to_reset(folder: Path, states: set[str]) -> list[tuple[str, str]]:
+    """Return the cells in one of these states whose records are the study's own, and say which others are left."""
+    from transect.engine.ownership import why_not_own
 
-    Environments of the study that could not be built are forgotten too. Nothing else is touched, and nothing behind a link.
-    Example: transect retry results/quick && make report
-    """
-    from transect.domain.paths import StudyPaths
-    from transect.engine.ownership import failed_environments, why_not_own
-
-    paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
-    # What cannot be read is as good as failed.
-    wanted = {"failed", "unreadable"} | ({"skipped"} if skipped else set())
-    done = "would delete" if dry_run else "deleted"
-    planned, gone = _planned(folder.resolve()), 0
+    paths, planned, found = _paths(folder), _planned(folder), []
     for cell in _states(folder):
-        if cell.state not in wanted:
+        if cell.state not in states:
             continue
         if left := why_not_own(paths, cell.stage, cell.cell, planned):
             print_lines(f"left {cell.stage}/{cell.cell}: {left}")
-            continue
-        gone += 1
-        print_lines(f"{done} {cell.stage}/{cell.cell}")
+        else:
+            found.append((cell.stage, cell.cell))
+    return found
+
+
+def reset(folder: ResultFolder, failed: Failed = True, skipped: Skipped = False, dry_run: DryRun = False) -> None:
+    """Delete the failed records, so that the next run makes just those (and what needs them).
+
+    Environments of the study that could not be built are forgotten too. Nothing else is touched, and nothing behind a link.
+    Example: transect reset results/quick && make report
+    """
+    from transect.engine.ownership import failed_environments
+
+    paths = _paths(folder)
+    done = "would delete" if dry_run else "deleted"
+    cells = _to_reset(folder, (_FAILED if failed else set()) | (_SKIPPED if skipped else set()))
+    for stage, cell_id in cells:
+        print_lines(f"{done} {stage}/{cell_id}")
         if not dry_run:
-            paths.forget_record(cell.stage, cell.cell)
+            paths.forget_record(stage, cell_id)
     stamps = failed_environments(paths)
     for stamp in stamps:
         print_lines(f"{done} environments/{stamp.name}")
         if not dry_run:
             stamp.unlink()
-    print_lines(f"{gone} records, {len(stamps)} environments that could not be built")
+    print_lines(f"{len(cells)} records, {len(stamps)} environments that could not be built")
+
+
+def retry(
+    folder: ResultFolder,
+    skipped: Skipped = False,
+    dry_run: Annotated[bool, typer.Option(help="only say what would run")] = False,
+) -> None:
+    """Run the failed cells again, here, as the study was planned last; exit code 1 if one fails again.
+
+    What takes from them runs with the next run of the whole study. Inside a scheduler's allocation only, where the system
+    has one; outside of it `transect reset` and the next run do the same.
+    Example: transect retry results/quick --dry-run
+    """
+    from transect.engine.plan_files import study_file, system_file
+
+    paths = _paths(folder)
+    wanted = _to_reset(folder, _FAILED | (_SKIPPED if skipped else set()))
+    study, system = study_file(paths), system_file(paths)
+    if study is None or system is None:
+        raise BadInput(f"{paths.plan}: is not there or cannot be read; a run of the study writes it")
+    plan = plan_of(str(study), str(system), paths.results)
+    cells = [plan.cells[stage][cell] for stage, cell in wanted if cell in plan.cells.get(stage, {})]
+    if dry_run or not cells:
+        print_lines(*(f"would run {planned.cell.stage}/{planned.id}" for planned in cells), f"{len(cells)} cells")
+    else:
+        run_cells(plan, cells, force=True)
 
 
 def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
@@ -124,17 +164,15 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
     A folder counts as one by its own record or spec. Nothing else is touched, and nothing behind a link.
     Example: transect clean results/quick --dry-run
     """
-    from transect.domain.paths import StudyPaths
     from transect.engine.ownership import why_not_own
 
-    planned = _planned(folder.resolve())
+    planned = _planned(folder)
     if planned is None:
         wrong = "cannot be read" if (folder / "plan.json").exists() else "is not there"
         raise BadInput(
             f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run writes it"
         )
-    paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
-    gone = 0
+    paths, gone = _paths(folder), 0
     for path in sorted(folder.glob("*/*~*/")):
         stage, cell_id = path.parent.name, path.name
         if f"{stage}/{cell_id}" in planned:

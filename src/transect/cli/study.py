@@ -20,7 +20,8 @@ SystemName = Annotated[str, typer.Option(help="a system's name or file")]
 Results = Annotated[Path, typer.Option(help="folder of all results")]
 
 
-def _plan(study: str, system: str, results: Path = Path("results")) -> Any:
+def plan_of(study: str, system: str, results: Path = Path("results")) -> Any:
+    """Plan a study on a system, each by its name or file. Raises BadInput."""
     from transect.planning.plan import make_plan
     from transect.planning.study import find_study, find_system
 
@@ -69,7 +70,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
 
     complaints, plan = Complaints(), None
     with complaints.noted():
-        plan = _plan(study, system)
+        plan = plan_of(study, system)
     with complaints.noted():
         file = find_study(study)
         check_questions(read_study(file, complaints)[0], file)
@@ -84,7 +85,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     if as_json:
         print(json.dumps({"study": plan.study.name, "cells": rows}, indent=1))
         return
-    table = new_table("stage", "cell", "environment", "would be skipped because")
+    table = new_table("stage", "cell", "environment", "skip reason")
     for row in rows:
         add_row(table, row["stage"], row["cell"], row["environment"], row["skip"] or "")
     print_table(table)
@@ -105,16 +106,16 @@ def why(
     results: Results = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Say which cells would run again, and why: parameter, source file, environment, input, limit, until, missing,
+    """Say which cells would run again, and why: parameter, source file, environment, input, limit, repeat_until, missing,
     damaged.
 
-    Failed records are kept as long as nothing changes: `transect retry` deletes them.
+    Failed records are kept as long as nothing changes: `transect retry` runs them again.
     Example: transect why quick 'train/digits-*'
     """
     from transect.engine.plan_files import check_origin
     from transect.engine.staleness import Staleness
 
-    plan = _plan(study, system, results)
+    plan = plan_of(study, system, results)
     check_origin(plan.paths, plan.file)
     stale = Staleness(plan)
     asked = _chosen(plan, cells) if cells else list(plan)
@@ -144,7 +145,7 @@ def run(
     cells: Annotated[list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")],
     system: SystemName = "laptop",
     results: Results = Path("results"),
-    again: Annotated[bool, typer.Option(help="run them although their records hold")] = False,
+    force: Annotated[bool, typer.Option(help="run them although their records are up to date")] = False,
 ) -> None:
     """Run chosen cells here, and what they take that is not there; exit code 1 if one failed.
 
@@ -152,17 +153,22 @@ def run(
 
     Example: transect run quick 'train/iris-mlp.torch.single*'
     """
+    plan = plan_of(study, system, results)
+    run_cells(plan, _chosen(plan, cells), force=force)
+
+
+def run_cells(plan: Any, cells: list[Any], *, force: bool) -> None:
+    """Run cells of a plan here, and say how many ended how; exit code 1 if one failed."""
     from transect.domain.paths import ROOT
     from transect.engine.run_chosen import run_chosen
 
-    plan = _plan(study, system, results)
     if plan.system.scheduler != "none" and "SLURM_JOB_ID" not in os.environ:
         raise MissingDependency(
             f"system '{plan.system.name}' has a scheduler: run this inside an allocation (salloc), "
             "or the whole study with snakemake"
         )
     os.environ["PYTHONPATH"] = str(ROOT / "src")
-    counts = run_chosen(plan, _chosen(plan, cells), again=again)
+    counts = run_chosen(plan, cells, force=force)
     print_lines(", ".join(f"{number} {status}" for status, number in counts.items()))
     if counts.get("failed"):
         raise typer.Exit(1)

@@ -26,6 +26,16 @@ M = TypeVar("M", bound=BaseModel)
 # Values of one file, those too that aliases repeat: a short file can stand for billions.
 _MAX_VALUES = 1_000_000
 _KEYS = {f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge")}
+# Keys of study files that have another name now; `node_hours` went.
+_RENAMED = {
+    "until": "repeat_until",
+    "interval": "ci_half_width",
+    "or_equal_within": "equivalence_margin",
+    "floor": "min_repeats",
+    "cap": "max_repeats",
+    "minutes": "budget_minutes",
+    "node_hours": "budget_minutes",
+}
 
 
 class _Constructor(SafeConstructor):
@@ -139,6 +149,12 @@ def validate(model: type[M], content: Mapping[str, Any], where: str, below: str 
                 known = _keys_at(model, one["loc"])
                 near = difflib.get_close_matches(str(one["loc"][-1]), known, n=1, cutoff=0.5)
                 hint = f" did you mean '{near[0]}'?" if near else ""
+                old = str(one["loc"][-1])
+                new = _RENAMED.get(old)
+                if new in known:
+                    hint = (
+                        f" {old} is no more, there is {new}." if old == "node_hours" else f" {old} is called {new} now."
+                    )
                 rows.append(f"unknown key '{key}':{hint} Known: {', '.join(known)}")
             elif one["type"] == "missing":
                 rows.append(f"key '{key}' is missing")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import BadInput
-from transect.domain.until import Percent, Until
+from transect.domain.until import Percent, RepeatUntil
 
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
@@ -107,12 +107,12 @@ class Study(Section):
     limits: Limits = Field(default=Limits(), description="what one cell may use")
     equal_within: Percent | None = Field(
         default=None,
-        description="margin within which two groups are the same, such as `5 %`; null: that of `until`, or 5 %",
+        description="margin within which two groups are the same, such as `5 %`; null: that of `repeat_until`, or 5 %",
     )
-    until: Until | None = Field(
+    repeat_until: RepeatUntil | None = Field(
         default=None,
         description="measure on until it is known, in each stage that compares its repeats; a stage's own "
-        "`until` goes before it; see below",
+        "`repeat_until` goes before it; see below",
     )
     workloads: dict[str, dict[str, Any]] = Field(
         default={}, description="hyper-parameters that replace a workload's own, by workload"

@@ -1,4 +1,4 @@
-"""How long a study goes on measuring: `until` its comparisons are decided, and what decided means."""
+"""How long a study goes on measuring: it repeats until its comparisons are decided, and what decided means."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 # Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
 # Runs a side below which no verdict is firm: two tell no outlier from the rest.
-FEWEST = 3
+MIN_RUNS = 3
 # Another number of repeats at which runners stop would read as if there were no end.
 MAX_REPEATS = 1000
 
@@ -38,41 +38,43 @@ Percent = Annotated[
 ]
 
 
-class Until(BaseModel):
+class RepeatUntil(BaseModel):
     """When the repeats of a cell are enough: whichever of these comes first."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    interval: Percent | None = Field(
+    ci_half_width: Percent | None = Field(
         default=None,
         description="enough when the 95 % interval of a cell's middle reaches no farther than this to either side, "
         "such as `3 %`",
     )
-    or_equal_within: Percent | None = Field(
+    equivalence_margin: Percent | None = Field(
         default=None,
         description="enough when all comparisons of a cell are decided: different, or the same within this margin, "
         "such as `5 %`",
     )
-    floor: int | None = Field(default=None, ge=2, description="least repeats of each cell; null: its `repeats`")
-    cap: int = Field(default=10, ge=3, le=MAX_REPEATS, description="most repeats of each cell")
-    minutes: float | None = Field(
+    min_repeats: int | None = Field(default=None, ge=2, description="least repeats of each cell; null: its `repeats`")
+    max_repeats: int = Field(default=10, ge=3, le=MAX_REPEATS, description="most repeats of each cell")
+    budget_minutes: float | None = Field(
         default=None,
         gt=0,
-        description="time that a block's repeats beyond the floor may take, with what only they need: none begins after "
+        description="time that a block's repeats beyond `min_repeats` may take, with what only they need: none begins after "
         "it; null: as long as it takes",
     )
 
     @model_validator(mode="after")
-    def _says_enough(self) -> Until:
-        if self.interval is None and self.or_equal_within is None:
-            raise ValueError("says when nothing is enough: expected interval, or_equal_within or both")
-        if self.floor is not None and self.cap <= self.floor:
-            raise ValueError(f"cap {self.cap} leaves nothing beyond floor {self.floor}: expected more")
+    def _says_enough(self) -> RepeatUntil:
+        if self.ci_half_width is None and self.equivalence_margin is None:
+            raise ValueError("says when nothing is enough: expected ci_half_width, equivalence_margin or both")
+        if self.min_repeats is not None and self.max_repeats <= self.min_repeats:
+            raise ValueError(
+                f"max_repeats {self.max_repeats} leaves nothing beyond min_repeats {self.min_repeats}: expected more"
+            )
         return self
 
 
-def looks_of(floor: int, cap: int) -> list[int]:
-    """Return the numbers of repeats at which one looks whether to go on, `floor` to `cap`.
+def looks_of(min_repeats: int, max_repeats: int) -> list[int]:
+    """Return the numbers of repeats at which one looks whether to go on, `min_repeats` to `max_repeats`.
 
     Each look may be wrong, so they are few: half as many repeats again from one to the next.
 
@@ -81,65 +83,70 @@ def looks_of(floor: int, cap: int) -> list[int]:
     >>> looks_of(3, 3)
     [3]
     """
-    looks = [floor]
-    while looks[-1] < cap:
-        looks.append(min(cap, math.ceil(1.5 * looks[-1])))
+    looks = [min_repeats]
+    while looks[-1] < max_repeats:
+        looks.append(min(max_repeats, math.ceil(1.5 * looks[-1])))
     return looks
 
 
-def telling_looks(floor: int, cap: int) -> int:
+def decisive_looks(min_repeats: int, max_repeats: int) -> int:
     """Return at how many of those looks a verdict may be firm, and so be wrong.
 
-    >>> telling_looks(2, 10)
+    >>> decisive_looks(2, 10)
     4
     """
-    return sum(look >= FEWEST for look in looks_of(floor, cap))
+    return sum(look >= MIN_RUNS for look in looks_of(min_repeats, max_repeats))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contest:
+class ComparisonRule:
     """What decides among cells of a stage: each is compared with the best, metric by metric.
 
-    `seeded` are metrics of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
+    `paired_metrics` are those of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
     `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells
-    of another workload, kind or value of `apart` are not compared. With `heats`, axes, only the best cell
-    of each of their values is, as where the best of each runtime races. `beside` is another contest among the
+    of another workload, kind or value of `stratify_by` are not compared. With `best_of`, axes, only the best cell
+    of each of their values is, as where the best of each runtime races. `also` is another rule for the
     same cells.
     """
 
     metrics: tuple[str, ...] = ()
-    seeded: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
-    heats: tuple[str, ...] = ()
-    beside: Contest | None = None
+    paired_metrics: tuple[str, ...] = ()
+    stratify_by: tuple[str, ...] = ()
+    best_of: tuple[str, ...] = ()
+    also: ComparisonRule | None = None
 
-    def each(self) -> list[Contest]:
-        """Return it and those beside it."""
-        return [self, *(self.beside.each() if self.beside is not None else ())]
+    def each(self) -> list[ComparisonRule]:
+        """Return it and those that hold also."""
+        return [self, *(self.also.each() if self.also is not None else ())]
 
     def stored(self) -> list[dict[str, list[str]]]:
-        """Return it and those beside it as JSON holds them."""
+        """Return it and those that hold also, as JSON holds them."""
         return [
-            {"metrics": [*one.metrics], "seeded": [*one.seeded], "apart": [*one.apart], "heats": [*one.heats]}
+            {
+                "metrics": [*one.metrics],
+                "paired_metrics": [*one.paired_metrics],
+                "stratify_by": [*one.stratify_by],
+                "best_of": [*one.best_of],
+            }
             for one in self.each()
         ]
 
     @classmethod
-    def of(cls, stored: Sequence[Mapping[str, Sequence[str]]]) -> Contest:
+    def of(cls, stored: Sequence[Mapping[str, Sequence[str]]]) -> ComparisonRule:
         """Make the one that was stored."""
         first, *rest = stored
         kept = {key: tuple(names) for key, names in first.items()}
-        return cls(**kept, beside=cls.of(rest) if rest else None)
+        return cls(**kept, also=cls.of(rest) if rest else None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Aims:
+class AnalysisPlan:
     """What a study wants to know, for its report: the margin, and how often a stage's runner looks."""
 
     margin: float = MARGIN
     looks: Mapping[str, int] = field(default_factory=dict)
 
-    def looks_at(self, stage: str) -> int:
+    def interim_looks(self, stage: str) -> int:
         """Return how often the repeats of a stage's cells are looked at; 1 where nobody goes on."""
         return self.looks.get(stage, 1)
 

@@ -43,7 +43,7 @@ from transect.planning.environments import environment_source, lock_hash, lock_h
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
-_AGAIN = "`transect retry RESULTS/STUDY`, and call snakemake again"
+_AGAIN = "`transect reset RESULTS/STUDY`, and call snakemake again"
 
 
 class _Failed(ValueError):

@@ -22,7 +22,7 @@ _PARTS = (
     "cell_limits",
     "taken",
     "other_environments",
-    "until",
+    "repeat_until",
     "optional",
     "named",
 )
@@ -33,7 +33,7 @@ _SHOWN = 60
 class Reason:
     """One reason why a cell would run again.
 
-    `kind` is one of missing, damaged, parameter, source, environment, input, limit, until.
+    `kind` is one of missing, damaged, parameter, source, environment, input, limit, repeat_until.
     """
 
     kind: str

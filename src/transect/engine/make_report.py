@@ -16,7 +16,7 @@ from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.terminal import say
-from transect.engine.plan_files import planned_aims, planned_cells, planned_study, study_file, system_file
+from transect.engine.plan_files import planned_analysis, planned_cells, planned_study, study_file, system_file
 from transect.planning.study import load_study
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
         again=_again(paths),
         published=[one.model_dump() for one in study.published],
         planned=None if cells is None else cell_keys(cells),
-        aims=planned_aims(paths),
+        analysis_plan=planned_analysis(paths),
     )
 
 

@@ -11,7 +11,7 @@ from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest, write_atomic, write_if_changed
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 from transect.engine.stamps import stamp_entry
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
@@ -47,12 +47,14 @@ def planned_study(paths: StudyPaths) -> Study:
         raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
 
 
-def planned_aims(paths: StudyPaths) -> Aims:
+def planned_analysis(paths: StudyPaths) -> AnalysisPlan:
     """Return what the study wanted to know when it was planned; the defaults without a plan."""
     try:
-        return Aims(**json.loads(paths.plan.read_text(encoding="utf-8"))["aims"])
+        facts = json.loads(paths.plan.read_text(encoding="utf-8"))
+        # Results of before 2026-11-26 have it by another name: their margin is the same.
+        return AnalysisPlan(**facts.get("analysis_plan", facts.get("aims")))
     except (OSError, ValueError, KeyError, TypeError):
-        return Aims()
+        return AnalysisPlan()
 
 
 def _origin(file: Path) -> dict[str, str]:
@@ -164,7 +166,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     }
     optional = [f"{p.cell.stage}/{p.id}" for p in plan if p.optional]
     facts |= {"optional": optional} if optional else {}
-    facts["aims"] = plan.aims.stored()
+    facts["analysis_plan"] = plan.analysis_plan.stored()
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}

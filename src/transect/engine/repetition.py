@@ -1,7 +1,7 @@
 """More repeats in a block: which cells go on, round by round, and why the others stop.
 
 Nothing is remembered but records: a block that was killed asks the same question again, and gets the
-same answer from the same records. So a stricter `until` goes on where the last one stopped.
+same answer from the same records. So a stricter `repeat_until` goes on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest
 from transect.domain.record import Record, read_record
-from transect.domain.until import Aims, Contest, looks_of
+from transect.domain.until import AnalysisPlan, ComparisonRule, looks_of
 from transect.engine.job import Job
 
 if TYPE_CHECKING:
     from transect.analysis.contests import Standing
 
 # Why a cell's repeats end, besides those of `Standing`.
-CAP, BUDGET, TIME = "cap", "budget", "time of the job"
+MAXIMUM, BUDGET, TIME = "max_repeats", "budget", "time of the job"
 
 
-def until_of(spec: dict[str, Any]) -> str:
-    """Return what tells one `until` from another; empty for a cell that only others need."""
-    return digest([canonical_json(spec["until"])])[:16] if "until" in spec else ""
+def repeat_until_of(spec: dict[str, Any]) -> str:
+    """Return what tells one `repeat_until` from another; empty for a cell that only others need."""
+    return digest([canonical_json(spec["repeat_until"])])[:16] if "repeat_until" in spec else ""
 
 
 def deadline_of(head: dict[str, Any], jobs: Sequence[Job]) -> float | None:
@@ -50,31 +50,31 @@ class Repetition:
         self._deadline = deadline
         self._of_cell: dict[Cell, list[Job]] = defaultdict(list)
         for job in self._jobs.values():
-            if "until" in job.spec:
+            if "repeat_until" in job.spec:
                 self._of_cell[job.cell.without_repeat()].append(job)
         for members in self._of_cell.values():
             members.sort(key=lambda job: job.cell.repeat)
         self._records: dict[tuple[str, str], Record] = {}
         # Why each cell's repeats ended, by its id without repeat.
-        self.ends: dict[str, str] = {}
+        self.stop_reasons: dict[str, str] = {}
 
     @property
-    def asked(self) -> bool:
+    def has_optional_repeats(self) -> bool:
         """Whether any repeat of this block may not be needed."""
         return any(job.spec.get("optional") for job in self._jobs.values())
 
-    def spared(self) -> dict[str, str]:
-        """Return the repeats that were not needed, by `STAGE/ID`, and for which `until`."""
+    def skipped_optional(self) -> dict[str, str]:
+        """Return the repeats that were not needed, by `STAGE/ID`, and for which `repeat_until`."""
         return {
-            f"{stage}/{cell_id}": until_of(job.spec)
+            f"{stage}/{cell_id}": repeat_until_of(job.spec)
             for (stage, cell_id), job in self._jobs.items()
             if job.spec.get("optional") and not (job.folder / "record.json").exists()
         }
 
-    def held(self) -> dict[str, str]:
-        """Return the optional repeats that have a record, as `spared` does: one that goes is missed."""
+    def completed_optional(self) -> dict[str, str]:
+        """Return the optional repeats that have a record, as `skipped_optional` does: one that goes is missed."""
         return {
-            f"{stage}/{cell_id}": until_of(job.spec)
+            f"{stage}/{cell_id}": repeat_until_of(job.spec)
             for (stage, cell_id), job in self._jobs.items()
             if job.spec.get("optional") and (job.folder / "record.json").exists()
         }
@@ -88,7 +88,7 @@ class Repetition:
                     for one in (*self._needs(job), job):
                         if self._deadline is not None and time.monotonic() > self._deadline:
                             for cell in self._of_cell:
-                                self.ends.setdefault(cell.id, TIME)
+                                self.stop_reasons.setdefault(cell.id, TIME)
                             return
                         self._run_one(one, run_one)
 
@@ -103,13 +103,13 @@ class Repetition:
     def _next(self) -> list[Job]:
         """Return the jobs up to the next look of every cell that is open, in rounds."""
         wanted: list[Job] = []
-        for members in self._by_until():
+        for members in self._by_repeat_until():
             over = self._is_over(self._of_cell[members[0]][0])
             # A look that was cut short is finished first: half of one decides nothing.
             cut = [] if over else [cell for cell in members if self._between_looks(cell)]
             going_on = cut or self._open(members)
             if over:
-                self.ends |= {cell.id: BUDGET for cell in going_on}
+                self.stop_reasons |= {cell.id: BUDGET for cell in going_on}
                 continue
             following = [self._up_to_next_look(cell) for cell in going_on]
             # Those with fewer repeats catch up.
@@ -126,32 +126,36 @@ class Repetition:
             standing = standings.get(cell)
             why = "no result" if standing is None else standing.value
             if why == "open":
-                why = "" if self._up_to_next_look(cell) else CAP
-            self.ends.pop(cell.id, None)
+                why = "" if self._up_to_next_look(cell) else MAXIMUM
+            self.stop_reasons.pop(cell.id, None)
             if why:
-                self.ends[cell.id] = why
+                self.stop_reasons[cell.id] = why
             else:
                 going_on.append(cell)
         return going_on
 
     def _is_over(self, job: Job) -> bool:
         """Whether the block's optional repeats, with what only they need, took the budget, in whichever run."""
-        budget_s = job.spec["until"]["budget_s"]
+        budget_s = job.spec["repeat_until"]["budget_s"]
         return budget_s is not None and budget_s <= sum(
             (datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)).total_seconds()
             for one in self._jobs.values()
             if one.spec.get("optional") and (record := self._record(one)) is not None
         )
 
-    def _until(self, cell: Cell) -> dict[str, Any]:
-        until: dict[str, Any] = self._of_cell[cell][0].spec["until"]
-        return until
+    def _repeat_until(self, cell: Cell) -> dict[str, Any]:
+        repeat_until: dict[str, Any] = self._of_cell[cell][0].spec["repeat_until"]
+        return repeat_until
 
-    def _by_until(self) -> list[list[Cell]]:
-        """Part cells by stage and `until`, whatever their own floors: those that are judged together."""
+    def _by_repeat_until(self) -> list[list[Cell]]:
+        """Part cells by stage and `repeat_until`, whatever their own numbers of repeats: those that are judged together."""
         parts: dict[str, list[Cell]] = defaultdict(list)
         for cell in self._of_cell:
-            shared = {key: value for key, value in self._until(cell).items() if key not in ("floor", "cap")}
+            shared = {
+                key: value
+                for key, value in self._repeat_until(cell).items()
+                if key not in ("min_repeats", "max_repeats")
+            }
             parts[f"{cell.stage} {canonical_json(shared)}"].append(cell)
         return list(parts.values())
 
@@ -159,14 +163,16 @@ class Repetition:
         return sum(self._record(job) is not None for job in self._of_cell[cell])
 
     def _between_looks(self, cell: Cell) -> bool:
-        until, done = self._until(cell), self._done(cell)
-        return until["floor"] < done < until["cap"] and done not in looks_of(until["floor"], until["cap"])
+        repeat_until, done = self._repeat_until(cell), self._done(cell)
+        return repeat_until["min_repeats"] < done < repeat_until["max_repeats"] and done not in looks_of(
+            repeat_until["min_repeats"], repeat_until["max_repeats"]
+        )
 
     def _up_to_next_look(self, cell: Cell) -> list[Job]:
         jobs = self._of_cell[cell]
-        until = jobs[0].spec["until"]
+        repeat_until = jobs[0].spec["repeat_until"]
         done = self._done(cell)
-        target = next((n for n in looks_of(until["floor"], until["cap"]) if n > done), 0)
+        target = next((n for n in looks_of(repeat_until["min_repeats"], repeat_until["max_repeats"]) if n > done), 0)
         return [job for job in jobs if job.cell.repeat < target and self._record(job) is None]
 
     def _needs(self, job: Job) -> list[Job]:
@@ -179,18 +185,20 @@ class Repetition:
         from transect.analysis.contests import standings
         from transect.analysis.groups import Floors, group_records
 
-        until = self._until(cells[0])
+        repeat_until = self._repeat_until(cells[0])
         records = [record for cell in cells for job in self._of_cell[cell] if (record := self._record(job)) is not None]
         groups = group_records(records)
-        aims = Aims(margin=until["margin"], looks={cells[0].stage: until["looks"]})
+        analysis_plan = AnalysisPlan(
+            margin=repeat_until["equivalence_margin"], looks={cells[0].stage: repeat_until["looks"]}
+        )
         return standings(
             groups,
-            Contest.of(until["contest"]),
-            Floors(groups, aims),
-            interval=until["interval"],
-            decide=until["decide"],
-            looks=until["looks"],
-            ways=until["ways"],
+            ComparisonRule.of(repeat_until["comparison"]),
+            Floors(groups, analysis_plan),
+            interval=repeat_until["ci_half_width"],
+            decide=repeat_until["decide"],
+            looks=repeat_until["looks"],
+            ways=repeat_until["ways"],
         )
 
     def _record(self, job: Job) -> Record | None:

@@ -98,7 +98,7 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
         check_locks(job)
     stale = _drop_stale(jobs)
     todo = [job for job in stale if not job.spec.get("optional")]
-    further = repetition if repetition is not None and repetition.asked else None
+    further = repetition if repetition is not None and repetition.has_optional_repeats else None
     if not todo and further is None:
         return 0
     progress, ran = Progress(paths), 0
@@ -158,8 +158,12 @@ def main(arguments: list[str] | None = None) -> int:
             ran = run_jobs(jobs, paths, given.attempt, repetition)
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
-            if repetition.asked:
-                stamp |= {"ends": repetition.ends, "spared": repetition.spared(), "held": repetition.held()}
+            if repetition.has_optional_repeats:
+                stamp |= {
+                    "stop_reasons": repetition.stop_reasons,
+                    "skipped_optional": repetition.skipped_optional(),
+                    "completed_optional": repetition.completed_optional(),
+                }
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
             stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")
@@ -167,9 +171,9 @@ def main(arguments: list[str] | None = None) -> int:
         return end.code
     except FAULTS as error:
         return say_fault(error, given.results)
-    needed = len(jobs) - len(repetition.spared())
+    needed = len(jobs) - len(repetition.skipped_optional())
     if ran < needed:
-        told = f"{head['name']}: {needed - ran} of {needed} {head['rule']} cells still held"
+        told = f"{head['name']}: {needed - ran} of {needed} {head['rule']} cells up to date"
         say(f"[transect]         {told}")
     return 0
 

@@ -44,7 +44,7 @@ _NOT_TOLD = frozenset(
         "about",
         "cell_limits",
         "taken",
-        "until",
+        "repeat_until",
         "optional",
         # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
         "system",

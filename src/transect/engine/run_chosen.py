@@ -57,10 +57,10 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
         write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
 
 
-def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[str, int]:
+def run_chosen(plan: StudyPlan, cells: list[Planned], *, force: bool) -> dict[str, int]:
     """Run cells, and what they take that has no valid record, and make the report; return how many ended how.
 
-    `again`: also those chosen cells whose records hold. Raises BadInput when another run holds
+    `force`: also those chosen cells whose records hold. Raises BadInput when another run holds
     the study.
     """
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
@@ -77,7 +77,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
         write_plan(plan, blocks)
         todo = with_inputs(plan, cells)
         _build_environments(plan, paths, todo)
-        if again:
+        if force:
             for planned in cells:
                 paths.forget_record(*planned.key)
         jobs = [load_job(planned.spec, paths) for planned in todo]

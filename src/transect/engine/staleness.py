@@ -8,8 +8,8 @@ from pathlib import Path
 
 from transect.domain.paths import StudyPaths
 from transect.engine.differences import Reason
-from transect.engine.repetition import until_of
-from transect.engine.stamps import ended_by, held_by, spared_by
+from transect.engine.repetition import repeat_until_of
+from transect.engine.stamps import completed_optional_by, skipped_optional_by, stopped_by
 from transect.engine.store import state
 from transect.planning.plan import Planned, StudyPlan
 
@@ -49,29 +49,29 @@ class Staleness:
         """Return why a repeat without a record may be needed now.
 
         It had one, or began, and nobody said that it is not needed; or it was not needed, or not there, for
-        another `until`.
+        another `repeat_until`.
         """
-        before, now = self._spared.get(planned.key), until_of(planned.spec)
-        changed = Reason("until", "the study's `until` is another one: its comparison may be open")
+        before, now = self._skipped_optional.get(planned.key), repeat_until_of(planned.spec)
+        changed = Reason("repeat_until", "the study's `repeat_until` is another one: its comparison may be open")
         if before is not None:
             return [changed] if before != now else []
         # Its spec is written when it begins. A block that lost a record has no stamp any more.
-        if planned.key in self._held or self._paths.spec(*planned.key).exists():
+        if planned.key in self._completed_optional or self._paths.spec(*planned.key).exists():
             return [Reason("missing", "its record has gone: it runs where its comparison is open")]
-        # Its cell's repeats ended when there was no such repeat: below a lower cap.
-        return [changed] if planned.cell.without_repeat().id in self._ended else []
+        # Its cell's repeats ended when there was no such repeat: below a lower maximum.
+        return [changed] if planned.cell.without_repeat().id in self._stopped else []
 
     @cached_property
-    def _spared(self) -> dict[tuple[str, str], str]:
-        return {key: state for stamp in self._stamps for key, state in spared_by(stamp).items()}
+    def _skipped_optional(self) -> dict[tuple[str, str], str]:
+        return {key: state for stamp in self._stamps for key, state in skipped_optional_by(stamp).items()}
 
     @cached_property
-    def _held(self) -> dict[tuple[str, str], str]:
-        return {key: state for stamp in self._stamps for key, state in held_by(stamp).items()}
+    def _completed_optional(self) -> dict[tuple[str, str], str]:
+        return {key: state for stamp in self._stamps for key, state in completed_optional_by(stamp).items()}
 
     @cached_property
-    def _ended(self) -> set[str]:
-        return {name for stamp in self._stamps for name in ended_by(stamp)}
+    def _stopped(self) -> set[str]:
+        return {name for stamp in self._stamps for name in stopped_by(stamp)}
 
     @cached_property
     def _stamps(self) -> list[Path]:

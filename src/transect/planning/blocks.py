@@ -69,8 +69,8 @@ class Block:
     def fingerprint(self) -> str:
         """Changes when any of its cells does."""
         # Whether more repeats are needed is its runner's to say, and may have another answer now.
-        until = [canonical_json(p.spec["until"]) for p in self.cells if "until" in p.spec]
-        return digest([*(p.fingerprint for p in self.cells), *until])[:16]
+        repeat_until = [canonical_json(p.spec["repeat_until"]) for p in self.cells if "repeat_until" in p.spec]
+        return digest([*(p.fingerprint for p in self.cells), *repeat_until])[:16]
 
 
 def _shape(cell: Cell, system: System) -> Shape:

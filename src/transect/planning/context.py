@@ -36,11 +36,11 @@ class Context:
         self.left_out = 0
         self._room: tuple[int, int, int] | None = None
         self._values: dict[str, dict[str, Any]] = {}
-        # Repeats that may not be needed, and what only they need; floor and cap of a cell's repeats.
+        # Repeats that may not be needed, and what only they need; least and most of a cell's repeats.
         self.optional: set[Cell] = set()
         self.repeats: dict[Cell, tuple[int, int]] = {}
         # What `transect.planning.until` counted of them, and of how many.
-        self.of_until: tuple[int, Any] | None = None
+        self.of_repeat_until: tuple[int, Any] | None = None
         self._takers: dict[Cell, list[Cell]] = defaultdict(list)
         self._indices: dict[tuple[str, Callable[..., Hashable]], dict[Hashable, list[Cell]]] = {}
 

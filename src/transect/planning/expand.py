@@ -12,7 +12,7 @@ from transect.domain.errors import FAULTS, BadInput, TransectError
 from transect.planning.context import Context
 from transect.planning.named import check_networks, check_overrides, check_published
 from transect.planning.stage import STAGES, ordered_stages, running_order
-from transect.planning.until import check_until, more_repeats, note_prerequisites
+from transect.planning.until import check_repeat_until, more_repeats, note_prerequisites
 
 # Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
@@ -102,7 +102,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     if not any(planned.values()):
         keys = ", ".join(stage.key for _, stage in stages if stage.key)
         raise BadInput(f"{context.file}: the study has no cells: give one of its keys {keys} a grid")
-    check_until(context)
+    check_repeat_until(context)
     behaviours = dict(stages)
     # From the last stage to the first: what a needed cell needs in turn comes before it.
     for name, stage in reversed(stages):

@@ -20,7 +20,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
 from transect.domain.system import System
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 from transect.launch.images import in_container, parts_of
 from transect.launch.wrapping import WRAPPERS
 from transect.planning.code_hash import Sources
@@ -33,7 +33,7 @@ from transect.planning.parameters import dataset_paths
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
-from transect.planning.until import aims_of, until_spec
+from transect.planning.until import analysis_plan_of, repeat_until_spec
 from transect.training.workloads import WORKLOADS
 
 # As the Snakefile has it.
@@ -92,7 +92,7 @@ class StudyPlan:
     sources: dict[str, Sources] = field(default_factory=dict)
     # Cells that grids with `where_it_fits` would have on a larger system.
     left_out: int = 0
-    aims: Aims = field(default_factory=Aims)
+    analysis_plan: AnalysisPlan = field(default_factory=AnalysisPlan)
 
     def stage(self, name: str) -> dict[str, Planned]:
         """Return the cells of one stage by id; empty when it has none."""
@@ -180,8 +180,8 @@ class _Planner:
         if named:
             # No part of the fingerprint: what they hold is an input.
             spec["named"] = named
-        if (until := until_spec(cell, stage, context)) is not None:
-            spec["until"] = until
+        if (repeat_until := repeat_until_spec(cell, stage, context)) is not None:
+            spec["repeat_until"] = repeat_until
         if cell in context.optional:
             spec["optional"] = True
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
@@ -261,7 +261,7 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     context = Context(study, study_file, system, complaints)
     expanded = expand(context, broken)
     waits = precedences(expanded, context)
-    aims = aims_of(context)
+    analysis_plan = analysis_plan_of(context)
     shuffled = list(range(sum(map(len, expanded.values()))))
     random.Random(study.seed).shuffle(shuffled)
     order = iter(shuffled)
@@ -276,5 +276,5 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         for name, cells in expanded.items()
     }
     paths = StudyPaths(results=results, study=study.name)
-    more = planner.sources, context.left_out, aims
+    more = planner.sources, context.left_out, analysis_plan
     return StudyPlan(study, system, study_file, system_file, paths, planned, *more)

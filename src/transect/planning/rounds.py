@@ -28,7 +28,7 @@ def by_shape(plan: Iterable[Planned], shape_of: Callable[[Planned], S], *, toget
     parts: dict[S, list[Planned]] = {}
     for planned in cells:
         shape = shapes[planned.key]
-        if planned.optional and "until" not in planned.spec:
+        if planned.optional and "repeat_until" not in planned.spec:
             if together and len(takers[planned.key]) == 1:
                 [shape] = takers[planned.key]
             else:
@@ -51,7 +51,7 @@ def in_rounds(
         turn, within = turns[planned.cell.stage], places[planned.key]
         if planned.optional:
             return True, planned.cell.repeat, turn, within, planned.order
-        repeat = planned.cell.repeat if "until" in planned.spec else 0
+        repeat = planned.cell.repeat if "repeat_until" in planned.spec else 0
         return False, turn, within, repeat, planned.order
 
     return sorted(cells, key=place)

@@ -22,7 +22,7 @@ from transect.domain.registry import Registry, StageRegistry
 from transect.domain.study import Section
 from transect.domain.system import System
 from transect.domain.takes import Takes
-from transect.domain.until import Contest
+from transect.domain.until import ComparisonRule
 
 if TYPE_CHECKING:
     from transect.planning.context import Context
@@ -72,7 +72,7 @@ class Stage(ABC, Generic[C]):
     # How its cells are put into blocks, and where these run.
     placement: ClassVar[Placement] = Placement()
     # What decides among its cells, where a study may measure on until that is known.
-    contest: ClassVar[Contest | None] = None
+    comparison: ClassVar[ComparisonRule | None] = None
     # Whether its payload may spread over ranks and nodes: networks and MPI of the system matter.
     spreads: ClassVar[bool] = False
 

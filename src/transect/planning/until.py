@@ -1,4 +1,4 @@
-"""Repeats beyond the floor: planned up to the cap, run while a comparison is open."""
+"""Repeats beyond the least number: planned up to the most, run while a comparison is open."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from transect.domain.cell import Cell, axes_of
 from transect.domain.errors import BadInput
-from transect.domain.until import MARGIN, Aims, Contest, Until, telling_looks
+from transect.domain.until import MARGIN, AnalysisPlan, ComparisonRule, RepeatUntil, decisive_looks
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 
 
-def until_of(stage: Stage[Any], context: Context) -> Until | None:
+def repeat_until_of(stage: Stage[Any], context: Context) -> RepeatUntil | None:
     """Return how long a stage's cells go on: by its own section, or else by the study."""
-    if stage.contest is None or not stage.key:
+    if stage.comparison is None or not stage.key:
         return None
-    own: Until | None = getattr(context.section(stage.key), "until", None)
-    return own or context.study.until
+    own: RepeatUntil | None = getattr(context.section(stage.key), "repeat_until", None)
+    return own or context.study.repeat_until
 
 
 def margin_of(context: Context) -> float:
@@ -29,13 +29,13 @@ def margin_of(context: Context) -> float:
     Raises BadInput where the study says several.
     """
     said = {"equal_within": context.study.equal_within}
-    if context.study.until is not None:
-        said["until.or_equal_within"] = context.study.until.or_equal_within
+    if context.study.repeat_until is not None:
+        said["repeat_until.equivalence_margin"] = context.study.repeat_until.equivalence_margin
     for name in STAGES:
         stage = STAGES.get(name)
-        own = getattr(context.section(stage.key), "until", None) if stage.key else None
+        own = getattr(context.section(stage.key), "repeat_until", None) if stage.key else None
         if own is not None:
-            said[f"{stage.key}.until.or_equal_within"] = own.or_equal_within
+            said[f"{stage.key}.repeat_until.equivalence_margin"] = own.equivalence_margin
     given = {key: value for key, value in said.items() if value is not None}
     if len(set(given.values())) > 1:
         told = ", ".join(f"{key}: {100 * value:g} %" for key, value in given.items())
@@ -43,17 +43,17 @@ def margin_of(context: Context) -> float:
     return next(iter(given.values()), MARGIN)
 
 
-def check_until(context: Context) -> None:
-    """Raise BadInput for an `until` that no cell goes on by: it would be ignored."""
-    able = [stage for name in STAGES if (stage := STAGES.get(name)).contest is not None and stage.key]
+def check_repeat_until(context: Context) -> None:
+    """Raise BadInput for a `repeat_until` that no cell goes on by: it would be ignored."""
+    able = [stage for name in STAGES if (stage := STAGES.get(name)).comparison is not None and stage.key]
     going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
     said = [
-        f"{stage.key}.until"
+        f"{stage.key}.repeat_until"
         for stage in able
-        if getattr(context.section(stage.key), "until", None) and stage.key not in going_on
+        if getattr(context.section(stage.key), "repeat_until", None) and stage.key not in going_on
     ]
-    if context.study.until is not None and not going_on:
-        said.insert(0, "until")
+    if context.study.repeat_until is not None and not going_on:
+        said.insert(0, "repeat_until")
     if said:
         keys = ", ".join(dict.fromkeys(stage.key for stage in able))
         raise BadInput(
@@ -63,33 +63,34 @@ def check_until(context: Context) -> None:
 
 
 def more_repeats(cells: Iterable[Cell], stage: Stage[Any], context: Context) -> list[Cell]:
-    """Return a stage's cells with all repeats up to the cap, and note those beyond the floor.
+    """Return a stage's cells with all repeats up to `max_repeats`, and note those beyond `min_repeats`.
 
-    Raises BadInput where a cell has more repeats than the cap, or none beyond them.
+    Raises BadInput where a cell has more repeats than `max_repeats`, or none beyond them.
     """
     cells = list(cells)
-    until = until_of(stage, context)
-    if until is None:
+    repeat_until = repeat_until_of(stage, context)
+    if repeat_until is None:
         return cells
     amounts: dict[Cell, int] = {}
+    limit = repeat_until.max_repeats
     for cell in cells:
         alike = cell.without_repeat()
         amounts[alike] = max(amounts.get(alike, 0), cell.repeat + 1)
     most = max(amounts.values(), default=0)
-    if until.floor is None and most and (most > until.cap or min(amounts.values()) >= until.cap):
-        where = "until" if until is context.study.until else f"{stage.key}.until"
+    if repeat_until.min_repeats is None and most and (most > limit or min(amounts.values()) >= limit):
+        where = "repeat_until" if repeat_until is context.study.repeat_until else f"{stage.key}.repeat_until"
         raise BadInput(
-            f"{context.where(where)}: cap {until.cap} leaves nothing beyond the {most} repeats of "
-            f"{stage.key}: expected a larger cap, or a floor"
+            f"{context.where(where)}: max_repeats {limit} leaves nothing beyond the {most} repeats of "
+            f"{stage.key}: expected a larger max_repeats, or min_repeats"
         )
     for alike, amount in amounts.items():
-        floor = until.floor or amount
-        context.repeats[alike] = (floor, max(floor, until.cap))
-        for repeat in range(max(floor, until.cap)):
+        least = repeat_until.min_repeats or amount
+        context.repeats[alike] = (least, max(least, limit))
+        for repeat in range(max(least, limit)):
             cell = alike.changed(repeat=repeat)
             if repeat >= amount:
                 cells.append(cell)
-            if repeat >= floor:
+            if repeat >= least:
                 context.optional.add(cell)
     return [cell for cell in cells if cell.repeat < context.repeats[cell.without_repeat()][1]]
 
@@ -104,25 +105,25 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
                 context.optional.add(cell)
 
 
-def until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[str, Any] | None:
+def repeat_until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[str, Any] | None:
     """Return what the runner of a block is told of a cell's repeats; None where all of them run.
 
     `budget_s` is that of its block; `ways` counts what the study compares.
     """
-    until, known = until_of(stage, context), context.repeats.get(cell.without_repeat())
-    if until is None or known is None or stage.contest is None:
+    repeat_until, known = repeat_until_of(stage, context), context.repeats.get(cell.without_repeat())
+    if repeat_until is None or known is None or stage.comparison is None:
         return None
     facts = _facts(context)
     return {
-        "interval": until.interval,
-        "margin": margin_of(context),
-        "decide": until.or_equal_within is not None,
-        "floor": known[0],
-        "cap": known[1],
-        "budget_s": until.minutes and 60 * until.minutes,
+        "ci_half_width": repeat_until.ci_half_width,
+        "equivalence_margin": margin_of(context),
+        "decide": repeat_until.equivalence_margin is not None,
+        "min_repeats": known[0],
+        "max_repeats": known[1],
+        "budget_s": repeat_until.budget_minutes and 60 * repeat_until.budget_minutes,
         "looks": facts.looks[cell.stage],
         "ways": facts.ways,
-        "contest": stage.contest.stored(),
+        "comparison": stage.comparison.stored(),
     }
 
 
@@ -136,19 +137,19 @@ class _Facts:
 
 def _facts(context: Context) -> _Facts:
     """Count once what each cell's runner is told: all cells that may go on are known by then."""
-    known = context.of_until
+    known = context.of_repeat_until
     if known is None or known[0] != len(context.repeats):
         looks: dict[str, int] = {}
         sets: dict[Hashable, set[Hashable]] = defaultdict(set)
-        for cell, (floor, cap) in context.repeats.items():
+        for cell, (least, most) in context.repeats.items():
             stage = STAGES.get(cell.stage)
-            looks[cell.stage] = max(looks.get(cell.stage, 1), telling_looks(floor, cap))
-            for number, contest in enumerate(stage.contest.each() if stage.contest else ()):
-                heat = tuple(cell.get(axis) for axis in contest.heats) or cell
-                sets[number, _rivals(cell, contest)].add(heat)
+            looks[cell.stage] = max(looks.get(cell.stage, 1), decisive_looks(least, most))
+            for number, rule in enumerate(stage.comparison.each() if stage.comparison else ()):
+                heat = tuple(cell.get(axis) for axis in rule.best_of) or cell
+                sets[number, _rivals(cell, rule)].add(heat)
         pairs = sum(len(members) * (len(members) - 1) // 2 for members in sets.values())
         known = len(context.repeats), _Facts(looks=looks, ways=_in_steps(pairs))
-        context.of_until = known
+        context.of_repeat_until = known
     facts: _Facts = known[1]
     return facts
 
@@ -166,13 +167,13 @@ def _in_steps(amount: int) -> float:
     return float(math.ceil(10 ** (steps / 10) - 1e-9))
 
 
-def _rivals(cell: Cell, contest: Contest) -> Hashable:
+def _rivals(cell: Cell, rule: ComparisonRule) -> Hashable:
     """Return what cells that are compared have in common, as far as it is known before they ran."""
     kinds = (cell.get(name) for name, axis in axes_of(type(cell)).items() if axis.kind)
-    return cell.stage, cell.workload, *kinds, *(cell.get(axis) for axis in contest.apart)
+    return cell.stage, cell.workload, *kinds, *(cell.get(axis) for axis in rule.stratify_by)
 
 
-def aims_of(context: Context) -> Aims:
+def analysis_plan_of(context: Context) -> AnalysisPlan:
     """Return what the report is told."""
     looks = _facts(context).looks
-    return Aims(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})
+    return AnalysisPlan(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})

@@ -15,7 +15,7 @@ from transect.analysis.entries import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.study import Question
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 from transect.report import shell
 from transect.report.context import Context
 from transect.report.inline import Inline
@@ -41,14 +41,14 @@ def build_report(
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
-    aims: Aims | None = None,
+    analysis_plan: AnalysisPlan | None = None,
     again: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
-    running or not there yet. None: every record counts. `only`: keys of the sections to make. `aims`: within
+    running or not there yet. None: every record counts. `only`: keys of the sections to make. `analysis_plan`: within
     which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
     and options; without any its name.
 
@@ -64,7 +64,7 @@ def build_report(
         published=published,
         planned=planned,
         only=only,
-        aims=aims,
+        analysis_plan=analysis_plan,
         again=again,
     )
     write_page(made, output)

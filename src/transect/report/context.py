@@ -18,7 +18,7 @@ from transect.analysis.originals import Originals
 from transect.domain.cell import Cell
 from transect.domain.record import Status
 from transect.domain.study import Question
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 from transect.report.charts.theme import Style, Styles
 
 # The thesis on tickets, as studies call it: its claims are on runtimes, retraining and classifiers.
@@ -39,14 +39,14 @@ class Context:
         title: str,
         questions: Sequence[str | Question] = (),
         published: Sequence[dict[str, Any]] = (),
-        aims: Aims | None = None,
+        analysis_plan: AnalysisPlan | None = None,
     ) -> None:
         self.title = title
         self.questions = [
             one if isinstance(one, Question) else Question.model_construct(ask=one, answered_by=[]) for one in questions
         ]
         self.published = list(published)
-        self.aims = aims or Aims()
+        self.analysis_plan = analysis_plan or AnalysisPlan()
         self.loaded = loaded
         self.study = loaded.study
         self.records: list[AnyRecord] = loaded.records
@@ -67,7 +67,7 @@ class Context:
     @cached_property
     def floors(self) -> Floors:
         """Noise floors of all stages."""
-        return Floors((one for groups in self.groups.values() for one in groups), self.aims)
+        return Floors((one for groups in self.groups.values() for one in groups), self.analysis_plan)
 
     @cached_property
     def rates(self) -> Rates:

@@ -15,7 +15,7 @@ from transect.analysis.load import Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
-from transect.domain.until import Aims
+from transect.domain.until import AnalysisPlan
 from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
@@ -90,12 +90,12 @@ def make_all(
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
-    aims: Aims | None = None,
+    analysis_plan: AnalysisPlan | None = None,
     again: Sequence[str] = (),
 ) -> Made:
     """Read `results/STUDY/` and make every finding and section; `build_report` tells the arguments."""
     loaded = load_records(results, planned)
-    context = Context(loaded, title=title, questions=questions, published=published, aims=aims)
+    context = Context(loaded, title=title, questions=questions, published=published, analysis_plan=analysis_plan)
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)

@@ -60,4 +60,4 @@ class Cells:
         """Return the command that runs them again, quoted for a shell; empty without cells."""
         if not cells:
             return ""
-        return shlex.join([*_RUN, *self._study, *cells, "--again"])
+        return shlex.join([*_RUN, *self._study, *cells, "--force"])

@@ -16,7 +16,7 @@ from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.takes import Takes
-from transect.domain.until import Contest, Until
+from transect.domain.until import ComparisonRule, RepeatUntil
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
@@ -87,8 +87,8 @@ class RetrainSection(Section):
         description="runs of each cell, each with its own order of rows and, unless the base comes "
         "from a train cell, its own base model",
     )
-    until: Until | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `until` says"
+    repeat_until: RepeatUntil | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
     )
     checkpoint_every: int = Field(default=0, ge=0, description="steps between two checkpoints; 0: only at the end")
     rates: dict[str, RateRule] = Field(default={}, description="learning rates and schedules by name, see below")
@@ -141,10 +141,10 @@ class Retrain(Stage[RetrainCell]):
     needs = ("step", "data", "train")
     placement = Placement(by_workload=True)
     # Which runtime is fast on one path; and where a path leads, whoever computes it.
-    contest = Contest(
+    comparison = ComparisonRule(
         metrics=("step_time",),
-        apart=("optimiser", "rate", *_OF_A_POINT),
-        beside=Contest(seeded=("accuracy",), apart=("runtime", *_OF_A_POINT)),
+        stratify_by=("optimiser", "rate", *_OF_A_POINT),
+        also=ComparisonRule(paired_metrics=("accuracy",), stratify_by=("runtime", *_OF_A_POINT)),
     )
 
     def check(self, section: RetrainSection, context: Context) -> None:

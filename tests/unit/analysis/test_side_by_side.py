@@ -51,7 +51,7 @@ def test_two_days_or_two_processors_are_not_confirmed(
         for runtime, processor in zip("ab", processors, strict=True)
         for n in range(4)
     )
-    [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
+    [(_, _, one)] = contests(groups, STAGES.get("infer").comparison, Floors(groups))
     assert one.confidence is (Confidence.PROVISIONAL if told else Confidence.CONFIRMED)
     assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(told)
 
@@ -123,6 +123,6 @@ def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_confirmed(
         ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}
         made[n] = made[n].model_copy(update=ended)
     groups = group_records(made)
-    [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
+    [(_, _, one)] = contests(groups, STAGES.get("infer").comparison, Floors(groups))
     assert one.confidence is confidence
     assert ("2 of 6 repeats" in one.reason) == (lost == 2)

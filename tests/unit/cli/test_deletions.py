@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from factories import make_record, plan_study, train_cell
-from transect.cli.results import clean, retry
+from transect.cli.results import clean, reset, retry
+from transect.domain.errors import BadInput
 from transect.domain.record import Cause, write_record
 from transect.engine.plan_files import write_plan
 from transect.planning.blocks import make_blocks
@@ -52,7 +53,7 @@ def stamp(plan, name: str, /, **facts: str) -> Path:
     return path
 
 
-def test_retry_deletes_the_failed_record_and_the_failed_environments_of_its_plan_alone(planned, capsys):
+def test_reset_deletes_the_failed_record_and_the_failed_environments_of_its_plan_alone(planned, capsys):
     record = failed(planned)
     (own,) = planned.stage("train").values()
     mine = stamp(planned, "base", name="base", lock_hash=own.spec["lock"], status="failed")
@@ -60,27 +61,53 @@ def test_retry_deletes_the_failed_record_and_the_failed_environments_of_its_plan
     stamp(planned, "notes", what="anybody's")
     (mine.parent / "list.json").write_text("[1, 2]")
     before = there(planned.paths.results)
-    retry(planned.paths.folder, dry_run=True)
+    reset(planned.paths.folder, dry_run=True)
     told = capsys.readouterr().out
     assert f"would delete train/{own.id}" in told and "would delete environments/base.json" in told
     assert there(planned.paths.results) == before
-    retry(planned.paths.folder)
+    reset(planned.paths.folder)
     gone = {path.relative_to(planned.paths.results).as_posix() for path in (record, mine)}
     assert before - there(planned.paths.results) == gone
 
 
+def test_reset_deletes_skipped_records_only_where_asked_for(planned):
+    (own,) = planned.stage("train").values()
+    record = planned.paths.record("train", own.id)
+    skipped = make_record(own.cell, study="mine", status="skipped", cause=Cause.UNSUPPORTED)
+    write_record(record, skipped.model_copy(update={"fingerprint": own.fingerprint}))
+    reset(planned.paths.folder)
+    assert record.exists()
+    reset(planned.paths.folder, skipped=True)
+    assert not record.exists()
+    failed(planned)
+    reset(planned.paths.folder, failed=False, skipped=True)
+    assert record.exists()
+
+
+def test_a_dry_retry_names_the_failed_cells_and_changes_nothing(planned, capsys):
+    failed(planned)
+    (own,) = planned.stage("train").values()
+    before = there(planned.paths.results)
+    retry(planned.paths.folder, dry_run=True)
+    assert capsys.readouterr().out.split("\n")[:2] == [f"would run train/{own.id}", "1 cells"]
+    assert there(planned.paths.results) == before
+    planned.paths.plan.unlink()
+    with pytest.raises(BadInput, match=r"plan\.json"):
+        retry(planned.paths.folder)
+
+
 @pytest.mark.parametrize("facts", [{"status": "ok"}, {"lock_hash": "another"}])
-def test_retry_leaves_environments_that_are_made_or_stand_for_another_lock(planned, facts):
+def test_reset_leaves_environments_that_are_made_or_stand_for_another_lock(planned, facts):
     failed(planned)
     (own,) = planned.stage("train").values()
     told = {"name": "base", "lock_hash": own.spec["lock"], "status": "failed", **facts}
     mine = stamp(planned, "base", **told)
-    retry(planned.paths.folder)
+    reset(planned.paths.folder)
     assert mine.exists()
 
 
 @pytest.mark.parametrize("linked", ["stage", "cell", "environments"])
-def test_retry_touches_nothing_behind_a_link(planned, capsys, tmp_path, linked):
+def test_reset_touches_nothing_behind_a_link(planned, capsys, tmp_path, linked):
     record = failed(planned)
     (own,) = planned.stage("train").values()
     mine = stamp(planned, "base", name="base", lock_hash=own.spec["lock"], status="failed")
@@ -88,19 +115,19 @@ def test_retry_touches_nothing_behind_a_link(planned, capsys, tmp_path, linked):
     shutil.move(place, tmp_path / "moved")
     place.symlink_to(tmp_path / "moved")
     before = there(tmp_path / "moved")
-    retry(planned.paths.folder)
+    reset(planned.paths.folder)
     assert there(tmp_path / "moved") == before
     told = capsys.readouterr().out
     assert ("left train/" in told and "is a link" in told) == (linked != "environments")
 
 
-def test_retry_without_a_plan_leaves_what_no_record_names(planned):
+def test_reset_without_a_plan_leaves_what_no_record_names(planned):
     planned.paths.plan.unlink()
     failed(planned)
     other = planned.paths.folder / "albums" / "holiday~2019" / "record.json"
     other.parent.mkdir(parents=True)
     other.write_text("not a record of anybody's study")
-    retry(planned.paths.folder)
+    reset(planned.paths.folder)
     assert other.exists()
 
 

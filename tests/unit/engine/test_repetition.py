@@ -20,21 +20,21 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, write_record
-from transect.domain.until import Contest
+from transect.domain.until import ComparisonRule
 from transect.engine.job import Job
 from transect.engine.repetition import TIME, Repetition, deadline_of
 from transect.planning.stage import STAGES
 
 UNTIL = {
-    "interval": None,
-    "margin": 0.05,
+    "ci_half_width": None,
+    "equivalence_margin": 0.05,
     "decide": True,
-    "floor": 3,
-    "cap": 8,
+    "min_repeats": 3,
+    "max_repeats": 8,
     "budget_s": None,
     "looks": 3,
     "ways": 0.0,
-    "contest": STAGES.get("infer").contest.stored(),
+    "comparison": STAGES.get("infer").comparison.stored(),
 }
 
 
@@ -52,14 +52,16 @@ class Bench:
     def jobs(self, **changes: Any) -> list[Job]:
         until = UNTIL | changes
         cells = [
-            infer_cell(runtime, repeat, exporter="dynamo") for repeat in range(until["cap"]) for runtime in self.times
+            infer_cell(runtime, repeat, exporter="dynamo")
+            for repeat in range(until["max_repeats"])
+            for runtime in self.times
         ]
         return [self._job(cell, until) for cell in cells]
 
     def _job(self, cell: Cell, until: dict[str, Any]) -> Job:
-        spec: dict[str, Any] = {"until": until, "inputs": {}, "study": "s"}
+        spec: dict[str, Any] = {"repeat_until": until, "inputs": {}, "study": "s"}
         spec["cell_limits"] = {"seconds": 60}
-        if cell.repeat >= until["floor"]:
+        if cell.repeat >= until["min_repeats"]:
             spec["optional"] = True
         paths = StudyPaths(results=self.folder, study="s")
         return Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
@@ -90,8 +92,8 @@ class Bench:
         self.ran.clear()
 
 
-def ends(repetition: Repetition) -> dict[str, str]:
-    return {name.split(".")[2]: why for name, why in repetition.ends.items()}
+def stop_reasons(repetition: Repetition) -> dict[str, str]:
+    return {name.split(".")[2]: why for name, why in repetition.stop_reasons.items()}
 
 
 def run(bench: Bench, **changes: Any) -> Repetition:
@@ -107,15 +109,15 @@ def test_decided_cells_need_no_repeat_and_cost_none(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.5, "c": 1.001})
     repetition = run(bench)
     assert bench.ran == []
-    assert ends(repetition) == dict.fromkeys("abc", "decided")
-    assert len(repetition.spared()) == 3 * 5 and len(set(repetition.spared().values())) == 1
+    assert stop_reasons(repetition) == dict.fromkeys("abc", "decided")
+    assert len(repetition.skipped_optional()) == 3 * 5 and len(set(repetition.skipped_optional().values())) == 1
 
 
 def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
     # `b` and `d` are far off; `c` is too near to `a` and too loud for any verdict.
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.9, "c": 1.03, "d": 1.91}, {"a": 0.04, "c": 0.04})
     repetition = run(bench)
-    assert ends(repetition)["c"] == "cap" and ends(repetition)["b"] == "decided"
+    assert stop_reasons(repetition)["c"] == "max_repeats" and stop_reasons(repetition)["b"] == "decided"
     of_c = [repeat for runtime, repeat in bench.ran if runtime == "c"]
     assert of_c == [3, 4, 5, 6, 7]
     rounds = [repeat for _, repeat in bench.ran]
@@ -125,10 +127,10 @@ def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
 
 def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
-    wide = run(bench, decide=False, interval=0.5)
-    assert bench.ran == [] and ends(wide) == {"a": "interval", "c": "interval"}
-    narrow = run(bench, decide=False, interval=0.0001)
-    assert len(bench.ran) == 10 and ends(narrow) == {"a": "cap", "c": "cap"}
+    wide = run(bench, decide=False, ci_half_width=0.5)
+    assert bench.ran == [] and stop_reasons(wide) == {"a": "interval", "c": "interval"}
+    narrow = run(bench, decide=False, ci_half_width=0.0001)
+    assert len(bench.ran) == 10 and stop_reasons(narrow) == {"a": "max_repeats", "c": "max_repeats"}
 
 
 # Looks at 3, 5 and 8: two cells, of which each takes a second.
@@ -137,10 +139,10 @@ def test_no_repeat_begins_after_the_end_of_the_blocks_budget(tmp_path: Path, bud
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
     repetition = run(bench, budget_s=budget)
     assert len(bench.ran) == most
-    assert set(ends(repetition).values()) == {"cap" if most == 10 else "budget"}
+    assert set(stop_reasons(repetition).values()) == {"max_repeats" if most == 10 else "budget"}
     # What was spent stands in the records: a second call has no new budget.
     again = run(bench, budget_s=budget)
-    assert len(bench.ran) == most and ends(again) == ends(repetition)
+    assert len(bench.ran) == most and stop_reasons(again) == stop_reasons(repetition)
 
 
 def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> None:
@@ -148,15 +150,15 @@ def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> N
     runs = []
     for ways in (1.0, 1e9):
         bench = Bench(tmp_path / str(ways), times, spread)
-        why = set(ends(run(bench, ways=ways)).values())
-        assert why == ({"cap"} if ways > 1e8 else {"decided"})
+        why = set(stop_reasons(run(bench, ways=ways)).values())
+        assert why == ({"max_repeats"} if ways > 1e8 else {"decided"})
         runs.append(len(bench.ran))
     assert runs == [0, 10]
 
 
 def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> None:
-    contest = STAGES.get("infer").contest
-    assert contest.heats == ("runtime",) and Contest.of(contest.stored()) == contest
+    comparison = STAGES.get("infer").comparison
+    assert comparison.best_of == ("runtime",) and ComparisonRule.of(comparison.stored()) == comparison
 
     def record(runtime: str, threads: int, batch: int, repeat: int) -> Record:
         cell = infer_cell(runtime, repeat, exporter="dynamo", batch=batch, threads=threads)
@@ -170,11 +172,11 @@ def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> N
         for batch in (1, 8)
         for n in range(3)
     )
-    told = contests(groups, contest, Floors(groups))
+    told = contests(groups, comparison, Floors(groups))
     pairs = [tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in told]
     # First at each batch, and most at any.
     assert sorted(pairs) == [(("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8))]
-    stand = standings(groups, contest, Floors(groups), interval=None, decide=True, looks=1)
+    stand = standings(groups, comparison, Floors(groups), interval=None, decide=True, looks=1)
     assert {c.threads for c, why in stand.items() if "nothing to compare" in why} == {2}
 
 
@@ -183,7 +185,7 @@ def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path:
     repetition = run(bench)
     # One of five is left out of a middle, one of three is not.
     assert bench.ran == [("a", 3), ("b", 3), ("a", 4), ("b", 4)]
-    assert ends(repetition) == dict.fromkeys("abd", "decided")
+    assert stop_reasons(repetition) == dict.fromkeys("abd", "decided")
 
 
 def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed() -> None:
@@ -207,9 +209,9 @@ def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed
 
     records = [record(runtime, rate, n) for runtime in ("python", "rust") for rate in ("old", "new") for n in range(4)]
     groups = group_records(records)
-    contest = STAGES.get("retrain").contest
-    assert Contest.of(contest.stored()) == contest
-    made = contests(groups, contest, Floors(groups))
+    comparison = STAGES.get("retrain").comparison
+    assert ComparisonRule.of(comparison.stored()) == comparison
+    made = contests(groups, comparison, Floors(groups))
     told = {(best.cell.runtime, best.cell.rate, other.cell.runtime, other.cell.rate): one for best, other, one in made}
     assert told.keys() == {
         ("python", "new", "rust", "new"),
@@ -230,7 +232,7 @@ def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
     bench.floor(jobs)
     repetition = Repetition(jobs, deadline=time.monotonic() - 1)
     repetition.run(bench.run_one)
-    assert bench.ran == [] and set(ends(repetition).values()) == {TIME}
+    assert bench.ran == [] and set(stop_reasons(repetition).values()) == {TIME}
     assert deadline_of({"minutes": None}, jobs) is None
     assert (deadline_of({"minutes": 0}, jobs) or math.inf) < time.monotonic()
 
@@ -254,44 +256,44 @@ def test_what_was_killed_goes_on_from_its_records(tmp_path: Path) -> None:
         Repetition(jobs).run(killed(3))
     again = Repetition(cut.jobs())
     again.run(cut.run_one)
-    assert cut.ran == whole.ran and set(ends(again).values()) == {"cap"}
+    assert cut.ran == whole.ran and set(stop_reasons(again).values()) == {"max_repeats"}
     # And a call when all is done runs nothing.
     Repetition(cut.jobs()).run(cut.run_one)
     assert cut.ran == whole.ran
 
 
-def test_a_stricter_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+def test_a_stricter_repeat_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.012}, {"a": 0.006, "c": 0.006})
-    first = run(bench, margin=0.10)
-    assert bench.ran == [] and ends(first) == {"a": "decided", "c": "decided"}
-    before = first.spared()
-    assert set(before.values()) != set(Repetition(bench.jobs(margin=0.01)).spared().values())
-    run(bench, margin=0.01)
+    first = run(bench, equivalence_margin=0.10)
+    assert bench.ran == [] and stop_reasons(first) == {"a": "decided", "c": "decided"}
+    before = first.skipped_optional()
+    assert set(before.values()) != set(Repetition(bench.jobs(equivalence_margin=0.01)).skipped_optional().values())
+    run(bench, equivalence_margin=0.01)
     assert bench.ran[:2] == [("a", 3), ("c", 3)]
 
 
 def test_one_without_a_result_or_a_rival_is_not_measured_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0})
-    alone = ends(run(bench))
+    alone = stop_reasons(run(bench))
     assert alone.keys() == {"a"} and "nothing to compare" in alone["a"]
     empty = Bench(tmp_path / "none", {"a": 1.0, "b": 1.0})
     jobs = empty.jobs()
     empty.floor(jobs[:1] + jobs[2:3])
     repetition = Repetition(jobs)
     repetition.run(empty.run_one)
-    assert "nothing to compare" in ends(repetition)["a"]
+    assert "nothing to compare" in stop_reasons(repetition)["a"]
     assert all(runtime != "a" for runtime, _ in empty.ran)
 
 
 def test_what_another_until_left_between_two_looks_is_finished_first(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
-    run(bench, cap=5)
+    run(bench, max_repeats=5)
     bench.ran.clear()
     # Looks at 4, 6 and 8 now: five repeats are none of them, and took all of a budget of 2 s.
-    repetition = run(bench, floor=4, budget_s=2.0)
-    assert bench.ran == [] and set(ends(repetition).values()) == {"budget"}
-    again = run(bench, floor=4, budget_s=4.0)
-    assert bench.ran == [("a", 5), ("c", 5)] and set(ends(again).values()) == {"budget"}
+    repetition = run(bench, min_repeats=4, budget_s=2.0)
+    assert bench.ran == [] and set(stop_reasons(repetition).values()) == {"budget"}
+    again = run(bench, min_repeats=4, budget_s=4.0)
+    assert bench.ran == [("a", 5), ("c", 5)] and set(stop_reasons(again).values()) == {"budget"}
 
 
 def test_a_cell_that_leaves_no_record_does_not_run_for_ever(tmp_path: Path) -> None:

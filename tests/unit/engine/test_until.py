@@ -1,4 +1,4 @@
-"""`until` in a study: what is planned, in which blocks, and what is refused."""
+"""`repeat_until` in a study: what is planned, in which blocks, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.domain.until import looks_of
-from transect.engine.plan_files import planned_aims, planned_cells, write_plan
-from transect.engine.repetition import until_of
+from transect.engine.plan_files import planned_analysis, planned_cells, write_plan
+from transect.engine.repetition import repeat_until_of
 from transect.engine.staleness import Staleness
-from transect.engine.stamps import spared_by
+from transect.engine.stamps import skipped_optional_by
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import StudyPlan
 
@@ -37,7 +37,7 @@ def until_plan(folder: Path, until: str = "", own: str = "", system: str = SYSTE
 
 def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path) -> None:
     plain = until_plan(tmp_path)
-    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}")
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 7, budget_minutes: 2}")
     assert not any(p.optional for p in plain)
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train if p.optional} == {3, 4, 5, 6} and len(train) == 14
@@ -45,14 +45,19 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert [p.optional for p in made.stage("reference").values()].count(True) == 4
     assert not any(p.optional for p in made.stage("data").values())
     assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
-    told = next(iter(train)).spec["until"]
-    assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 120.0)
+    told = next(iter(train)).spec["repeat_until"]
+    assert (told["equivalence_margin"], told["min_repeats"], told["max_repeats"], told["budget_s"]) == (
+        0.04,
+        3,
+        7,
+        120.0,
+    )
     assert told["ways"] == 1.0
-    assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
+    assert made.analysis_plan.margin == 0.04 and made.analysis_plan.looks == {"train": len(looks_of(3, 7))}
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
-    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}")
     blocks = {block.id: block for block in make_blocks(made)}
     [train] = [block for name, block in blocks.items() if name.startswith("train")]
     assert [p.optional for p in train.cells] == [False] * 6 + [True] * 6
@@ -66,7 +71,7 @@ def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_pa
 
 def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -> None:
     system = SLURM + "cells_per_job: 3\n"
-    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}", system=system)
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}", system=system)
     train = [block for block in make_blocks(made) if block.rule == "train"]
     assert len(train) == 2
     for block in train:
@@ -78,7 +83,10 @@ def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -
 
 
 def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
-    one, two = (until_plan(tmp_path, f"until: {{or_equal_within: {margin}, cap: 5}}") for margin in ("4 %", "3 %"))
+    one, two = (
+        until_plan(tmp_path, f"repeat_until: {{equivalence_margin: {margin}, max_repeats: 5}}")
+        for margin in ("4 %", "3 %")
+    )
     assert [p.fingerprint for p in one] == [p.fingerprint for p in two]
     before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (one, two))
     changed = {name for name in before if before[name] != after[name]}
@@ -86,7 +94,7 @@ def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
 
 
 def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
-    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}")
     write_plan(made, make_blocks(made))
     known = planned_cells(made.paths)
     optional = [p for p in made if p.optional]
@@ -97,17 +105,17 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     record.parent.mkdir(parents=True)
     record.touch()
     assert f"{optional[0].cell.stage}/{optional[0].id}" in (planned_cells(made.paths) or {})
-    assert planned_aims(made.paths) == made.aims
-    assert spared_by(tmp_path / "no-such-stamp") == {}
+    assert planned_analysis(made.paths) == made.analysis_plan
+    assert skipped_optional_by(tmp_path / "no-such-stamp") == {}
 
 
 def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(tmp_path: Path) -> None:
-    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}")
     optional = [p for p in made.stage("train").values() if p.optional]
-    gone, spared, begun, unknown = optional
+    gone, skipped, begun, unknown = optional
     stamp = made.paths.stamp("train", "iris-mlp.n1")
     stamp.parent.mkdir(parents=True)
-    state, other = until_of(spared.spec), "an earlier one"
+    state, other = repeat_until_of(skipped.spec), "an earlier one"
 
     def reasons(**told: dict[str, str]) -> dict[str, list[str]]:
         stamp.write_text(json.dumps({"state": "s", **told}))
@@ -119,46 +127,71 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
     begun_spec = made.paths.spec(*begun.key)
     begun_spec.parent.mkdir(parents=True)
     begun_spec.write_text("{}")
-    told = reasons(held={key[gone.id]: state}, spared={key[spared.id]: state})
-    assert told == {gone.id: ["missing"], spared.id: [], begun.id: ["missing"], unknown.id: []}
+    told = reasons(completed_optional={key[gone.id]: state}, skipped_optional={key[skipped.id]: state})
+    assert told == {gone.id: ["missing"], skipped.id: [], begun.id: ["missing"], unknown.id: []}
     # Who ran the block again without it did not need it.
-    told = reasons(held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state})
-    assert told == {gone.id: [], spared.id: ["until"], begun.id: [], unknown.id: []}
-    # Nobody spared it, but its cell's repeats ended: the cap was a lower one.
-    told = reasons(ends={unknown.cell.without_repeat().id: "cap"})
-    assert told[unknown.id] == ["until"] and told[spared.id] == []
+    told = reasons(
+        completed_optional={}, skipped_optional={key[gone.id]: state, key[skipped.id]: other, key[begun.id]: state}
+    )
+    assert told == {gone.id: [], skipped.id: ["repeat_until"], begun.id: [], unknown.id: []}
+    # Nobody skipped it, but its cell's repeats ended: the maximum was a lower one.
+    told = reasons(stop_reasons={unknown.cell.without_repeat().id: "max_repeats"})
+    assert told[unknown.id] == ["repeat_until"] and told[skipped.id] == []
 
 
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
-    own = "until: {interval: 2 %, floor: 2, cap: 4}"
-    made = until_plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7}", own)
+    own = "repeat_until: {ci_half_width: 2 %, min_repeats: 2, max_repeats: 4}"
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 7}", own)
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
-    until = next(iter(train)).spec["until"]
-    assert until["interval"] == 0.02
+    until = next(iter(train)).spec["repeat_until"]
+    assert until["ci_half_width"] == 0.02
     assert until["looks"] == 2, "a look at two repeats makes nothing firm: at 3 and 4"
 
 
 @pytest.mark.parametrize(
     ("until", "own", "told"),
     [
-        ("until: {cap: 7}", "", "expected interval, or_equal_within or both"),
-        ("until: {interval: 3}", "", "written as '5 %', found 3"),
-        ("until: {interval: 0 %}", "", "more than 0 and less than 100 per cent"),
-        ("until: {or_equal_within: 5 %, floor: 5, cap: 5}", "", "cap 5 leaves nothing beyond floor 5"),
-        ("until: {interval: 3 %, node_hours: 1}", "", "unknown key 'until.node_hours'"),
-        ("until: {interval: 3 %, caps: 5}", "", "unknown key 'until.caps': did you mean 'cap'?"),
-        ("until: {or_equal_within: 5 %}", "until: {or_equal_within: 3 %}", "expected one margin"),
-        ("equal_within: 2 %\nuntil: {or_equal_within: 5 %}", "", "expected one margin"),
-        ("until: {interval: 100 %}", "", "found '100 %'"),
-        ("until: {interval: -3 %}", "", "found '-3 %'"),
-        ("until: {interval: 3 %, minutes: 0}", "", "until.minutes"),
-        ("until: {interval: 3 %, minutes: .inf}", "", "until.minutes"),
-        ("until: {interval: 3 %, cap: 3}", "", "cap 3 leaves nothing beyond the 3 repeats of train"),
-        ("", "until: {interval: 3 %, floor: 1}", "train.until.floor"),
-        ("bench: {until: {interval: 3 %}}", "", "unknown key 'bench.until'"),
-        ("infer: {until: {interval: 3 %}}", "", "infer.until: no cell of this study goes on by it"),
+        ("repeat_until: {max_repeats: 7}", "", "expected ci_half_width, equivalence_margin or both"),
+        ("repeat_until: {ci_half_width: 3}", "", "written as '5 %', found 3"),
+        ("repeat_until: {ci_half_width: 0 %}", "", "more than 0 and less than 100 per cent"),
+        (
+            "repeat_until: {equivalence_margin: 5 %, min_repeats: 5, max_repeats: 5}",
+            "",
+            "max_repeats 5 leaves nothing beyond min_repeats 5",
+        ),
+        (
+            "repeat_until: {ci_half_width: 3 %, node_hours: 1}",
+            "",
+            "unknown key 'repeat_until.node_hours': node_hours is no more, there is budget_minutes.",
+        ),
+        (
+            "repeat_until: {ci_half_width: 3 %, max_repeat: 5}",
+            "",
+            "unknown key 'repeat_until.max_repeat': did you mean 'max_repeats'?",
+        ),
+        ("repeat_until: {equivalence_margin: 5 %}", "repeat_until: {equivalence_margin: 3 %}", "expected one margin"),
+        ("equal_within: 2 %\nrepeat_until: {equivalence_margin: 5 %}", "", "expected one margin"),
+        ("until: {ci_half_width: 3 %}", "", "unknown key 'until': until is called repeat_until now."),
+        ("", "until: {cap: 5}", "unknown key 'train.until': until is called repeat_until now."),
+        ("repeat_until: {floor: 3}", "", "floor is called min_repeats now."),
+        ("repeat_until: {cap: 3}", "", "cap is called max_repeats now."),
+        ("repeat_until: {interval: 3 %}", "", "interval is called ci_half_width now."),
+        ("repeat_until: {or_equal_within: 3 %}", "", "or_equal_within is called equivalence_margin now."),
+        ("repeat_until: {ci_half_width: 3 %, minutes: 3}", "", "minutes is called budget_minutes now."),
+        ("repeat_until: {ci_half_width: 100 %}", "", "found '100 %'"),
+        ("repeat_until: {ci_half_width: -3 %}", "", "found '-3 %'"),
+        ("repeat_until: {ci_half_width: 3 %, budget_minutes: 0}", "", "repeat_until.budget_minutes"),
+        ("repeat_until: {ci_half_width: 3 %, budget_minutes: .inf}", "", "repeat_until.budget_minutes"),
+        (
+            "repeat_until: {ci_half_width: 3 %, max_repeats: 3}",
+            "",
+            "max_repeats 3 leaves nothing beyond the 3 repeats of train",
+        ),
+        ("", "repeat_until: {ci_half_width: 3 %, min_repeats: 1}", "train.repeat_until.min_repeats"),
+        ("bench: {repeat_until: {ci_half_width: 3 %}}", "", "unknown key 'bench.repeat_until'"),
+        ("infer: {repeat_until: {ci_half_width: 3 %}}", "", "infer.repeat_until: no cell of this study goes on by it"),
     ],
 )
 def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, own: str, told: str) -> None:
@@ -171,5 +204,5 @@ def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, own: st
 def test_an_until_that_no_stage_goes_on_by_is_refused(tmp_path: Path) -> None:
     study = "name: s\n{}bench: {{grids: [{{benchmarks: [memory-bandwidth-probe]}}]}}\n"
     assert len(list(plan_study(tmp_path, study.format(""), system=SYSTEM))) == 1
-    with pytest.raises(BadInput, match=r"until: no cell .*train"):
-        plan_study(tmp_path, study.format("until: {interval: 3 %}\n"), system=SYSTEM)
+    with pytest.raises(BadInput, match=r"repeat_until: no cell .*train"):
+        plan_study(tmp_path, study.format("repeat_until: {ci_half_width: 3 %}\n"), system=SYSTEM)

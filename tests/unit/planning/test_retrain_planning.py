@@ -163,13 +163,13 @@ def test_the_study_has_every_runtime_that_trains_and_each_factor_of_the_claim(tm
 
 
 def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
-    section = "  repeats: 3\n  until: {or_equal_within: 5 %, cap: 5}\n"
+    section = "  repeats: 3\n  repeat_until: {equivalence_margin: 5 %, max_repeats: 5}\n"
     made = retrain_plan(tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section)
     planned = [*made.stage("retrain").values()]
     assert {one.cell.repeat for one in planned if one.optional} == {3, 4} and len(planned) == 20
-    told = planned[0].spec["until"]
+    told = planned[0].spec["repeat_until"]
     # Two runtimes at each of two optimisers, and two optimisers with each of two runtimes.
-    assert (told["floor"], told["cap"], told["ways"]) == (3, 5, 4.0)
+    assert (told["min_repeats"], told["max_repeats"], told["ways"]) == (3, 5, 4.0)
     # A step knows the paths of all repeats, and is made for the others.
     assert [len(names) for names in problems(made)] == [5, 5]
     assert not any(one.optional for one in made.stage("step").values())

@@ -91,7 +91,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block]) -> FlowFacts:
         folder=str(paths.folder),
         environments=locks,
         report_state=digest(
-            [report_hash(plan.file.parent), canonical_json(words), canonical_json(plan.aims.stored()), *cells]
+            [report_hash(plan.file.parent), canonical_json(words), canonical_json(plan.analysis_plan.stored()), *cells]
         )[:16],
         blocks=tuple(facts),
     )

@@ -90,6 +90,6 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         complain(text)
         return
     if settled:
-        told = f"{settled} cells have no result of their own; `transect retry` runs them again"
+        told = f"{settled} cells have no result of their own; after `transect reset` the next run makes them"
         say(f"[transect] {told}")
     make_report_of(paths)

@@ -20,7 +20,7 @@ PUBLISHED = "ResNet in Go (Gorgonia), 2023–24"
 
 def all_costs(context: Context) -> list[ContainerCost]:
     """Return what containers cost in every stage that has cells with and without."""
-    return [cost for stage in context.stages for cost in container_costs(context.of(stage), context.aims)]
+    return [cost for stage in context.stages for cost in container_costs(context.of(stage), context.analysis_plan)]
 
 
 def place_of(cost: ContainerCost) -> str:

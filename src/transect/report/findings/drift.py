@@ -25,14 +25,14 @@ def drift_findings(context: Context) -> list[Finding]:
     """Per stage whose times are compared: the last third of its runs beside the first."""
     found = []
     for stage, (metric, what) in _TIMES.items():
-        drift = drift_of(context.of(stage), metric, margin=context.aims.margin)
+        drift = drift_of(context.of(stage), metric, margin=context.analysis_plan.margin)
         if drift is not None:
             found.append(_drift(drift, what, context))
     return found
 
 
 def _drift(drift: Drift, what: str, context: Context) -> Finding:
-    told, margin = drift.decision, percent(context.aims.margin)
+    told, margin = drift.decision, percent(context.analysis_plan.margin)
     middle = f"the median {what} of the last third of the runs"
     if told.answer is Answer.SAME:
         claim, confidence = f"{middle} is that of the first within {margin}.", Confidence.CONFIRMED

@@ -62,7 +62,7 @@ def factor_findings(context: Context) -> list[Finding]:
         finding
         for workload in context.workloads("retrain")
         for design in designs(context.of("retrain", workload), SCORE)
-        for finding in _of_design(design, context.aims.looks_at("retrain"), asked)
+        for finding in _of_design(design, context.analysis_plan.interim_looks("retrain"), asked)
     ]
 
 

@@ -18,7 +18,7 @@ _CLIP = 160
 
 def system_findings(context: Context) -> list[Finding]:
     """Say for each benchmark and choice of settings which system is faster, and what is not compared."""
-    races, unmatched = system_races(context.records, margin=context.aims.margin)
+    races, unmatched = system_races(context.records, margin=context.analysis_plan.margin)
     # A number that one of the systems lacks says nothing of it.
     alike = grouped(races, lambda race: (race.cell, race.systems))
     found = [_of(cell, systems, own) for (cell, systems), own in alike.items()]

@@ -117,8 +117,8 @@ def _endings(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
     """Show each cause, or part of one that has a next step of its own, as one block."""
     yield Heading("By cause, and what to do now")
     yield note(
-        "A failed cell is kept as long as nothing that it is made from changes; `transect retry` forgets it, so that "
-        "the next run makes it. A study that is no file of config/studies is named by its file; on a cluster "
+        "A failed cell is kept as long as nothing that it is made from changes; `transect reset` deletes its record, "
+        "so that the next run makes it, and `transect retry` runs it at once. A study that is no file of config/studies is named by its file; on a cluster "
         "`snakemake --profile profiles/slurm` stands for `make report`."
     )
     left = _MOST_LOGS

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.study import Count, Counts, Names, Section
-from transect.domain.until import Until
+from transect.domain.until import RepeatUntil
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
@@ -67,8 +67,8 @@ class InferSection(Section):
     """Inference cells, and how long each measures."""
 
     repeats: Count = Field(default=1, description="runs of each cell")
-    until: Until | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `until` says"
+    repeat_until: RepeatUntil | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
     )
     warmup: int = Field(
         default=20,

@@ -11,7 +11,7 @@ from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.takes import Takes
-from transect.domain.until import Contest
+from transect.domain.until import ComparisonRule
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.facts import FACTS, batch_folder
 from transect.planning.context import Context
@@ -64,11 +64,13 @@ class Infer(Stage[InferCell]):
     needs = ("export", "train", "model", "convert")
     placement = Placement(by_workload=True)
     # The best of each runtime: which answers first at a batch, and which serves most at any.
-    contest = Contest(
+    comparison = ComparisonRule(
         metrics=("latency",),
-        heats=("runtime",),
-        apart=("provider", "batch", "load", "sessions"),
-        beside=Contest(metrics=("throughput",), heats=("runtime",), apart=("provider", "load", "sessions")),
+        best_of=("runtime",),
+        stratify_by=("provider", "batch", "load", "sessions"),
+        also=ComparisonRule(
+            metrics=("throughput",), best_of=("runtime",), stratify_by=("provider", "load", "sessions")
+        ),
     )
 
     def check(self, section: InferSection, context: Context) -> None:

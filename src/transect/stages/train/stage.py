@@ -19,7 +19,7 @@ from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
-from transect.domain.until import Contest, Until
+from transect.domain.until import ComparisonRule, RepeatUntil
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
@@ -110,8 +110,8 @@ class TrainSection(Section):
     repeats: Count = Field(
         default=3, description="runs of each cell, each with its own initial weights and batch order"
     )
-    until: Until | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `until` says"
+    repeat_until: RepeatUntil | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
     )
     planner: PlannerSection | None = Field(
         default=None, description="see below; only for grids whose options say `plan`"
@@ -155,7 +155,9 @@ class Train(Stage[TrainCell]):
     needs = ("data", "memory", "reference")
     placement = Placement(by_workload=True)
     spreads = True
-    contest = Contest(metrics=("samples_per_second",), seeded=("time_to_quality",), apart=("device",))
+    comparison = ComparisonRule(
+        metrics=("samples_per_second",), paired_metrics=("time_to_quality",), stratify_by=("device",)
+    )
 
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""
