@@ -14,7 +14,7 @@ from _mutants.forked import append, in_child, pytest_here, share
 
 _FOLDERS = ("tests/unit", "tests/report")
 # A test that takes longer is not run against mutants, nor are those after this time in one file.
-_LONGEST_S, _LONGEST_FILE_S = 60, 300
+_MAX_S, _MAX_FILE_S = 60, 300
 
 
 @dataclass(kw_only=True)
@@ -71,7 +71,7 @@ def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> No
 
     def work(file: tuple[str, str]) -> None:
         name, key = file
-        end, told = in_child(lambda: _measure(checkout, name, lines), 2 * _LONGEST_FILE_S)
+        end, told = in_child(lambda: _measure(checkout, name, lines), 2 * _MAX_FILE_S)
         told = told if end == "done" else {"seconds": {}, "met": {}, "end": [end, told]}
         # What did not end, could not be read or failed is measured again by the next run.
         bad = {what: told[what] for what in ("end", "uncollected", "failed") if told.get(what)}
@@ -90,9 +90,7 @@ def _measure(checkout: Path, name: str, lines: dict[str, dict[str, frozenset[int
         data_file=None, config_file=False, messages=False, include=[str(source / path) for path in lines]
     )
     measured.start()
-    run = pytest_here(
-        checkout, [name], stop=False, each=_LONGEST_S, seconds=_LONGEST_FILE_S, entered=measured.switch_context
-    )
+    run = pytest_here(checkout, [name], stop=False, each=_MAX_S, seconds=_MAX_FILE_S, entered=measured.switch_context)
     measured.stop()
     data = measured.get_data()
     # What is executed while the file is read is executed for all of its tests.

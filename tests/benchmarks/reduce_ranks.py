@@ -16,7 +16,7 @@ OURS = {
     "shared": {"group": 16, "chunk_bytes": 2**19, "upper": "tree", "inner": "shared"},
 }
 # A size is repeated so often, or so long.
-MOST, LONGEST_S = 30, 1.5
+MAX_COUNT, MAX_S = 30, 1.5
 
 
 def main(kibibytes: list[int]) -> None:
@@ -48,7 +48,7 @@ def main(kibibytes: list[int]) -> None:
         }
         times: dict[str, list[float]] = {name: [] for name in runs}
         begin = time.perf_counter()
-        for turn in range(MOST + 1):
+        for turn in range(MAX_COUNT + 1):
             for name, run in runs.items():
                 flat.fill(comm.rank + 1)
                 comm.Barrier()
@@ -61,7 +61,7 @@ def main(kibibytes: list[int]) -> None:
                 if turn:
                     times[name].append(seconds)
             # All ranks must agree that it is enough.
-            enough = turn > 1 and time.perf_counter() - begin > LONGEST_S
+            enough = turn > 1 and time.perf_counter() - begin > MAX_S
             if comm.bcast(enough):
                 break
         if comm.rank == 0:

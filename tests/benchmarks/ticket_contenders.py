@@ -22,7 +22,7 @@ import numpy as np
 import stopwordsiso
 
 STOP_WORDS = {word for entry in stopwordsiso.stopwords("en") for word in re.findall(r"[^\W\d_]+", entry)}
-TRAIN, SHARE, MINIMUM, MOST, MAX_LETTERS = 0.4, 0.95, 2, 20_000, 40
+TRAIN, SHARE, MINIMUM, MAX_COUNT, MAX_LETTERS = 0.4, 0.95, 2, 20_000, 40
 FIRST, UNKNOWN = 2, 1
 
 
@@ -40,7 +40,7 @@ def with_pandas(file: Path, out: Path) -> dict[str, Any]:
     train = table.sample(frac=TRAIN, random_state=1)
     vocabulary = Dictionary(train.words)
     # gensim counts the tickets that a word is in, not how often it is there.
-    vocabulary.filter_extremes(no_below=MINIMUM, no_above=1.0, keep_n=MOST)
+    vocabulary.filter_extremes(no_below=MINIMUM, no_above=1.0, keep_n=MAX_COUNT)
     length = int(np.quantile(train.words.map(len), SHARE, method="inverted_cdf"))
     x = np.zeros((len(table), length), np.int32)
     for row, words in enumerate(table.words):
@@ -71,7 +71,7 @@ def with_datasets(file: Path, out: Path) -> dict[str, Any]:
     for batch in parts["train"].select_columns("words").iter(1000):
         for words in batch["words"]:
             counts.update(words)
-    chosen = [word for word, count in counts.most_common(MOST) if count >= MINIMUM]
+    chosen = [word for word, count in counts.most_common(MAX_COUNT) if count >= MINIMUM]
     numbers = {word: number for number, word in enumerate(chosen, FIRST)}
     lengths = np.asarray(parts["train"].with_format("numpy")["count"][:])
     length = int(np.quantile(lengths, SHARE, method="inverted_cdf"))

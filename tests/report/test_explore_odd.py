@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from explored_pages import UNFOLD, hash_to
 
-from transect.report.blocks import MOST_ROWS, Body, Lead, digits, table, words
+from transect.report.blocks import MAX_ROWS, Body, Lead, digits, table, words
 from transect.report.comparison.page import write_sections
 from transect.report.facets import Facets, FacetTable
 from transect.report.making import MadeSection
@@ -22,7 +22,7 @@ from transect.report.making import MadeSection
 pytestmark = pytest.mark.browser
 
 NAMES = ["\U0001f680 one", "\U0001f681 two", "a#b%20&c=d?e+f;g", "quo'te\"s", "~sort~down", "训练", "b\\d"]
-LONGEST = "-".join(["workload"] * 28)[:246] + "~0123abcd"
+MAX_LENGTH = "-".join(["workload"] * 28)[:246] + "~0123abcd"
 VALUES = [3.0, math.inf, -1.5, None, -math.inf, 12_345.6, 2e-9]
 
 
@@ -41,7 +41,7 @@ class Row:
 
 
 ROWS = [
-    Row(name, value, Facets(workload=(name,), cell=(LONGEST if place == 2 else f"{place}~0000000{place}",)))
+    Row(name, value, Facets(workload=(name,), cell=(MAX_LENGTH if place == 2 else f"{place}~0000000{place}",)))
     for place, (name, value) in enumerate(zip(NAMES, VALUES, strict=True))
 ]
 COLUMNS = [
@@ -54,7 +54,7 @@ COLUMNS = [
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    many = [Row(NAMES[0], 1.0, Facets(workload=(NAMES[0],)))] * (MOST_ROWS + 40)
+    many = [Row(NAMES[0], 1.0, Facets(workload=(NAMES[0],)))] * (MAX_ROWS + 40)
     body = Body.of([Lead("Odd."), table(ROWS, COLUMNS, caption="few"), table(many, COLUMNS, caption="many")])
     assert body is not None
     output = tmp_path_factory.mktemp("odd") / "odd.html"
@@ -111,9 +111,9 @@ def test_an_address_holds_any_name(odd: Any, path: Path) -> None:
 
 
 def test_the_longest_cell_is_found_by_its_link(odd: Any) -> None:
-    hash_to(odd, f"#odd-few?cell={quote(LONGEST)}")
+    hash_to(odd, f"#odd-few?cell={quote(MAX_LENGTH)}")
     assert named(odd) == [NAMES[2]] and not odd.is_visible(".filter-ignored")
-    hash_to(odd, f"#odd-few?cell={quote(LONGEST)}x")
+    hash_to(odd, f"#odd-few?cell={quote(MAX_LENGTH)}x")
     assert "256 characters" in odd.inner_text(".filter-ignored")
 
 
@@ -141,7 +141,7 @@ def test_a_download_keeps_both_ends_of_one_row_and_its_name_tells_what_it_lacks(
     name, (head, *rows) = saved(odd, "few")
     assert name == f"study-odd-few-1-of-{len(ROWS)}-rows.csv"
     assert head[2] == "Ends" and [row[2] for row in rows] == ["1.20 – 1.31"]
-    assert saved(odd, "many")[0] == f"study-odd-many-{MOST_ROWS}-of-{MOST_ROWS + 40}-rows.csv"
+    assert saved(odd, "many")[0] == f"study-odd-many-{MAX_ROWS}-of-{MAX_ROWS + 40}-rows.csv"
 
 
 def test_a_filter_says_that_rows_are_not_in_the_page(odd: Any) -> None:
@@ -153,6 +153,6 @@ def test_a_filter_says_that_rows_are_not_in_the_page(odd: Any) -> None:
 
 
 def test_words_of_two_places_are_two_words(odd: Any) -> None:
-    for wanted, found in (("1.31 of its", MOST_ROWS), ("1.31of", 0)):
+    for wanted, found in (("1.31 of its", MAX_ROWS), ("1.31of", 0)):
         hash_to(odd, f"#?find={quote(f'odd-many~{wanted}')}")
         assert len(odd.query_selector_all("#odd-many tbody tr:not([hidden])")) == found, wanted

@@ -12,7 +12,7 @@ from pages import Page
 from factories import train_cell
 from transect.analysis.load import Loaded
 from transect.domain.record import Cause, Record, Status, write_record
-from transect.report.blocks import MOST_OPEN, Facts, Failure, Lead, digits, table
+from transect.report.blocks import MAX_OPEN, Facts, Failure, Lead, digits, table
 from transect.report.build import build_report
 from transect.report.context import Context
 from transect.report.glossary import TERMS, anchor, glossary_parts, term_of
@@ -100,6 +100,6 @@ def test_every_link_to_a_term_leads_somewhere(report: Path) -> None:
 
 def test_a_long_table_hides_behind_its_title() -> None:
     columns = [digits("n", lambda n: n)]
-    assert table(range(MOST_OPEN), columns, caption="Few").folded == ""
-    assert table(range(MOST_OPEN + 1), columns, caption="Many").folded == "Many"
-    assert table(range(MOST_OPEN + 1), columns, caption="Many", fold_title="All").folded == "All"
+    assert table(range(MAX_OPEN), columns, caption="Few").folded == ""
+    assert table(range(MAX_OPEN + 1), columns, caption="Many").folded == "Many"
+    assert table(range(MAX_OPEN + 1), columns, caption="Many", fold_title="All").folded == "All"

@@ -20,7 +20,7 @@ from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
 from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
 from transect.report.findings.finding import Finding
-from transect.report.findings.ranking import MOST_OPENED, Turn, effect_of, opened, ranked, turn_of
+from transect.report.findings.ranking import MAX_OPENED, Turn, effect_of, opened, ranked, turn_of
 from transect.report.making import MadeSection, all_parts
 from transect.report.page import chart_links, chart_of
 from transect.report.parts import FindingMaker, Parts
@@ -81,7 +81,7 @@ def test_at_most_seven_stand_open_and_two_of_a_rule_as_long_as_others_wait() -> 
     assert [one.rule for one in first] == ["a", "a", "b", "c", "d", "e", "f"]
     assert [one.rule for one in rest] == ["a"] * 7
     first, rest = opened(many)
-    assert (len(first), len(rest)) == (MOST_OPENED, 2) and [*first, *rest] == many
+    assert (len(first), len(rest)) == (MAX_OPENED, 2) and [*first, *rest] == many
     wrong = [found("w", alarm=True) for _ in range(9)]
     assert opened([*many, *wrong])[0] == wrong[:7]
     assert opened([]) == ([], [])

@@ -15,7 +15,7 @@ from transect.report.charts.theme import palette
 from transect.report.decisions import DecisionTable, Entry, Row
 from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
-from transect.report.fitting import LEAST_ROWS, fitted
+from transect.report.fitting import MIN_ROWS, fitted
 from transect.report.inline import Inline
 from transect.report.making import MadeSection
 from transect.report.page import Front, Shown, shortened
@@ -64,9 +64,9 @@ def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
 
 def test_every_table_keeps_some_rows_and_counts_those_it_had_left_out_before() -> None:
     [made] = fitted([section(*[400] * 9)], 10)
-    assert rows(made) == [LEAST_ROWS] * 9
+    assert rows(made) == [MIN_ROWS] * 9
     # 300 of 400 stood in the table before.
-    assert {one.note.split(" ")[0] for one in made.body.blocks if isinstance(one, Table)} == {str(400 - LEAST_ROWS)}
+    assert {one.note.split(" ")[0] for one in made.body.blocks if isinstance(one, Table)} == {str(400 - MIN_ROWS)}
 
 
 def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:

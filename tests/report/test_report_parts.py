@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from transect.analysis.groups import grouped
 from transect.report.blocks import (
-    MOST_OPEN,
+    MAX_OPEN,
     Body,
     Chart,
     Charts,
@@ -67,8 +67,8 @@ def test_a_body_says_when_it_has_nothing_to_show() -> None:
 
 def test_only_a_long_table_is_folded_by_its_length() -> None:
     columns = [digits("n", lambda item: item)]
-    assert not table(range(MOST_OPEN), columns, fold_title="Many").folded
-    assert table(range(MOST_OPEN + 1), columns, fold_title="Many").folded == "Many"
+    assert not table(range(MAX_OPEN), columns, fold_title="Many").folded
+    assert table(range(MAX_OPEN + 1), columns, fold_title="Many").folded == "Many"
     assert table([], columns, folded="Always").folded == "Always"
 
 

@@ -23,7 +23,7 @@ FIGURE = {
     "published": 0.385,
     "measured": {"stage": "classify", "metric": "accuracy", "heads": 4},
 }
-TFIDF, LARGEST = "TF-IDF with", "the largest class"
+TFIDF, MAX_SIZE = "TF-IDF with", "the largest class"
 
 
 def two_settings():
@@ -93,7 +93,7 @@ def test_a_transformer_that_loses_to_tfidf_is_said_to():
     assert told.summary.median == pytest.approx(-0.1, abs=1e-3) and told.confirmed and lost.claimed
     for words in (TFIDF, "79.9 %", "loses, −10.", "90.0 %"):
         assert words in found.claim
-    assert f"{LARGEST} for all 4" in found.evidence
+    assert f"{MAX_SIZE} for all 4" in found.evidence
 
 
 def test_of_several_settings_validation_chooses_not_the_test():
@@ -107,7 +107,7 @@ def test_of_several_settings_validation_chooses_not_the_test():
 
 def test_of_several_rivals_validation_chooses_not_the_test():
     found = SETS.only("classifier-best", "two_rivals")
-    assert LARGEST in found.claim and "loses, −5." in found.claim
+    assert MAX_SIZE in found.claim and "loses, −5." in found.claim
     assert TFIDF in found.evidence and TFIDF not in found.claim
 
 

@@ -26,8 +26,8 @@ MIN_RUNS = 10
 _MIN_SIDE = 2
 _DRAWS = 4999
 # Beyond this many numbers of permuted series, fewer are drawn.
-_MOST_NUMBERS = 60_000_000
-_FEWEST_DRAWS = 999
+_MAX_NUMBERS = 60_000_000
+_MIN_DRAWS = 999
 _SEED = 20261123
 
 K = TypeVar("K", bound=Hashable)
@@ -122,7 +122,7 @@ def _best_cuts(ranks: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _corrected(parts: Sequence[_Part[K]], runs: int, draws: int, rng: np.random.Generator) -> list[float]:
     """Return each part's probability, corrected for all: step-down minimum over permuted runs."""
-    draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts)))) + 1
+    draws = max(_MIN_DRAWS, min(draws, _MAX_NUMBERS // (runs * len(parts)))) + 1
     keys = rng.random((draws, runs), dtype=np.float32)
     # What was seen is one of the orders, and counts as such.
     keys[0] = np.arange(runs)

@@ -44,7 +44,7 @@ _NODES = "SLURM_JOB_NODELIST"
 
 # Nothing here holds itself.
 _text = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
-_LONGEST_MESSAGE = 4000
+_MAX_MESSAGE_LENGTH = 4000
 
 
 class Measured(NamedTuple):
@@ -190,7 +190,7 @@ def row_of(record: Record) -> Row:
         "cell_id": record.cell_id,
         "status": record.status.value,
         "cause": record.cause.value if record.cause else None,
-        "message": record.message[:_LONGEST_MESSAGE],
+        "message": record.message[:_MAX_MESSAGE_LENGTH],
         "fingerprint": record.fingerprint,
         "inputs": record.inputs,
         "started": record.started,

@@ -19,7 +19,7 @@ from transect.domain.errors import TransectError
 from transect.payloads.forecast_prediction import Setting, predict
 from transect.payloads.forecast_sources import Profiled, profile_of, profiled
 from transect.simulation.networks import Machine, Network
-from transect.simulation.scale import MOST_RANKS, powers
+from transect.simulation.scale import MAX_RANKS, powers
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
 
@@ -106,7 +106,7 @@ def _curve(group: Group[ForecastCell], profiles: Sequence[AnyRecord], originals:
     per_replica = trained.batch // layout.replicas
     parts = layout.model_parts
     points: list[CurvePoint] = []
-    for replicas in sorted({*powers(1, MOST_RANKS // parts), *_ASKED}):
+    for replicas in sorted({*powers(1, MAX_RANKS // parts), *_ASKED}):
         ranks = replicas * parts
         per_node = min(trained.ranks_per_node, ranks)
         if ranks % per_node:

@@ -22,7 +22,7 @@ _OWN = (
     (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
 )
 # No message needs more to be told from the others.
-_LONGEST = 400
+_MAX_LENGTH = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +116,7 @@ def _shape(message: str) -> str:
     >>> _shape("it takes its data from iris~01234567, which died at 0x7ffe after 3.5 s")
     'it takes its data from CELL, which died at HEX after N s'
     """
-    text = message[: 10 * _LONGEST]
+    text = message[: 10 * _MAX_LENGTH]
     for own, word in _OWN:
         text = own.sub(word, text)
-    return " ".join(text.split())[:_LONGEST]
+    return " ".join(text.split())[:_MAX_LENGTH]

@@ -29,7 +29,7 @@ _TRIMMED_OF = 5
 # so many of all kinds are less unlike than they count.
 _DOUBT = 0.5
 # A variance below this share of the groups' median is a clock's step or a coincidence.
-_LEAST_SHARE = 1e-4
+_MIN_SHARE = 1e-4
 # A prior is fitted to the variances of at least this many groups.
 _MIN_GROUPS = 3
 
@@ -143,7 +143,7 @@ def _fit(groups: Sequence[Location]) -> Noise | None:
         return Noise(variance=pooled, freedom=0.0, groups=len(known))
     halves = [group.freedom / 2 for group in known]
     logs = [
-        math.log(max(group.variance, _LEAST_SHARE * middle)) - float(digamma(half)) + math.log(half)
+        math.log(max(group.variance, _MIN_SHARE * middle)) - float(digamma(half)) + math.log(half)
         for group, half in zip(known, halves, strict=True)
     ]
     spread = statistics.variance(logs) * (len(logs) - 1) / float(chdtri(len(logs) - 1, _DOUBT))

@@ -23,7 +23,7 @@ from transect.domain.until import AnalysisPlan
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
-_MOST_RENAMED = 300
+_MAX_RENAMED = 300
 # Cells that differ in more axes are other cells.
 _NEAR = 2
 
@@ -206,7 +206,7 @@ def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) ->
         stage, near = group.cell.stage, None
         rivals = of_stage.get(stage, [])
         state = there.state_of(group)
-        if state == "not there" and max(len(rivals), len(amounts[stage])) <= _MOST_RENAMED:
+        if state == "not there" and max(len(rivals), len(amounts[stage])) <= _MAX_RENAMED:
             near = _nearest(group.cell, [one.cell for one in rivals])
         found.append(
             Lone(group=group, state=state, near=near, renamed=_apart(group.cell, near) if near is not None else ())

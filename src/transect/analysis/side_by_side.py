@@ -15,7 +15,7 @@ from transect.analysis.noise import trimmed
 from transect.domain.cell import GPU_PROVIDERS
 
 # Runs that lie farther apart, in h, were not measured in turn, as the cells of one block are.
-_MOST_H = 12.0
+_MAX_H = 12.0
 # Shares are sums of fractions.
 _ROUNDING = 1e-9
 
@@ -87,9 +87,9 @@ def _unpaired(a: Sequence[AnyRecord], b: Sequence[AnyRecord]) -> str:
         return ""
     if alone > 1 - _ROUNDING:
         gap = min(_gap(x, y) for x in runs[0] for y in runs[1])
-        some = f"measured {gap:.0f} h apart" if gap > _MOST_H else "measured on other days on each processor"
+        some = f"measured {gap:.0f} h apart" if gap > _MAX_H else "measured on other days on each processor"
     else:
-        some = f"{100 * alone:.0f} % measured more than {_MOST_H:.0f} h apart"
+        some = f"{100 * alone:.0f} % measured more than {_MAX_H:.0f} h apart"
     return f"{some}: what changed in between is in no repeat's noise"
 
 
@@ -102,7 +102,7 @@ def _alone(a: Sequence[_Run], b: Sequence[_Run]) -> float:
         i = j = 0
         while i < len(sides[0]) and j < len(sides[1]):
             x, y = sides[0][i], sides[1][j]
-            if _gap(x, y) <= _MOST_H:
+            if _gap(x, y) <= _MAX_H:
                 both = min(weights[0][i], weights[1][j])
                 left -= both
                 weights[0][i] -= both

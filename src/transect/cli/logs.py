@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from transect.hpc.base import Run
 
 _EVERY_S = 1.0
-_MOST_BEST = 200
+_MAX_BEST = 200
 # Rows of counts beyond which the systems of a benchmark share one: the files of a plain folder are each a system.
-_MOST_COUNTED = 200
+_MAX_COUNTED = 200
 
 
 def ingest(
@@ -171,7 +171,7 @@ def _shortened(counted: Sequence[Counted]) -> Sequence[Counted]:
     """Return the rows of counts, where they are too many with all systems of a benchmark together."""
     from transect.analysis.log_summary import Counted
 
-    if len(counted) <= _MOST_COUNTED:
+    if len(counted) <= _MAX_COUNTED:
         return counted
     alike: dict[tuple[str, str], list[Counted]] = {}
     for row in counted:
@@ -194,9 +194,9 @@ def _fair(rows: Sequence[Best]) -> Sequence[Best]:
     for row in rows:
         places.append(seen[row.benchmark])
         seen[row.benchmark] += 1
-    if len(rows) <= _MOST_BEST:
+    if len(rows) <= _MAX_BEST:
         return rows
-    most = max(1, sorted(places)[_MOST_BEST])
+    most = max(1, sorted(places)[_MAX_BEST])
     return [row for row, place in zip(rows, places, strict=True) if place < most]
 
 

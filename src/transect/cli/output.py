@@ -14,7 +14,7 @@ from rich.text import Text
 from transect.domain.terminal import printable, say
 
 # Of one folder; a run on a full disk damages all of its records.
-_MOST_PROBLEMS = 10
+_MAX_PROBLEMS = 10
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON for a script")]
 
@@ -45,7 +45,7 @@ def print_lines(*lines: str) -> None:
 
 def print_problems(whose: str, problems: Sequence[object]) -> None:
     """Print what is wrong with a folder, a line for each problem; of many the first ones."""
-    print_lines(*(f"{whose}: {one}" for one in problems[:_MOST_PROBLEMS]))
-    if len(problems) > _MOST_PROBLEMS:
-        more = len(problems) - _MOST_PROBLEMS
+    print_lines(*(f"{whose}: {one}" for one in problems[:_MAX_PROBLEMS]))
+    if len(problems) > _MAX_PROBLEMS:
+        more = len(problems) - _MAX_PROBLEMS
         print_lines(f"{whose}: and {more} more: --format json has all")

@@ -15,7 +15,7 @@ from transect.engine.locks import Held, holding
 
 # Who waits looks so often, and says so.
 _POLL_S, _TELL_S = 0.5, 60.0
-_LONGEST = 300
+_MAX_LENGTH = 300
 
 
 @contextmanager
@@ -53,4 +53,4 @@ def builder(facts: Mapping[str, Any]) -> str:
     except OSError:
         return f"{who}, without a log yet"
     last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing yet")
-    return f"{who}; its log {log} is {ago:.0f} s old and ends with: {last[:_LONGEST]}"
+    return f"{who}; its log {log} is {ago:.0f} s old and ends with: {last[:_MAX_LENGTH]}"

@@ -16,7 +16,7 @@ HOST = (
     r"|\[pod/[\w.\-]{1,100}/[\w.\-]{1,100}\][ \t])"
 )
 # The file is read once for each.
-MOST_HOSTS = 512
+MAX_HOSTS = 512
 
 # What a carriage return wrote over a line (`transect.hpc.text`) belongs to the line's label.
 _REWRITTEN = rb"(?:\n\0[^\n]*)*"
@@ -74,7 +74,7 @@ class Hosts:
         return data if self._joined else self._other.sub(self._blank, data)
 
     def _blank(self, line: re.Match[bytes]) -> bytes:
-        if len(self._found) <= MOST_HOSTS:
+        if len(self._found) <= MAX_HOSTS:
             self._found.setdefault(self._parts(line[3])[0])
         return b"\n" + line[2]
 

@@ -14,7 +14,7 @@ from transect.hpc.base import Run, RunStatus
 from transect.hpc.values import LIMITS, doubtful
 
 STRICT = "strict"
-_MOST = 20
+_MAX_COUNT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Refusal:
             return run
         values = (doubtful(one, LIMITS) for one in run.metrics)
         found = [*run.suspicions, *(one for one in values if one is not None)]
-        suspicions = list(dict.fromkeys(found))[:_MOST]
+        suspicions = list(dict.fromkeys(found))[:_MAX_COUNT]
         outside = next((why for one in run.metrics if (why := doubtful(one, self.limits))), None)
         if outside is not None:
             reason = f"the given limits refuse it: {outside}"

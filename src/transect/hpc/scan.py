@@ -9,7 +9,7 @@ from typing import BinaryIO
 from transect.domain.errors import FAULTS
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
 from transect.hpc.block import STARTS, TROUBLE, Block
-from transect.hpc.hosts import MOST_HOSTS
+from transect.hpc.hosts import MAX_HOSTS
 from transect.hpc.launched import Launch, is_source, launch_pattern
 from transect.hpc.prefilter import LinePattern
 from transect.hpc.refusal import Refusal
@@ -96,12 +96,12 @@ class Scanner:
         reader = Reader(stream, self._idle)
         yield from self._scanned(reader, file)
         others = reader.hosts.others
-        for host in others[:MOST_HOSTS]:
+        for host in others[:MAX_HOSTS]:
             stream.seek(0)
             reader.hosts.turn_to(host)
             yield from self._scanned(Reader(stream, self._idle, reader.hosts), file, again=True)
-        if len(others) > MOST_HOSTS:
-            why = f"lines of more than {MOST_HOSTS} hosts: those of {excerpt(others[-1].decode('utf-8', 'replace'))}"
+        if len(others) > MAX_HOSTS:
+            why = f"lines of more than {MAX_HOSTS} hosts: those of {excerpt(others[-1].decode('utf-8', 'replace'))}"
             yield no_result(file, f"{why} and of further ones were not read")
 
     def _scanned(self, reader: Reader, file: str, *, again: bool = False) -> Iterator[Run]:

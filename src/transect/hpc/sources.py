@@ -19,7 +19,7 @@ READ_FILE_BYTES = 64 << 20
 READ_PATH_BYTES = 8 << 30
 
 # With the rest of an id it has to fit into the name of a folder, 255 bytes.
-_LONGEST = 120
+_MAX_LENGTH = 120
 _NAMELESS = "logs"
 
 
@@ -35,7 +35,7 @@ def _name(parts: Sequence[str], depth: int) -> str:
 def _marked(name: str, path: str) -> str:
     """Return a name with digits of the whole path, for what its parts do not tell apart."""
     mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
-    return f"{name.encode()[:_LONGEST].decode(errors='ignore')}-{mark}"
+    return f"{name.encode()[:_MAX_LENGTH].decode(errors='ignore')}-{mark}"
 
 
 def log_sources(paths: Sequence[Path]) -> dict[str, Path]:
@@ -66,7 +66,7 @@ def log_sources(paths: Sequence[Path]) -> dict[str, Path]:
         for real in longer:
             depth[real] += 1
     for real, name in names.items():
-        if real in alike or len(name.encode()) > _LONGEST:
+        if real in alike or len(name.encode()) > _MAX_LENGTH:
             names[real] = _marked(name, given[real])
     return {names[real]: Path(real) for real in given}
 

@@ -11,7 +11,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 # A value is the address of one rank for each other one.
-_LARGEST = 64 * 2**20
+_MAX_SIZE = 64 * 2**20
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -36,7 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > _LARGEST:
+        if not length.isdigit() or int(length) > _MAX_SIZE:
             self._answer(400)
             return
         value = self.rfile.read(int(length))

@@ -20,7 +20,7 @@ FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 # Writes of this many bytes to a pipe are not mixed with those of other ranks.
 _WHOLE = 4096
-_LONGEST = 65536
+_MAX_LENGTH = 65536
 # Bounds, not waits: what they are for takes a second, and minutes beside busy neighbours.
 _SERVICES_END_S = 300.0
 _SERVICE_STARTS_S = 600.0
@@ -49,14 +49,14 @@ def copy_lines(source: int, target: int, prefix: bytes, end: bytes = b"") -> Non
     rest = b""
     while True:
         try:
-            piece = os.read(source, _LONGEST)
+            piece = os.read(source, _MAX_LENGTH)
         except OSError:
             piece = b""
         if end and end in rest + piece:
             rest, piece = (rest + piece).partition(end)[0], b""
         lines = (rest + piece).split(b"\n")
         rest = lines.pop()
-        if rest and (not piece or len(rest) >= _LONGEST):
+        if rest and (not piece or len(rest) >= _MAX_LENGTH):
             lines.append(rest)
             rest = b""
         pending = b""

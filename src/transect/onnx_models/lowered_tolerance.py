@@ -15,7 +15,7 @@ _ROOM = 8
 _SHARE = 0.45
 # Where executions of the one file reach as far as the float32 file: room for the tails alone.
 _TAILS = 1.5
-_LEAST_SHARE, _LARGEST_SHARE = 0.01, 0.05
+_MIN_SHARE, _MAX_SHARE = 0.01, 0.05
 
 LOWERED_RULE = (
     "of floating-point outputs max(8 * spread, 2 u * output_scale), and at most 0.45 distance; spread "
@@ -51,15 +51,15 @@ def lowered_tolerance(expected: np.ndarray, spread: float, distance: float, prec
         scale = float(np.abs(expected).max()) if expected.size else 0.0
         floor = 2 * _ROUNDOFF[precision] * scale
     else:
-        floor = _LEAST_SHARE
+        floor = _MIN_SHARE
     chosen = (_ROOM * spread, "executions") if _ROOM * spread > floor else (floor, "roundoff")
     limits = [chosen]
     if distance > 0:
         limits.append((_SHARE * distance, "distance to float32"))
     if not real:
-        limits.append((_LARGEST_SHARE, "largest share"))
+        limits.append((_MAX_SHARE, "largest share"))
     tolerance, source = min(limits)
     if source == "distance to float32" and spread > tolerance:
         told = (_TAILS * spread, "executions that differ like float32")
-        tolerance, source = told if real else min(told, (_LARGEST_SHARE, "largest share"))
+        tolerance, source = told if real else min(told, (_MAX_SHARE, "largest share"))
     return LoweredTolerance(tolerance=tolerance, source=source)

@@ -19,7 +19,7 @@ from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory._layer_costs import layer_costs
 from transect.training.memory._limit import large_blocks_apart
-from transect.training.memory._offload import LEAST
+from transect.training.memory._offload import MIN_COUNT
 from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile
 from transect.training.workloads import WORKLOADS, model_of
@@ -59,14 +59,14 @@ def handling_seconds(tensors: int = 50, repeats: int = 5) -> float:
     """Return what the smallest tensor that is offloaded costs the thread that computes: a median."""
     import torch
 
-    store = Store(SwapFile(), LEAST)
+    store = Store(SwapFile(), MIN_COUNT)
     times = []
     try:
         for _ in range(repeats):
             store.begin()
-            flats = [torch.ones(LEAST // 4) for _ in range(tensors)]
+            flats = [torch.ones(MIN_COUNT // 4) for _ in range(tensors)]
             began = time.perf_counter()
-            kept = [store.put(flat, LEAST) for flat in flats]
+            kept = [store.put(flat, MIN_COUNT) for flat in flats]
             store.turn()
             for one in reversed(kept):
                 store.take(one)

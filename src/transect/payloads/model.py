@@ -55,7 +55,7 @@ _LIBRARIES = (
     "numpy",
 )
 # Exporters of torch append pages to what they say.
-_MOST_WORDS = 400
+_MAX_WORDS = 400
 
 
 def _libraries() -> dict[str, str]:
@@ -75,9 +75,9 @@ def _refused(what: str, error: BaseException) -> dict[str, Any]:
     if failed["cause"] == Cause.CRASH.value:
         failed["cause"] = Cause.UNSUPPORTED.value
     told = " ".join(failed["message"].split())
-    cut = "" if len(told) <= _MOST_WORDS else " …"
+    cut = "" if len(told) <= _MAX_WORDS else " …"
     return failed | {
-        "message": f"{what}: {told[:_MOST_WORDS]}{cut}",
+        "message": f"{what}: {told[:_MAX_WORDS]}{cut}",
         "details": {"failed_at": what},
         "libraries": _libraries(),
     }

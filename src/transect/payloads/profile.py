@@ -51,7 +51,7 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 PROFILE = "profile.json"
 _WARM_UP = 3
 # Steps that another rank does at most beside rank 0.
-_MOST_BESIDE = 100_000
+_MAX_BESIDE = 100_000
 # Any rates do: only bytes are taken of what is counted.
 _RATES = Rates(1.0, 1.0)
 
@@ -198,7 +198,7 @@ def _as_trained(trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int) ->
 
 def _until_told(work: Callable[[], object], told: Path) -> None:
     """Go on with the same work until rank 0 has told: what it measures is what it shares with others."""
-    for _ in range(_MOST_BESIDE):
+    for _ in range(_MAX_BESIDE):
         if told.exists():
             return
         work()

@@ -24,7 +24,7 @@ from transect.training.tolerance import PERTURBED_RUNS, Tolerance, tolerance_of
 LENGTH = 4
 _POINTS = 3
 # Of all points together; one is kept, however large.
-_MOST_BYTES = 2**27
+_MAX_BYTES = 2**27
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +48,7 @@ def even_points(problem: Problem) -> list[int]:
     plan = problem.plan
     arrays = 1 + OPTIMISERS.get(plan.parameters.optimiser).states
     size = 4 * arrays * sum(array.size for array in plan.weights.values())
-    count = max(1, min(_POINTS, problem.steps // (2 * LENGTH), _MOST_BYTES // size))
+    count = max(1, min(_POINTS, problem.steps // (2 * LENGTH), _MAX_BYTES // size))
     last = problem.steps - LENGTH
     return [round(last * number / count) for number in range(1, count + 1)]
 

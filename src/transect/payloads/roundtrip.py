@@ -39,7 +39,7 @@ _LIBRARIES = (
     "tinygrad",
     "numpy",
 )
-_MOST_WORDS = 400
+_MAX_WORDS = 400
 
 
 def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
@@ -131,5 +131,5 @@ def _refused(error: BaseException) -> dict[str, Any]:
     own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
     if own or failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
         failed["cause"] = Cause.UNSUPPORTED.value
-    message = " ".join(failed["message"].split())[:_MOST_WORDS]
+    message = " ".join(failed["message"].split())[:_MAX_WORDS]
     return failed | {"message": message, "libraries": _libraries()}

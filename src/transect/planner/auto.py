@@ -29,7 +29,7 @@ Mode = Literal["auto", "data", "model", "hybrid"]
 MODES: tuple[Mode, ...] = ("auto", "data", "model", "hybrid")
 # The strategy that all plans are run by: a pipeline of one stage is data parallel.
 PIPELINE = "mpi-pipeline"
-_MOST_MICRO_BATCHES = 64
+_MAX_MICRO_BATCHES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def _layouts(asked: Asked) -> Iterator[Layout]:
             continue
         replicas = asked.ranks // stages
         micro_batches = 1
-        while micro_batches <= _MOST_MICRO_BATCHES:
+        while micro_batches <= _MAX_MICRO_BATCHES:
             layout = Layout(replicas, stages, micro_batches)
             if layout.complaint(asked.batch) is not None:
                 break

@@ -30,7 +30,7 @@ from transect.planner.memory_problem import LayerMemory, MemoryProblem, extra_se
 
 # Of layers that are decided one by one. Of more, as many neighbours share a decision as it takes:
 # the program grows with the square of their number, and alike layers make it slow to prove.
-_MOST_LAYERS = 48
+_MAX_LAYERS = 48
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ def decide(problem: MemoryProblem, *, solver: Any = None, seconds: float = 60.0)
     import pulp
 
     solver = solver or pulp.PULP_CBC_CMD(msg=False, timeLimit=seconds)
-    together = -(-len(problem.layers) // _MOST_LAYERS)
+    together = -(-len(problem.layers) // _MAX_LAYERS)
     shared = problem if together == 1 else _grouped(problem, together)
     found = _solved(shared, solver, least_memory=False)
     if found is not None:

@@ -26,7 +26,7 @@ from transect.planning.stage import STAGES
 # Used as Snakemake's wildcard constraint as well.
 BLOCK_PATTERN = r"[A-Za-z0-9_.+~-]+"
 # Of a workload's name in that of a block: a file's, and a folder's with Slurm's logs.
-_LONGEST = 150
+_MAX_LENGTH = 150
 # Starting a payload and writing its record, on a slow shared file system.
 _CELL_OVERHEAD_S = 5.0
 # The two Snakemakes of a job and its runner, besides the payload.
@@ -187,7 +187,7 @@ def _check_order(blocks: Iterable[Block]) -> None:
 def _name(shape: Shape, part: int | None) -> str:
     parts = [f"n{shape.nodes}"]
     if shape.pairing:
-        safe = re.sub(r"[^A-Za-z0-9_.+-]", "-", shape.pairing)[:_LONGEST]
+        safe = re.sub(r"[^A-Za-z0-9_.+-]", "-", shape.pairing)[:_MAX_LENGTH]
         # Two workloads whose names differ in what a file name cannot hold stay apart.
         parts.insert(0, safe if safe == shape.pairing else f"{safe}~{digest([shape.pairing])[:8]}")
     parts += [f"g{shape.gpus_per_node}"] if shape.gpus_per_node else []

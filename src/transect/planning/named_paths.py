@@ -14,7 +14,7 @@ from transect.domain.registry import plugin_folders
 _NO_OPTIONS = frozenset({"study", "cell_id", "system", "inputs", "environment", "lock", "sources"})
 _OPTIONS = frozenset({"options", "dataset_options"})
 _WALKED = frozenset({str, dict, list, tuple})
-_LONGEST = 4096
+_MAX_LENGTH = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +65,7 @@ class NamedPaths:
                 self._walk(inside, key, option, folders, found)
 
     def _look(self, text: str) -> list[_Named]:
-        if not 0 < len(text) <= _LONGEST or "\0" in text:
+        if not 0 < len(text) <= _MAX_LENGTH or "\0" in text:
             return []
         found = []
         for place in self._places:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # The counter of micro-batches since the last update. No prefix: no parameter can have this name.
 ACCUMULATED = "accumulated"
 # From so many on it takes fewer nodes to update vectors together than one by one.
-FEWEST_VECTORS = 3
+MIN_VECTORS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +67,7 @@ def _bundles(parameters: Sequence[str], tensors: Mapping[str, StateTensor]) -> l
     for name in parameters:
         if len(tensors[name].shape) == 1:
             vectors.setdefault(tensors[name].dtype, []).append(name)
-    together = [tuple(names) for names in vectors.values() if len(names) >= FEWEST_VECTORS]
+    together = [tuple(names) for names in vectors.values() if len(names) >= MIN_VECTORS]
     bundled = set(itertools.chain(*together))
     return together + [(name,) for name in parameters if name not in bundled]
 

@@ -26,7 +26,7 @@ PLAIN = (numbers.Number, str, bytes)
 # Of libraries: objects in which users keep things of their own.
 NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 # Deeper, longer and larger things are data, not counters.
-DEEPEST, LONGEST, MOST, LARGEST_BYTES = 6, 1000, 20_000, 1 << 16
+DEEPEST, MAX_LENGTH, MAX_COUNT, MAX_BYTES = 6, 1000, 20_000, 1 << 16
 # Of a module: tensors and parts, which are looked at by name, and hooks.
 TORCHS_OWN = ("_parameters", "_buffers", "_modules")
 LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "transect"} - {"__main__"}
@@ -55,7 +55,7 @@ class PythonState:
             self.values[path] = value
             return
         self._visits += 1
-        if depth > DEEPEST or self._visits > MOST or id(value) in self._seen:
+        if depth > DEEPEST or self._visits > MAX_COUNT or id(value) in self._seen:
             return
         self._seen[id(value)] = value
         if (state := _generator_state(value)) is not None:
@@ -90,14 +90,14 @@ class PythonState:
             self.visit(value, f"{path}.{name}".lstrip("."), depth + 1)
 
     def _array(self, value: np.ndarray, path: str) -> None:
-        if value.nbytes <= LARGEST_BYTES and value.dtype != object:
+        if value.nbytes <= MAX_BYTES and value.dtype != object:
             before = value.copy()
             self.values[path] = (value.shape, value.tobytes())
             if value.flags.writeable:
                 self._undo.append(lambda: np.copyto(value, before))
 
     def _container(self, value: Any, path: str, depth: int) -> None:
-        if len(value) > LONGEST:
+        if len(value) > MAX_LENGTH:
             return
         if isinstance(value, set):
             before = frozenset(value)

@@ -26,7 +26,7 @@ DTYPES = {
 }
 CODES = {name: code for code, name in DTYPES.items()}
 # What safetensors itself allows for a header.
-LONGEST_HEADER = 100_000_000
+MAX_HEADER_LENGTH = 100_000_000
 
 
 def state_bytes(state: Mapping[str, np.ndarray], manifest: Manifest) -> bytes:
@@ -105,7 +105,7 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 def _parse(raw: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     length = int.from_bytes(raw[:8], "little")
-    if len(raw) < 8 or length > min(len(raw) - 8, LONGEST_HEADER):
+    if len(raw) < 8 or length > min(len(raw) - 8, MAX_HEADER_LENGTH):
         raise ValueError(f"{len(raw)} bytes do not hold a header of {length}")
     header = json.loads(raw[8 : 8 + length].decode("utf-8"))
     metadata = header.pop("__metadata__", {})

@@ -18,9 +18,9 @@ from transect.report.text import clean
 PARTLY = "partly inconclusive"
 
 # Clauses of one answer: more are counted.
-_MOST_CLAUSES = 4
+_MAX_CLAUSES = 4
 # Characters of one: a longer one ends where a part of it ends, and its finding tells the rest.
-_LONGEST = 190
+_MAX_LENGTH = 190
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +88,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     # Each rule in turn gives its first, then its second: a question of two parts has two answers.
     turns = max(len(own) for own in of_rule)
     dealt = [own[turn] for turn in range(turns) for own in of_rule if turn < len(own)]
-    chosen = list({id(one): one for one in dealt}.values())[:_MOST_CLAUSES]
+    chosen = list({id(one): one for one in dealt}.values())[:_MAX_CLAUSES]
     # Said rule by rule, as the question asks.
     said = [one for one in matched if any(one is other for other in chosen)]
     levels = {one.confidence for one in matched}
@@ -128,7 +128,7 @@ def _clause(finding: Finding) -> str:
     return said if finding.named else said[:1].upper() + said[1:]
 
 
-def shortened(text: str, most: int = _LONGEST) -> str:
+def shortened(text: str, most: int = _MAX_LENGTH) -> str:
     """Return a claim up to the last end of a part that is not too far, with `…` where more was said.
 
     >>> shortened("it wins; by far; of three", 16)

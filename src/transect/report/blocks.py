@@ -103,9 +103,9 @@ class Table:
 
 
 # Rows of one table: a page with more can no longer be read, nor opened.
-MOST_ROWS = 300
+MAX_ROWS = 300
 # Rows of one that is not folded.
-MOST_OPEN = 16
+MAX_OPEN = 16
 
 
 def table(
@@ -115,7 +115,7 @@ def table(
     caption: str = "",
     folded: str = "",
     fold_title: str = "",
-    most: int = MOST_ROWS,
+    most: int = MAX_ROWS,
     about: Callable[[T], Any] = lambda item: item,
 ) -> Table:
     """Make a table with a row per item; rows beyond `most` are counted, not shown.
@@ -123,7 +123,7 @@ def table(
     With `folded` it hides behind that title, and behind `fold_title`, or else its caption, only with many rows. `about`
     says of each item what its row is about, where `facets_of` would not find it in the item itself.
     """
-    folded = folded or ((fold_title or caption) if len(items) > MOST_OPEN else "")
+    folded = folded or ((fold_title or caption) if len(items) > MAX_OPEN else "")
     shown, rest = items[:most], len(items) - most
     values = [[column.value(item) for column in columns] for item in shown]
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]

@@ -25,11 +25,11 @@ from transect.report.page import chart_of, shortened
 from transect.report.shell import script_json
 
 # Cells of one finding that the page names in a command; summary.json has all of them.
-MOST_NAMED = 40
+MAX_NAMED = 40
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
-_MOST_INLINED = 500
+_MAX_INLINED = 500
 # Characters of that data in all.
-_MOST_SUMMARY = 250_000
+_MAX_SUMMARY = 250_000
 
 
 def build_report(
@@ -93,7 +93,7 @@ def write_page(made: Made, output: Path) -> None:
         title=context.title,
         study=context.study,
         front=shortened(made.front),
-        most_named=MOST_NAMED,
+        most_named=MAX_NAMED,
         chart_of=lambda finding: chart_of(finding, made.charts),
         titles={one.key: one.title for one, _ in rendered},
         counts=summary["counts"],
@@ -125,7 +125,7 @@ def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
 
     `left_out` counts what each list has lost.
     """
-    most = _MOST_INLINED
+    most = _MAX_INLINED
     while True:
         cut = {key: value[:most] if isinstance(value, list) else value for key, value in summary.items()}
         left = {
@@ -137,17 +137,17 @@ def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
             "decisions": [_short(decision) for decision in cut["decisions"]],
             **({"left_out": left} if left else {}),
         }
-        if most == 1 or len(json.dumps(cut)) <= _MOST_SUMMARY:
+        if most == 1 or len(json.dumps(cut)) <= _MAX_SUMMARY:
             return cut
         most = max(1, most // 2)
 
 
 def _short(decision: dict[str, Any]) -> dict[str, Any]:
-    decided = [one | {"left_out": one["left_out"][:MOST_NAMED]} for one in decision["decided"]]
+    decided = [one | {"left_out": one["left_out"][:MAX_NAMED]} for one in decision["decided"]]
     return decision | {"decided": decided}
 
 
 def _brief(finding: dict[str, Any]) -> dict[str, Any]:
-    if len(finding["cells"]) <= MOST_NAMED:
+    if len(finding["cells"]) <= MAX_NAMED:
         return finding
-    return finding | {"cells": finding["cells"][:MOST_NAMED], "run_again": ""}
+    return finding | {"cells": finding["cells"][:MAX_NAMED], "run_again": ""}

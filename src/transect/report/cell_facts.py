@@ -51,7 +51,7 @@ _DETAILS = {
     "over_subscribed": "Result",
     "disturbed": "Result",
 }
-_LONGEST = 400
+_MAX_LENGTH = 400
 
 
 def told(provenance: Mapping[str, Any], path: str) -> Any:
@@ -85,10 +85,10 @@ def title_of(path: str) -> str:
 
 def _cut(text: str) -> str:
     """Shorten what is long; what differs beyond the cut still differs, by a hash of all of it."""
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_LENGTH:
         return text
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{text[: _LONGEST - 20]}… (all: ~{mark})"
+    return f"{text[: _MAX_LENGTH - 20]}… (all: ~{mark})"
 
 
 def _facts_of_provenance(provenance: Mapping[str, Any]) -> Iterator[Fact]:

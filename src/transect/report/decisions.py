@@ -14,7 +14,7 @@ from transect.report.parts import DecisionColumn
 from transect.report.text import clean, count
 
 # Rows before the rest folds.
-_MOST_ROWS = 8
+_MAX_ROWS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +48,12 @@ class DecisionTable:
     @property
     def first(self) -> tuple[Row, ...]:
         """The rows that are open."""
-        return self.rows[:_MOST_ROWS]
+        return self.rows[:_MAX_ROWS]
 
     @property
     def more(self) -> tuple[Row, ...]:
         """The rows that are folded."""
-        return self.rows[_MOST_ROWS:]
+        return self.rows[_MAX_ROWS:]
 
 
 def decision_table(context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding]) -> DecisionTable:

@@ -22,7 +22,7 @@ _ABOUT = ("group", "record", "cell")
 # How deep a row is searched that says nothing of the kind.
 _DEPTH = 3
 # Cells of one row: what speaks of more speaks of none in particular.
-_MOST_CELLS = 24
+_MAX_CELLS = 24
 _STATUSES = frozenset(status.value for status in Status)
 
 
@@ -86,8 +86,8 @@ def _of_parts(item: Any, depth: int, *, ids: bool) -> Facets:
     for name, value in _parts(item, depth):
         joined |= _named(name, value) if name in FACETS else _found(value, depth, ids=ids)
         # An id takes longer to make than all the rest.
-        ids = ids and len(joined.cell) <= _MOST_CELLS
-    return joined if ids and len(joined.cell) <= _MOST_CELLS else _without_cells(joined)
+        ids = ids and len(joined.cell) <= _MAX_CELLS
+    return joined if ids and len(joined.cell) <= _MAX_CELLS else _without_cells(joined)
 
 
 def _named(name: str, value: Any) -> Facets:

@@ -19,19 +19,19 @@ from transect.report.shell import templates
 from transect.report.text import clipped, count
 
 # Rows of all tables of a page: some 400 bytes each, with what the filter needs to know of them.
-MOST_PAGE_ROWS = 5000
+MAX_PAGE_ROWS = 5000
 # Rows that every table keeps.
-LEAST_ROWS = 8
+MIN_ROWS = 8
 # Bytes of all sections of a page.
-MOST_BYTES = 3_500_000
+MAX_BYTES = 3_500_000
 # Headings that are named where parts are left out.
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 
 
-def fitted(sections: Sequence[MadeSection], most: int = MOST_PAGE_ROWS, size: int = MOST_BYTES) -> list[MadeSection]:
+def fitted(sections: Sequence[MadeSection], most: int = MAX_PAGE_ROWS, size: int = MAX_BYTES) -> list[MadeSection]:
     """Return the sections with at most so many rows, and bytes in all.
 
-    The longest tables lose rows first, and every table keeps `LEAST_ROWS`; of sections that are too long in spite of
+    The longest tables lose rows first, and every table keeps `MIN_ROWS`; of sections that are too long in spite of
     that, the end is left out. What is left out is said and counted where it stood.
     """
     return _shortened(_with_few_rows(sections, most), size)
@@ -39,7 +39,7 @@ def fitted(sections: Sequence[MadeSection], most: int = MOST_PAGE_ROWS, size: in
 
 def _with_few_rows(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
     lengths = [len(one.rows) for made in sections for one in _tables(made.body)]
-    least = max(LEAST_ROWS, _share(lengths, most))
+    least = max(MIN_ROWS, _share(lengths, most))
     return (
         [replace(made, body=_changed(made.body, lambda one: cut(one, least))) for made in sections]
         if sum(lengths) > most
@@ -108,8 +108,8 @@ def _told(out: Sequence[Block]) -> str:
         else "",
     ]
     heads = [block.text for block in out if isinstance(block, Heading)]
-    named = ", ".join(clipped(text, 60) for text in heads[:_MOST_NAMED])
-    more = f" and {len(heads) - _MOST_NAMED} more" if len(heads) > _MOST_NAMED else ""
+    named = ", ".join(clipped(text, 60) for text in heads[:_MAX_NAMED])
+    more = f" and {len(heads) - _MAX_NAMED} more" if len(heads) > _MAX_NAMED else ""
     below = f", below {named}{more}" if heads else ""
     return (
         f"Left out here, as the page has room for no more: {', '.join(filter(None, parts))}{below}. "

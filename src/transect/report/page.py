@@ -22,7 +22,7 @@ from transect.report.parts import DecisionColumn
 from transect.report.rerun import Cells
 
 # Findings, and rows of the decision table, that a page has room for; summary.json has all of them.
-MOST_FINDINGS, MOST_ROWS = 250, 60
+MAX_FINDINGS, MAX_ROWS = 250, 60
 
 # Charts by section and subject: anchors and titles.
 ChartLinks = dict[tuple[str, str], list[tuple[str, str]]]
@@ -86,7 +86,7 @@ def front(
     )
 
 
-def shortened(front: Front, most: int = MOST_FINDINGS, rows: int = MOST_ROWS) -> Front:
+def shortened(front: Front, most: int = MAX_FINDINGS, rows: int = MAX_ROWS) -> Front:
     """Return what a page has room for: so many rows of the table, and about so many findings.
 
     Those that answers and the rows name are always among them; the others in the order of their weight.

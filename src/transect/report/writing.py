@@ -23,7 +23,7 @@ from transect.report.made import Made
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
 EXPORTS = "exports.json"
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +105,9 @@ def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) 
     both = {path: [*before.get(path, ()), *sums.get(path, ())] for path in {*before, *sums}}
     strange = [path for path, known in sorted(both.items()) if not _is_ours(folder / path, known)]
     if strange:
-        more = f" and {len(strange) - _MOST_NAMED} more" if len(strange) > _MOST_NAMED else ""
+        more = f" and {len(strange) - _MAX_NAMED} more" if len(strange) > _MAX_NAMED else ""
         raise BadInput(
-            f"{folder}: {', '.join(strange[:_MOST_NAMED])}{more} would be overwritten or removed, and was not written by "
+            f"{folder}: {', '.join(strange[:_MAX_NAMED])}{more} would be overwritten or removed, and was not written by "
             "an export or was changed since: move it away first"
         )
     # Read anew each time: what another export notes meanwhile stays noted.

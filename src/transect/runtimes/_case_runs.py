@@ -21,7 +21,7 @@ from transect.launch.processes import end_all
 _LOOK_S = 0.2
 _GRACE_S = 2.0
 # Each costs a start of the runner, and after so many there is nothing left to compare.
-_MOST_STARTS = 200
+_MAX_STARTS = 200
 _LOG_BYTES = 2000
 _SKIPPED = 3
 _BY_RUNNER = ("ok", "failed", "unsupported")
@@ -95,14 +95,14 @@ class CaseRun:
         """
         self._record.unlink(missing_ok=True)
         self._log.unlink(missing_ok=True)
-        for _ in range(_MOST_STARTS):
+        for _ in range(_MAX_STARTS):
             before = len(self._ends)
             attempt = self._start(before)
             self._read()
             if self._settle(attempt, before):
                 return self._ends
         raise RunnerFault(
-            f"the runner was started {_MOST_STARTS} times and has come to case {len(self._ends)} of "
+            f"the runner was started {_MAX_STARTS} times and has come to case {len(self._ends)} of "
             f"{len(self._names)}; the last time it {attempt.words}{attempt.saying()}"
         )
 

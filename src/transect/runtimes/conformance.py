@@ -31,7 +31,7 @@ PATIENCE_S = 120.0
 # Beside the record: every test with its whole message, what the runner wrote, what it said.
 VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
 _WORK = "work"
-_LONGEST_REASON = 300
+_MAX_REASON_LENGTH = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,6 +177,6 @@ def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for one in verdicts:
         if one.outcome != "pass":
-            reasons[one.outcome, said(one.reason)[:_LONGEST_REASON]].append(one.name)
+            reasons[one.outcome, said(one.reason)[:_MAX_REASON_LENGTH]].append(one.name)
     found = [{"outcome": outcome, "reason": reason, "tests": names} for (outcome, reason), names in reasons.items()]
     return sorted(found, key=lambda one: (OUTCOMES.index(str(one["outcome"])), -len(one["tests"])))

@@ -11,8 +11,8 @@ from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime, library_file, missing_tool
 
-_LEAST = 17
-_JDK = f"install a JDK, version {_LEAST} or newer"
+_MIN_COUNT = 17
+_JDK = f"install a JDK, version {_MIN_COUNT} or newer"
 
 
 @cache
@@ -21,7 +21,7 @@ def _old_java() -> str | None:
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
     said = (done.stderr or done.stdout).strip().partition("\n")[0]
     found = re.search(r'version "(\d+)', said)
-    if found is not None and int(found[1]) >= _LEAST:
+    if found is not None and int(found[1]) >= _MIN_COUNT:
         return None
     return f"java on PATH is '{said}': {_JDK}"
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transect.simulation.networks import Clocks, Machine, Ranks
 
 # Clocks of chunks that are held at once: an eighth of a gigabyte. Of more chunks only so many are simulated.
-MOST_CLOCKS = 2**24
+MAX_CLOCKS = 2**24
 # Seconds at which each chunk is there, shape (ranks, chunks).
 Chunks = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class Hierarchy:
         Once all links are busy each chunk adds the same time, so two shorter buffers tell the slope.
         """
         count, chunk = self._chunks(size)
-        room = max(2, MOST_CLOCKS // len(clocks))
+        room = max(2, MAX_CLOCKS // len(clocks))
         if count <= room:
             return some(size)
         half, whole = (some(chunks * chunk) for chunks in (room // 2, room))

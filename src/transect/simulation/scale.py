@@ -6,10 +6,10 @@ import numpy as np
 
 from transect.simulation.networks import Clocks
 
-MOST_RANKS = 131_072
+MAX_RANKS = 131_072
 
 
-def powers(least: int = 1, most: int = MOST_RANKS) -> list[int]:
+def powers(least: int = 1, most: int = MAX_RANKS) -> list[int]:
     """Return `least`, twice as many, and so on up to `most`.
 
     >>> powers(3, 20)

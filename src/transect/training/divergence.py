@@ -8,7 +8,7 @@ import numpy as np
 # their first loss, those that were stuck at guessing below three times it; what left that exploded.
 FAR_ABOVE = 4.0
 # The end is a median over this share of the steps, and over so many at least where there are.
-_SHARE, _FEWEST = 0.1, 5
+_SHARE, _MIN_COUNT = 0.1, 5
 
 
 def end_of_run(loss: np.ndarray) -> tuple[float, int]:
@@ -16,7 +16,7 @@ def end_of_run(loss: np.ndarray) -> tuple[float, int]:
 
     A tenth of the steps (n,), or 5 where that is less; never the first one, unless it is alone.
     """
-    steps = min(max(_FEWEST, round(_SHARE * len(loss))), max(1, len(loss) - 1))
+    steps = min(max(_MIN_COUNT, round(_SHARE * len(loss))), max(1, len(loss) - 1))
     return float(np.median(loss[-steps:])), steps
 
 

@@ -18,7 +18,7 @@ _SETS = 8
 # So many chunks may be written before the first one's sum is asked for.
 AHEAD = _SETS - 1
 # A rank adds no less at once: the others' counters cost more than that.
-_LEAST_SLICE = 2**16
+_MIN_SLICE = 2**16
 # A rank that waits gives its core away so often, then sleeps so long between two looks: the system
 # soon takes the core from who never sleeps, and does not give it back at once.
 _TURNS, _NAP_S = 300, 2e-5
@@ -63,7 +63,7 @@ class SharedGroup:
         for ahead, one in enumerate(following[:AHEAD], number + 1):
             self._deposit(ahead, one)
         slots = self._of(number, chunk)
-        adders = max(1, min(self.size, chunk.nbytes // _LEAST_SLICE))
+        adders = max(1, min(self.size, chunk.nbytes // _MIN_SLICE))
         if self.rank < adders:
             self._wait(self._written, number + 1)
             length = -(-chunk.size // adders)

@@ -93,7 +93,7 @@ def test_a_log_behind_a_link_counts_in_the_summary(archive: Path, tmp_path: Path
 
 
 def test_a_table_of_many_systems_is_short(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.cli.logs._MOST_COUNTED", 2)
+    monkeypatch.setattr("transect.cli.logs._MAX_COUNTED", 2)
     lines = CliRunner().invoke(app, ["ingest", str(archive), "--summary"]).stdout.split("\n")
     ior = next(line for line in lines if line.startswith("ior") and "3.3.0" in line)
     assert "2 systems" in ior and ior.split()[-2:] == ["2", "2"], "two runs, both ok"
@@ -138,7 +138,7 @@ def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
 
 
 def test_no_benchmark_is_left_out_of_a_long_table(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.cli.logs._MOST_BEST", 4)
+    monkeypatch.setattr("transect.cli.logs._MAX_BEST", 4)
     _, _, best = summary_of(archive).partition("Best valid value")
     best = best.partition("Not believed")[0]
     assert "benchmarks with many" in best
@@ -173,8 +173,8 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
 def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transect.report.sections.systems._MOST_ROWS", 1)
-    monkeypatch.setattr("transect.report.sections.systems.MOST_OPEN", 1)
+    monkeypatch.setattr("transect.report.sections.systems._MAX_ROWS", 1)
+    monkeypatch.setattr("transect.report.sections.systems.MAX_OPEN", 1)
     log = archive / "aster" / "mdtest-3.3.0.txt"
     log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
     logs_report(archive, tmp_path / "logs.html")

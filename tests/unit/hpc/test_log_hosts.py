@@ -92,7 +92,7 @@ def test_a_benchmark_that_is_named_is_read_behind_labels_too() -> None:
 
 
 def test_hosts_beyond_what_is_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "MOST_HOSTS", 2)
+    monkeypatch.setattr(scanning, "MAX_HOSTS", 2)
     runs = scan("".join(labelled(STREAM, f"node{host}: ") for host in range(5)))
     assert [run.status.value for run in runs] == ["ok", "ok", "ok", "no-result"]
     assert "more than 2 hosts" in runs[-1].reason

@@ -16,7 +16,7 @@ from transect.launch.wrappers import podman
 from transect.launch.wrapping import WRAPPERS, Inside, image_fault, outermost, wrapped
 
 FULL = Inside(image="/images/torch", binds=("/users", "/users/results", "/tmp/x"), workdir="/users/run", gpus=True)
-LEAST = Inside(image="/images/torch")
+MIN_COUNT = Inside(image="/images/torch")
 CONF = str(Path(podman.__file__).with_name("enroot.conf"))
 PODMAN = [
     "podman",
@@ -107,7 +107,7 @@ def test_what_a_wrapper_is_told(name, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os.path, "ismount", lambda path: False)
     wrapper = WRAPPERS.get(name)
-    assert (wrapper.argv(LEAST), wrapper.argv(FULL)) == ARGUMENTS[name]
+    assert (wrapper.argv(MIN_COUNT), wrapper.argv(FULL)) == ARGUMENTS[name]
 
 
 def test_every_wrapper_has_its_arguments_in_the_table():
@@ -122,7 +122,7 @@ def test_gpus_are_told_to_what_asks_a_variable():
 
 def test_a_podman_that_is_root_asks_for_no_more_than_is_allowed(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    told = [word for word in WRAPPERS.get("podman").argv(LEAST) if word.startswith("--ulimit=")]
+    told = [word for word in WRAPPERS.get("podman").argv(MIN_COUNT) if word.startswith("--ulimit=")]
     numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
     assert [word.split("=")[1] for word in told] == ["nofile", "nproc"]
     assert int(told[1].rpartition(":")[2]) <= numbers

@@ -12,11 +12,11 @@ from transect.onnx_models.lowered_tolerance import lowered_tolerance
 from transect.onnx_models.tensors import NoTensor
 
 EXACT = np.linspace(-2.0, 2.0, 9)
-LONGEST = 63
-ROUNDING = math.sqrt(LONGEST + 1) * 2.0**-24 * 2.0
+MAX_LENGTH = 63
+ROUNDING = math.sqrt(MAX_LENGTH + 1) * 2.0**-24 * 2.0
 
 
-def made(error: float, longest: int = LONGEST) -> float:
+def made(error: float, longest: int = MAX_LENGTH) -> float:
     """Return the tolerance of an output whose framework errs by `error`."""
     return made_tolerances({"y": EXACT + error}, {"y": EXACT}, longest, computes=True)["y"]
 
@@ -25,7 +25,7 @@ def test_a_tolerance_follows_the_framework_s_error_up_to_its_ceiling() -> None:
     assert made(0.0) == 2 * ROUNDING
     assert made(5 * ROUNDING) == pytest.approx(160 * ROUNDING)
     # 5 % off: 32 times that would be 3.2.
-    for longest in (LONGEST, 0):
+    for longest in (MAX_LENGTH, 0):
         assert made(0.1, longest) == 2.0**-10 * 2.0
         assert made(np.nan, longest) == 2.0**-10 * 2.0
 
@@ -34,10 +34,10 @@ def test_a_tolerance_follows_the_framework_s_error_up_to_its_ceiling() -> None:
 def test_a_framework_that_is_not_float32_is_found_where_the_sum_is_known(error: float) -> None:
     outputs = {"y": EXACT + error, "n": np.arange(3), "m": NoTensor("map")}
     exact = {"y": EXACT, "n": np.arange(3)}
-    (ratio,) = imprecise_outputs(outputs, exact, LONGEST).values()
+    (ratio,) = imprecise_outputs(outputs, exact, MAX_LENGTH).values()
     assert ratio == pytest.approx(error / ROUNDING) if np.isfinite(error) else ratio == np.inf
-    assert imprecise_outputs(outputs, exact, 0) == imprecise_outputs(outputs, None, LONGEST) == {}
-    assert imprecise_outputs({"y": EXACT + 31 * ROUNDING}, exact, LONGEST) == {}
+    assert imprecise_outputs(outputs, exact, 0) == imprecise_outputs(outputs, None, MAX_LENGTH) == {}
+    assert imprecise_outputs({"y": EXACT + 31 * ROUNDING}, exact, MAX_LENGTH) == {}
 
 
 REAL, CLASSES = np.array([1.0, -4.0], np.float32), np.array(["a", "b"], object)

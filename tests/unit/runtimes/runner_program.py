@@ -26,7 +26,7 @@ SCRIPTS = ("javascript", "browser")
 EVERY = (*NATIVE, "java", *SCRIPTS)
 # Of what Chromium shares with Node.js: reading, checking and writing are the same code.
 BROWSER_AT_TIMES = ["javascript", pytest.param("browser", marks=pytest.mark.exhaustive)]
-MOST = [*NATIVE, "java", *BROWSER_AT_TIMES]
+MAX_COUNT = [*NATIVE, "java", *BROWSER_AT_TIMES]
 X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 # As runner_models.py makes it.
 LINEAR = np.maximum(X @ (np.arange(12, dtype=np.float32).reshape(4, 3) / 7), 0)

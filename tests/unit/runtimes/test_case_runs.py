@@ -138,7 +138,7 @@ def test_a_provider_that_is_not_there_is_a_skip_in_the_runner_s_words(tmp_path):
 
 
 def test_a_runner_that_always_crashes_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(_case_runs, "_MOST_STARTS", 3)
+    monkeypatch.setattr(_case_runs, "_MAX_STARTS", 3)
     names = [f"abort-{number}" for number in range(5)]
     with pytest.raises(RunnerFault, match="started 3 times and has come to case 3 of 5"):
         run_of(tmp_path, *names).run()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_program import BROWSER_AT_TIMES, EVERY, LINEAR, MOST, NATIVE, Program, X
+from runner_program import BROWSER_AT_TIMES, EVERY, LINEAR, MAX_COUNT, NATIVE, Program, X
 
 from thirds import thirds
 from transect.onnx_models.tensors import write_header, write_tensors
@@ -30,7 +30,7 @@ def test_load_serves_what_arrives_with_two_sessions(program: Program, tmp_path: 
     assert "run_ns" not in record
 
 
-@pytest.mark.parametrize("program", MOST, indirect=True)
+@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
 def test_load_leaves_unserved_what_is_not_begun_in_time(program: Program, tmp_path: Path) -> None:
     # All at once, and no time: the first ones are taken, and no list of thousands is.
     run = program.load(tmp_path, np.zeros(20_000), "--sessions", "2", "--max-seconds", "0")
@@ -47,7 +47,7 @@ def test_load_without_a_limit_serves_all(program: Program, tmp_path: Path) -> No
     assert len(run.record["start_ns"]) == 2
 
 
-@pytest.mark.parametrize("program", MOST, indirect=True)
+@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
 def test_arrivals_that_no_limit_can_follow_are_named(program: Program, tmp_path: Path) -> None:
     run = program.load(tmp_path, [0, 2**61])
     assert (run.code, run.record["cause"]) == (2, "bad-input")

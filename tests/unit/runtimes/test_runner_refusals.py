@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_program import BROWSER_AT_TIMES, EVERY, MOST, NATIVE, SCRIPTS, Program, X
+from runner_program import BROWSER_AT_TIMES, EVERY, MAX_COUNT, NATIVE, SCRIPTS, Program, X
 
 from thirds import thirds
 from transect.onnx_models.tensors import write_tensors
@@ -60,14 +60,14 @@ def test_inputs_that_do_not_fit_are_named(program: Program, tmp_path: Path, unfi
 
 
 @pytest.mark.parametrize("batch", [2, 7])
-@pytest.mark.parametrize("program", MOST, indirect=True)
+@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
 def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_path: Path, batch: int) -> None:
     run = program.latency(tmp_path, "transposed", {"x": X}, batch=batch)
     assert (run.code, run.record["cause"]) == (2, "bad-input")
     assert re.search(rf"'y' has shape \[4(, |,| ){batch}\]", run.record["message"])
 
 
-@pytest.mark.parametrize("program", MOST, indirect=True)
+@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
 def test_outputs_without_a_batch_have_any_shape(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "transposed", {"x": X})
     assert run.code == 0, run.stderr
@@ -170,7 +170,7 @@ def test_no_folder_for_the_profile_is_named(program: Program, tmp_path: Path) ->
     assert str(tmp_path / "gone") in run.record["message"]
 
 
-@pytest.mark.parametrize("program", MOST, indirect=True)
+@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
 def test_a_record_that_cannot_be_written_leaves_nothing(program: Program, tmp_path: Path) -> None:
     # A file cannot take a folder's name.
     (tmp_path / "record.json").mkdir()

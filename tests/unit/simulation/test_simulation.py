@@ -21,7 +21,7 @@ from transect.simulation.hierarchy import Hierarchy
 from transect.simulation.hybrid import pipelined
 from transect.simulation.networks import Machine, Network
 from transect.simulation.pipelines import Pipeline
-from transect.simulation.scale import MOST_RANKS, powers
+from transect.simulation.scale import MAX_RANKS, powers
 from transect.simulation.schedules import levels, order
 from transect.simulation.steps import PATTERNS, hierarchical, reduced
 from transect.simulation.work import Messages, Work
@@ -212,7 +212,7 @@ def test_more_chunks_than_are_held_take_what_all_of_them_take(monkeypatch, upper
     tree, machine = Hierarchy(group=4, chunk_bytes=1000, upper=upper), Machine.flat(21, LINK)
     clocks = np.random.default_rng(0).uniform(0, 1e-5, 21)
     every = getattr(tree, operation)(clocks, 1e6, machine)
-    monkeypatch.setattr("transect.simulation.hierarchy.MOST_CLOCKS", 21 * 200)
+    monkeypatch.setattr("transect.simulation.hierarchy.MAX_CLOCKS", 21 * 200)
     assert getattr(tree, operation)(clocks, 1e6, machine) == pytest.approx(every, rel=1e-9)
 
 
@@ -260,5 +260,5 @@ def test_a_step_only_grows_to_the_most_ranks():
         reduced(work, Machine(ranks, Network(1e-7, 1e-11), LINK, ranks_per_node=8, links_per_node=1), messages).seconds
         for ranks in powers(1)
     ]
-    assert powers(1)[-1] == MOST_RANKS
+    assert powers(1)[-1] == MAX_RANKS
     assert steps == sorted(steps) and steps[0] == work.seconds

@@ -112,7 +112,7 @@ def path(made: TorchTrainer, model: Model, steps: int = 3) -> dict[str, Any]:
 def equality() -> dict[str, Any]:
     """Each way against plain: two models, three precisions; also the host's buffers, on a CPU."""
     # So that small tensors go too.
-    _offload.LEAST = 256
+    _offload.MIN_COUNT = 256
     found: dict[str, Any] = {}
     for precision in ("fp32", "fp64", "amp-bf16"):
         for memory in ("plain", "recompute", "offload-file", "planned"):

@@ -9,7 +9,7 @@ from transect.hpc.benchmarks._options import OptionError, size_bytes, text, whol
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _TEST = "all_reduce_perf"
-_LEAST, _MOST, _FACTOR = "8", "128m", 2
+_MIN_COUNT, _MAX_COUNT, _FACTOR = "8", "128m", 2
 
 
 def _test(cell: BenchCell) -> str:
@@ -31,8 +31,8 @@ class NcclTests(Benchmark):
     program = _TEST
     options: ClassVar[dict[str, str]] = {
         "test": f"the program, e.g. all_gather_perf, sendrecv_perf; default {_TEST}",
-        "min_bytes": f"smallest message; default {_LEAST}",
-        "max_bytes": f"largest message, e.g. 8g; default {_MOST}",
+        "min_bytes": f"smallest message; default {_MIN_COUNT}",
+        "max_bytes": f"largest message, e.g. 8g; default {_MAX_COUNT}",
         "factor": f"from one size to the next; default {_FACTOR}",
     }
 
@@ -43,8 +43,8 @@ class NcclTests(Benchmark):
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""
         _test(cell)
-        least, least_bytes = size_bytes(cell, "min_bytes", _LEAST)
-        most, most_bytes = size_bytes(cell, "max_bytes", _MOST)
+        least, least_bytes = size_bytes(cell, "min_bytes", _MIN_COUNT)
+        most, most_bytes = size_bytes(cell, "max_bytes", _MAX_COUNT)
         if least_bytes > most_bytes:
             raise OptionError(f"option min_bytes: expected no more than max_bytes {most}, found '{least}'")
         factor = whole(cell, "factor", _FACTOR, 2)

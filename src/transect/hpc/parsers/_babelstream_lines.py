@@ -24,7 +24,7 @@ _USAGE = re.compile(
     r"Unrecognized argument '(--(?:triad-only|nstream-only|mibibytes|gigabytes|numtimes|arraysize"
     r"|float|order|only|megabytes|gibibytes|print-names|run-names))'"
 )
-_MOST_TABLES = 1024
+_MAX_TABLES = 1024
 
 
 def usage_error(text: str) -> bool:
@@ -85,7 +85,7 @@ class Printed(Output):
 
     def begins(self, text: str) -> bool:
         """Tell whether a line begins the next run: a head or, in the ports without, a size."""
-        if len(self.tables) >= _MOST_TABLES:
+        if len(self.tables) >= _MAX_TABLES:
             return True
         if _HEAD.match(text) or usage_error(text):
             begun = any(t.rows for t in self.tables)
@@ -115,7 +115,7 @@ class Printed(Output):
                     table.rows[self.kernel].facts["cut"] = text
 
     def _add(self, table: Table) -> None:
-        if len(self.tables) < _MOST_TABLES:
+        if len(self.tables) < _MAX_TABLES:
             table.failures, self.failures = self.failures, []
             self.tables.append(table)
 
@@ -125,7 +125,7 @@ class Printed(Output):
             if table.layout == layout and kernel not in table.rows:
                 return table
         unit = self.tables[0].unit if self.tables else "MB/s"
-        if len(self.tables) >= _MOST_TABLES or layout == "csv":
+        if len(self.tables) >= _MAX_TABLES or layout == "csv":
             return None
         self._add(Table(line=line.number, layout=layout, unit=unit))
         return self.tables[-1]

@@ -32,8 +32,8 @@ _VARIANTS = (
 _SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
 _OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
 _RATE = re.compile(r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE)
-_MOST_SERIES = 40
-_MOST_RESULTS = 80
+_MAX_SERIES = 40
+_MAX_RESULTS = 80
 Step = tuple[int, ...]
 
 
@@ -109,7 +109,7 @@ class Training:
         """Append to a series."""
         samples = self.series.get(name)
         if samples is None:
-            if len(self.series) >= _MOST_SERIES:
+            if len(self.series) >= _MAX_SERIES:
                 return
             fresh = Samples(unit, direction, registered, limit=self.room)
             samples = self.series.setdefault(excerpt(name, 60), fresh)
@@ -117,7 +117,7 @@ class Training:
 
     def result(self, name: str, printed: str, unit: str, direction: Direction, registered: str | None = None) -> None:
         """Set a number that stands for the whole training; a later one takes its place."""
-        if name not in self.results and len(self.results) >= _MOST_RESULTS:
+        if name not in self.results and len(self.results) >= _MAX_RESULTS:
             return
         metric = log_metric(excerpt(name, 60), printed, unit, direction)
         if metric is None:

@@ -104,7 +104,7 @@ _GPU_FACT = re.compile(
     r"(Total Time|Setup\s+Overhead|Optimization\s+Overhead|Convergence\s+Overhead"
     rf"|Number of CG sets|Iterations per set|scaled res mean|scaled res variance):\s*({UNCUT})"
 )
-_MOST_FACTS = 200
+_MAX_FACTS = 200
 
 
 @dataclass(kw_only=True, slots=True)
@@ -228,5 +228,5 @@ def _read_report(report: Report, text: str) -> None:
         report.section = heading
         return
     section = _known(section) if section else report.section
-    if section and value and len(report.facts) < _MOST_FACTS:
+    if section and value and len(report.facts) < _MAX_FACTS:
         report.facts.setdefault((section, key), value[:60])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
-from transect.hpc.parsers._checks import MOST_PARAMETERS
+from transect.hpc.parsers._checks import MAX_PARAMETERS
 from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNCUT
@@ -121,7 +121,7 @@ def read(log: Log, test: Test, line: Line, text: str) -> None:
 
 
 def _setting(log: Log, test: Test, match: re.Match[str]) -> None:
-    if len(log.settings) < MOST_PARAMETERS:
+    if len(log.settings) < MAX_PARAMETERS:
         log.settings[match[1]] = match[2]
 
 

@@ -47,8 +47,8 @@ ERRORS = (
 )
 _ERRORS = re.compile("|".join(ERRORS))
 
-_MOST_SAMPLES = 10_000
-_MOST_PARAMETERS = 150
+_MAX_SAMPLES = 10_000
+_MAX_PARAMETERS = 150
 _WHOLE = re.compile(r"[-+]?\d{1,18}")
 
 
@@ -110,7 +110,7 @@ def literal(value: object) -> Parameter | None:
 
 def add_parameter(into: dict[str, Parameter], key: str, value: Parameter | None) -> None:
     """Add a parameter unless it is there already or there are too many."""
-    if value is not None and key and len(into) < _MOST_PARAMETERS:
+    if value is not None and key and len(into) < _MAX_PARAMETERS:
         into.setdefault(excerpt(key, 80), value)
 
 
@@ -126,7 +126,7 @@ class Samples:
     last: str = ""
     broken: str = ""  # the first value that is no finite number
     last_broken: bool = False
-    limit: int = _MOST_SAMPLES
+    limit: int = _MAX_SAMPLES
 
     def add(self, printed: str) -> None:
         """Append one value."""

@@ -50,8 +50,8 @@ _USAGE = re.compile(
     r"Unrecognized argument '(?:--(?:poses|numposes|ppwi|wgsize|deck|iter|iterations|rows|out"
     r"|posesperwi))'"
 )
-_MOST_RESULTS = 10_000
-_MOST_SAMPLES = 4096
+_MAX_RESULTS = 10_000
+_MAX_SAMPLES = 4096
 
 
 def usage_error(text: str) -> bool:
@@ -137,7 +137,7 @@ class Section(Output):
         """Keep single times."""
         if not self.results or line.cut:
             return False
-        values = [number(one) for one in match[1].split(",")[:_MOST_SAMPLES]]
+        values = [number(one) for one in match[1].split(",")[:_MAX_SAMPLES]]
         self.results[-1].raw = [one for one in values if one is not None]
         return True
 
@@ -182,7 +182,7 @@ class Section(Output):
     @rule(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)", wanted="")
     def check(self, match: re.Match[str], line: Line) -> None:
         """Keep whether energies were right."""
-        if len(self.checked) < _MOST_RESULTS:
+        if len(self.checked) < _MAX_RESULTS:
             self.checked[match[1], match[2]] = match[3] == "1"
 
     @rule(r"(?:# )?best:")
@@ -209,7 +209,7 @@ class Section(Output):
     def _deck(self, key: str, value: str) -> None:
         in_config = "config:" in self.heading
         if key == "selected" or (key == "wgsize" and value.startswith("[")):
-            count = min(value.count(",") + 1, _MOST_RESULTS)
+            count = min(value.count(",") + 1, _MAX_RESULTS)
             self.selected = max(self.selected, 1) * count
         elif key == "poses":
             count_poses = whole(value)

@@ -32,7 +32,7 @@ _OLD = re.compile(
 )
 _BROKEN_KEY = re.compile(r'"key":[ ]?"([A-Za-z_][\w.\-]{0,99})"')
 _BROKEN_TIME = re.compile(r'"time_ms":[ ]?"?(\d{1,20})')
-_MOST_ON_A_LINE = 16
+_MAX_ON_A_LINE = 16
 # Lines of 0.6 name no version, and no other version has such lines.
 _UNNUMBERED = "0.6"
 
@@ -66,7 +66,7 @@ def seconds(printed: object, factor: int = 0) -> Decimal | None:
 def events(line: Line) -> Iterator[Event]:
     """Yield the events of a line; a broken one keeps its key when that can still be read."""
     place = line.text.find(MARK)
-    for _ in range(_MOST_ON_A_LINE):
+    for _ in range(_MAX_ON_A_LINE):
         if place < 0:
             return
         following = line.text.find(MARK, place + len(MARK))

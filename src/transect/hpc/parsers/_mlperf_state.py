@@ -25,7 +25,7 @@ _NO_PARAMETER = re.compile(
     r"(?:cache_clear|run_clear_caches|weights_initialization|tracked_stats|throughput|deferred"
     r"|run_final|power_\w+|eval_target|quality_target)$|\w+_(?:start|stop)$|train_(?:loop|epoch)$"
 )
-_MOST_EVALUATIONS = 10_000
+_MAX_EVALUATIONS = 10_000
 # A rank repeats what another has logged within this time.
 _REPEATED_S = 30
 # And begins to set up within this time.
@@ -199,7 +199,7 @@ def _evaluate(state: RunState, event: Event) -> None:
         counted = True
         if event.settles and not settled and len(state.deferred) < 64:
             state.deferred[event.settles] = one
-        if len(state.evaluations) >= _MOST_EVALUATIONS:
+        if len(state.evaluations) >= _MAX_EVALUATIONS:
             state.evaluations[-1] = one
         else:
             state.evaluations.append(one)

@@ -17,10 +17,10 @@ from transect.hpc.values import NUMBER, last_digit, log_metric, number
 
 # More rows of one table than any of these benchmarks prints, and more ranks than one file labels:
 # what comes after is counted, not kept.
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 
 # Programs that print into one file at the same time, without labels.
-MOST_TOGETHER = 64
+MAX_TOGETHER = 64
 
 # Lines that say that a run was stopped, beyond `block.TROUBLE`.
 STOPS = (

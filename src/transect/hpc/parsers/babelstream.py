@@ -23,7 +23,7 @@ from transect.hpc.values import UNITS, contradiction, number
 
 _UNIT = r"[KMGT]i?B(?:ytes)?/s(?:ec)?"
 _FIRST = ("copy", "mul", "add", "triad")
-_MOST_RANKS = 65_536
+_MAX_RANKS = 65_536
 _WIDTHS = {"double": 8, "float": 4}
 
 
@@ -57,7 +57,7 @@ class BabelStream(RankParser):
     )
     programs = (r"\w{1,12}-stream",)
     output = _Output
-    most_open = _MOST_RANKS
+    most_open = _MAX_RANKS
     start_patterns = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
         rf"Function[ \t]+{_UNIT}[ \t]+Min \(sec\)",

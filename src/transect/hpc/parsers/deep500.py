@@ -37,8 +37,8 @@ _POSTFIXES = {
     "batch_acc": ("batch_accuracy", "%", Direction.HIGHER),
     "loss_avg": ("training_loss", "1", Direction.LOWER),
 }
-_MOST_BARS = 2000
-_MOST_METRICS = 64
+_MAX_BARS = 2000
+_MAX_METRICS = 64
 
 
 @dataclass(kw_only=True, slots=True)
@@ -88,13 +88,13 @@ class _Training(Output):
             bar.postfix = {}
         complete = bar.done >= bar.total
         self.open_bar = None if complete else bar
-        if complete and bar.rate != "?" and len(self.bars) < _MOST_BARS:
+        if complete and bar.rate != "?" and len(self.bars) < _MAX_BARS:
             self.bars.append(bar)
 
     @rule(_METRIC, wanted=rf"(?:{_NAMES}):")
     def metric(self, match: re.Match[str], line: Line) -> None:
         # A number that the file ends in may be half of one; a unit behind it proves it whole.
-        if len(self.metrics) < _MOST_METRICS and not (line.cut and not match[3]):
+        if len(self.metrics) < _MAX_METRICS and not (line.cut and not match[3]):
             self.metrics.append((match[1], match[2], match[3] or ""))
 
     @rule(rf"(?:{_NAMES}):\s*\S.*$", wanted="")

@@ -37,7 +37,7 @@ _HEADER = re.compile(
     r"|using world size: |Training for \d{1,12} steps|\| distributed init"
 )
 _PROGRAM = re.compile(r"\bdisp_batches=|\bsteps_this_run=|\bdistributed_world_size=\d{1,9},.{1,16000}?\bmax_tokens=")
-_MOST_RANKS = 256
+_MAX_RANKS = 256
 # Samples of all ranks together, roughly.
 _ROOM = 40_000
 
@@ -102,7 +102,7 @@ class DlTraining(Parser):
                 yield from (finish(block, one) for one in trainings.values() if one.begun())
                 trainings, planned = {}, asked
                 continue
-            if line.rank not in trainings and len(trainings) >= _MOST_RANKS:
+            if line.rank not in trainings and len(trainings) >= _MAX_RANKS:
                 continue
             training = trainings.get(line.rank)
             if training is not None and _begins(training, text):

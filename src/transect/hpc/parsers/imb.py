@@ -15,7 +15,7 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
 from transect.hpc.parsers._imb_table import Suite, Table, fill
-from transect.hpc.parsers._network import MOST_ROWS, NetworkOutput, NetworkParser, is_number, killed, twice, whole
+from transect.hpc.parsers._network import MAX_ROWS, NetworkOutput, NetworkParser, is_number, killed, twice, whole
 from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 
@@ -134,7 +134,7 @@ class _Output(NetworkOutput):
             if name in ("#bytes", "Group", "#repetitions")
         ):
             return False
-        if len(table.rows) >= MOST_ROWS:
+        if len(table.rows) >= MAX_ROWS:
             table.more += 1
             table.rows[-1] = cells
         else:
@@ -220,7 +220,7 @@ def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
     if doubled := twice(tuple(row[i] for i in keys) for row in table.rows) if keys else "":
         draft.suspicions.append(doubled)
     if table.more:
-        draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
+        draft.warnings.append(f"{table.more} rows beyond the first {MAX_ROWS} are not kept")
     if unit == "MiB/s":
         draft.warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
     if not table.test:

@@ -40,7 +40,7 @@ _SECTION = re.compile(rf"\[({_NAME}|run|SCOREX?)\]$")
 _PROCS = re.compile(r"procs\s*= ?(\d{1,10})$")
 _UNITS = {"kiops": "kIOPS", "IOPS": "1/s", "iops": "1/s"}
 _RUN_FACTS = ("procs", "config-hash", "result-dir", "mode")
-_MOST = 100  # phases; an IO500 run has about twenty
+_MAX_COUNT = 100  # phases; an IO500 run has about twenty
 
 
 @dataclass(kw_only=True)
@@ -56,7 +56,7 @@ class _Output(Outcome, Output):
         if text.startswith("[Starting] ior_easy_write"):
             return bool(self.phases)
         result = bool(_RESULT.match(text) or _SECTION.match(text))
-        return result and (len(self.phases) >= _MOST or ("SCORE" in self.scores and not text.startswith("[SC")))
+        return result and (len(self.phases) >= _MAX_COUNT or ("SCORE" in self.scores and not text.startswith("[SC")))
 
     @rule(_RESULT)
     def result(self, match: re.Match[str], line: Line) -> None:

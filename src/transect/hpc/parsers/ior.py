@@ -64,7 +64,7 @@ _KEYS = {
 _ERROR = re.compile(r"(?:ior |IOR )?ERROR\b|\*\* error \*\*")
 _OLD = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)", "total(s)", "iter"]
 _NEW = [*_OLD[:2], "IOPS", "Latency(s)", *_OLD[2:]]
-_MOST_TESTS = 200
+_MAX_TESTS = 200
 
 
 @dataclass(kw_only=True)
@@ -83,7 +83,7 @@ class _Output(Session):
             return True
         begun = self.banner or len(self.tests) > 1 or not self.tests[0].blank()
         start = _BANNER.match(text) or _JSON.match(text)
-        return (start is not None and begun) or len(self.tests) > _MOST_TESTS
+        return (start is not None and begun) or len(self.tests) > _MAX_TESTS
 
     def read(self, line: Line, text: str) -> None:
         """Take in one line, of text or of JSON."""

@@ -30,7 +30,7 @@ _BANNER = re.compile(
 _HEAD = re.compile(r"SUMMARY(?: (rate|time))?:?(?: \(in ([^)\n]{1,20})\):?)?:? \(of (\d{1,9}) iterations?\)")
 _ITEMS = re.compile(r"(\d{1,10}) tasks, (\d{1,18}) (files?(?:/directories)?|directories)")
 _TIMES_ONLY = re.compile(r"[\s'\"]-Z(?:[\s'\"]|$)")
-_MOST_SAMPLES = 1000
+_MAX_SAMPLES = 1000
 _LAST = "Tree removal"  # closes every table
 
 
@@ -80,7 +80,7 @@ class _Output(Tables):
     def once(self, match: re.Match[str], line: Line) -> None:
         values = self.samples.setdefault(match[1], [])
         rate = number(match[3])
-        if rate and len(values) < _MOST_SAMPLES:
+        if rate and len(values) < _MAX_SAMPLES:
             values.append(rate)
 
     @rule(r"-- finished at ")

@@ -25,7 +25,7 @@ from transect.hpc.values import contradiction, number
 _HIGHEST_GFLOPS = 1e6
 # Version 2 demands 0.025 %; version 1 judges nothing.
 _TOLERATED_PERCENT, _WRONG_PERCENT = 0.025, 1.0
-_MOST_OPEN = 1000
+_MAX_OPEN = 1000
 _INSTRUCTIONS = 25  # that the program counts for an interaction
 
 
@@ -41,7 +41,7 @@ class _Output(Section):
     def read(self, line: Line, text: str) -> None:
         """Take in one line; of very many results only the last is held, which may go on."""
         super().read(line, text)
-        if len(self.results) > _MOST_OPEN:
+        if len(self.results) > _MAX_OPEN:
             self.ready += [_run(self, result) for result in self.results[:-1]]
             del self.results[:-1]
 

@@ -16,8 +16,8 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers import _nccl_rows as rows
 from transect.hpc.parsers._nccl_rows import Test
 from transect.hpc.parsers._network import (
-    MOST_ROWS,
-    MOST_TOGETHER,
+    MAX_ROWS,
+    MAX_TOGETHER,
     NetworkOutput,
     NetworkParser,
     agree,
@@ -53,7 +53,7 @@ class _Output(NetworkOutput):
 
     def begins(self, text: str) -> bool:
         """Tell whether a line begins another program after the present ones."""
-        together = self.tests[-1].just_started() and len(self.tests) < MOST_TOGETHER
+        together = self.tests[-1].just_started() and len(self.tests) < MAX_TOGETHER
         return not together and self._starts(text)
 
     def _starts(self, text: str) -> bool:
@@ -185,7 +185,7 @@ class _Output(NetworkOutput):
         if early := self.block.take_trouble():
             test.early = test.early or early
         test.stops = []
-        if len(test.rows) < MOST_ROWS:
+        if len(test.rows) < MAX_ROWS:
             test.rows.append(row)
         test.count += 1
         test.width = test.width if pieces else len(line.text.rstrip())
@@ -255,9 +255,9 @@ def _close(block: Block, test: Test) -> Run:
     parameters.update(test.facts)
     if test.lost:
         draft.warnings.append(f"{test.lost} lines of the table could not be read")
-    if test.count > MOST_ROWS:
-        more = test.count - MOST_ROWS
-        draft.warnings.append(f"{more} rows beyond the first {MOST_ROWS} are not kept")
+    if test.count > MAX_ROWS:
+        more = test.count - MAX_ROWS
+        draft.warnings.append(f"{more} rows beyond the first {MAX_ROWS} are not kept")
     # Small sizes are rounded to the same one.
     if doubled := twice((r.size, *r.kind.values()) for r in test.rows if r.size > 1024):
         draft.suspicions.append(doubled)

@@ -18,8 +18,8 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers import _osu_names as names
 from transect.hpc.parsers._network import (
     LATENCY,
-    MOST_ROWS,
-    MOST_TOGETHER,
+    MAX_ROWS,
+    MAX_TOGETHER,
     Column,
     NetworkOutput,
     NetworkParser,
@@ -90,7 +90,7 @@ class _Output(NetworkOutput):
         title = names.read_title(match.string)
         if title is None:
             return False
-        if self.tables[-1].title is not None and len(self.tables) < MOST_TOGETHER:
+        if self.tables[-1].title is not None and len(self.tables) < MAX_TOGETHER:
             self.tables.append(_Table(line=line.number))
         table = self.tables[-1]
         table.title = title
@@ -153,7 +153,7 @@ class _Output(NetworkOutput):
                 return True
             if not is_number(cells[0]) and table.columns[0] != "Operation":
                 continue
-            if len(table.rows) >= MOST_ROWS:
+            if len(table.rows) >= MAX_ROWS:
                 table.more += 1
                 table.rows[-1] = cells
             else:
@@ -217,7 +217,7 @@ def _close(block: Block, table: _Table) -> Run:
     if draft.ok and table.rows and table.keyed() and len(reached) < 1000:
         reached[key] = max(reached.get(key, 0), table.last())
     if table.more:
-        draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
+        draft.warnings.append(f"{table.more} rows beyond the first {MAX_ROWS} are not kept")
     if table.title is None:
         draft.warnings.append("the log has lost the title of the test")
     draft.warn_stop("after the last row")

@@ -28,7 +28,7 @@ _KEYS = {
 }
 _KERNELS = ("copy", "scale", "add", "triad")
 _CORRECT = re.compile(r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail")
-_MOST = 4096  # rows of a device
+_MAX_COUNT = 4096  # rows of a device
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _Output(Output):
         one = self.gpus.setdefault(gpu, _Gpu(line=line.number))
         one.facts.update(precision=precision, buffer_bytes=int(size))
         one.cut = line.cut
-        if len(one.rows) < _MOST and not line.cut:
+        if len(one.rows) < _MAX_COUNT and not line.cut:
             one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
 
     @rule(r".+", wanted=r"(?:CUDA|HIP) [Ee]rror")

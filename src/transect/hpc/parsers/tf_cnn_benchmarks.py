@@ -33,7 +33,7 @@ _COLUMN = re.compile(r"[A-Za-z][\w@ .\-]{0,40}$")
 _KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Task": "task"}
 # The total covers what the running mean covers: nothing but noise lies between the two.
 _AGREEMENT = 0.2
-_MOST_RANKS = 1024
+_MAX_RANKS = 1024
 # Settings in which the workers of one run do not differ.
 _TELLING = ("tensorflow", "model", "dataset", "mode", "batch_size_global")
 
@@ -84,7 +84,7 @@ class _Output(Tables):
         names = [one.strip() for one in match[0].split("\t")[2:12]]
         columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
         place = line.number if self.tables else self.line
-        if len(self.tables) < _MOST_RANKS:
+        if len(self.tables) < _MAX_RANKS:
             self.tables.append(Table(line=place, columns=columns))
 
     @rule(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})", behind=LOGGED)
@@ -140,7 +140,7 @@ class TfCnnBenchmarks(RankParser):
         failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
     )
     output = _Output
-    most_open = _MOST_RANKS
+    most_open = _MAX_RANKS
     ends_with_outputs = True
     start_patterns = (
         r"TensorFlow:  \d{1,2}\.\d",

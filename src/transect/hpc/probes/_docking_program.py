@@ -23,7 +23,7 @@ from transect.hpc.probes._docking_energy import constants
 _OURS = "transect-docking-"
 # What compilers call an error; the other lines tell where.
 _ERROR = re.compile(r"\b(?:fatal )?error: ")
-_MOST_WORDS = 400
+_MAX_WORDS = 400
 _LINE = re.compile(r"(warm-up|time) (\d{1,9}) ([0-9.eE+-]{1,40})$")
 _FACT = re.compile(r"fact ([a-z_]{2,20}) (.{1,400})$")
 _REFUSED, _LACKS = 2, 3
@@ -89,7 +89,7 @@ def _words(text: str) -> str:
     """Return the first line in which a compiler speaks of an error, else its last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "nothing")
-    return told if len(told) <= _MOST_WORDS else f"{told[:_MOST_WORDS]}…"
+    return told if len(told) <= _MAX_WORDS else f"{told[:_MAX_WORDS]}…"
 
 
 def measure(argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str]) -> Measured:

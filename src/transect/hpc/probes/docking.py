@@ -45,7 +45,7 @@ _NOTE = (
     "name it so when you compare"
 )
 # Poses of a deck without reference energies: as many as take a second, of the larger decks fewer.
-_CHECKED, _FEWEST_CHECKED, _CHECKED_PAIRS = 256, 16, 25_000_000
+_CHECKED, _MIN_CHECKED, _CHECKED_PAIRS = 256, 16, 25_000_000
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -267,7 +267,7 @@ def _verify(np: Any, energies: np.ndarray, deck: Deck) -> list[str]:
         expected, source = deck.energies, "the deck's reference energies"
     else:
         pairs = len(deck.ligand) * len(deck.protein)
-        most = min(poses, _CHECKED, max(_FEWEST_CHECKED, _CHECKED_PAIRS // pairs))
+        most = min(poses, _CHECKED, max(_MIN_CHECKED, _CHECKED_PAIRS // pairs))
         which = np.unique(np.linspace(0, poses - 1, most).astype(int))
         expected, source = definition(deck, which), "the definition in numpy, float64"
     difference = largest_difference(energies[which], expected)

@@ -28,7 +28,7 @@ _SCALAR = 3.0
 # rule of STREAM, https://www.cs.virginia.edu/stream/ref.html#size
 _BEYOND = 4
 _MEMORY_SHARE = 0.4
-_LARGEST = 4 << 30
+_MAX_SIZE = 4 << 30
 _FALLBACK = 256 << 20
 _FILL_SHARE = 0.6
 _FILL_BLOCK = 1 << 20  # elements
@@ -37,7 +37,7 @@ _FILL_BLOCK = 1 << 20  # elements
 def plan_array_bytes(cache: int | None, available: int) -> int:
     """Bytes of each of the three arrays: beyond the cache where 40 % of free memory allow it."""
     wanted = _FALLBACK if cache is None else max(_FALLBACK // 4, _BEYOND * cache + (1 << 20))
-    most = min(_LARGEST, int(available * _MEMORY_SHARE) // 3)
+    most = min(_MAX_SIZE, int(available * _MEMORY_SHARE) // 3)
     return max(1 << 20, min(wanted, most)) // 4096 * 4096
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SIZES = tuple(4**power for power in range(1, 14))  # 4 B to 64 MiB
 LIBRARIES = ("mpi4py", "gloo", "nccl")
 NAMES = ("allreduce", "bcast", "reduce", "allgather", "iallreduce", "latency", "bw")
-_FEWEST, _MOST, _WARM_UPS = 3, 500, 2
+_MIN_COUNT, _MAX_COUNT, _WARM_UPS = 3, 500, 2
 _ALWAYS = 1024  # bytes up to which a size is measured whatever the budget
 _LATENCIES = ("Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations")
 _COLUMNS = {
@@ -72,7 +72,7 @@ class _Sweep:
             cost = (time.monotonic() - begin) / _WARM_UPS
             share = (self._end - time.monotonic()) / (len(sizes) - index)
             share /= 2 if self.test == "iallreduce" else 1
-            wanted = min(_MOST, max(_FEWEST, int(share / cost)))
+            wanted = min(_MAX_COUNT, max(_MIN_COUNT, int(share / cost)))
             done.append(self._measure(case, int(self._first(wanted)), share))
         return done
 
@@ -86,7 +86,7 @@ class _Sweep:
         if self._first(blocks * max(size, 1 << 20) * ranks_here > available_memory()):
             return "they do not fit into the memory"
         left = self._end - time.monotonic()
-        late = 4 * cost * (_FEWEST + _WARM_UPS) > left
+        late = 4 * cost * (_MIN_COUNT + _WARM_UPS) > left
         if self._first(size > _ALWAYS and late):
             return "they do not fit into the time"
         return ""
@@ -98,9 +98,9 @@ class _Sweep:
         right, until = True, time.monotonic() + 2 * share
         while len(mine) < wanted:
             # A disturbance may make repeats much slower than the warm-up promised.
-            if len(mine) >= _FEWEST and self._first(time.monotonic() > until):
+            if len(mine) >= _MIN_COUNT and self._first(time.monotonic() > until):
                 break
-            for _ in range(min(wanted - len(mine), max(_FEWEST, wanted // 8))):
+            for _ in range(min(wanted - len(mine), max(_MIN_COUNT, wanted // 8))):
                 mine.append(case.once())
                 right = case.right() and right
         repeats = len(mine)

@@ -29,7 +29,7 @@ COUNTING = (
 _NOTE = "a transect probe, not OSU or IMB: mpi4py with numpy buffers; do not compare with their results"
 _SEED = 20260101
 _ROUNDS = 20
-_MOST_REPEATS = 10  # of one size in one round
+_MAX_REPEATS = 10  # of one size in one round
 _ALWAYS = 1024  # bytes up to which a size is measured whatever the budget
 _NAP = 0.0002  # s, for ranks that wait for others: waiting inside MPI would take a core
 
@@ -121,7 +121,7 @@ class _Probe:
         self._warm_up(min_rounds)
         share = self._left() / max(1, len(self.cases) * _ROUNDS)
         for case in self.cases:
-            wanted = min(_MOST_REPEATS, int(share / case.cost)) if case.cost else 1
+            wanted = min(_MAX_REPEATS, int(share / case.cost)) if case.cost else 1
             case.repeats = self.world.bcast(max(1, wanted))
         order, took = list(self.cases), 0.0
         for done in range(_ROUNDS):

@@ -22,7 +22,7 @@ Sizes = list[int]
 # times as fast. With few channels a product for each sample takes 0.4 to 1.05 times as long, and
 # with huge planes copies that are moved take 0.8 times. Turning the kernel pays where the planes are
 # large.
-MOST_PRODUCTS = 64
+MAX_PRODUCTS = 64
 FEW_CHANNELS = 16
 LARGE_PLANE = 256
 HUGE_PLANE = 512
@@ -147,7 +147,7 @@ def _weight_gradient(
     input; for a transposed convolution these are its input and the gradient to its output.
     """
     kernel = [int(size) for size in weight.shape[2:]]
-    if math.prod(kernel) > MOST_PRODUCTS:
+    if math.prod(kernel) > MAX_PRODUCTS:
         # The batch is summed over as channels are, so it takes their place, group by group.
         image = large.unflatten(1, (groups, -1)).transpose(0, 2).flatten(1, 2)
         found = _convolve(image, small.transpose(0, 1), dilation, padding, stride, groups)

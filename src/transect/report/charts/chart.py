@@ -11,7 +11,7 @@ from transect.analysis.groups import grouped
 from transect.report.blocks import Chart, Column, LegendItem, Mark, table
 from transect.report.charts.drawing import begin
 from transect.report.charts.inks import MUTED
-from transect.report.charts.marks import MOST_REPEATS, Dot, Drawing, Line, few, mark_of, quarters
+from transect.report.charts.marks import MAX_REPEATS, Dot, Drawing, Line, few, mark_of, quarters
 from transect.report.charts.plots import dot_plot, line_plot, log_is_better
 from transect.report.charts.theme import Style, legend
 from transect.report.text import count, number
@@ -19,14 +19,14 @@ from transect.report.text import count, number
 T = TypeVar("T")
 
 # Rows of one chart; more are listed below it.
-MOST_DRAWN = 20
+MAX_DRAWN = 20
 # Charts of one kind side by side: each takes as long to draw as thousands of records to read.
-MOST_PANELS = 12
+MAX_PANELS = 12
 # Numbers below the axis of a line chart.
-_MOST_TICKS = 16
+_MAX_TICKS = 16
 # Marks of one line chart that are drawn one by one, and places of a series where there are more.
-_MOST_MARKS, _MOST_PLACES, _LEAST_PLACES = 600, 48, 8
-_FEW = f"Of more than {MOST_REPEATS} runs of a mark, dots are the least, the quarters and the most."
+_MAX_MARKS, _MAX_PLACES, _MIN_PLACES = 600, 48, 8
+_FEW = f"Of more than {MAX_REPEATS} runs of a mark, dots are the least, the quarters and the most."
 _BOUND = Style(MUTED, "square", (2, 2))
 
 
@@ -74,7 +74,7 @@ def dot_chart(
     first: str = "Best",
     unit: str = "",
     others: Sequence[T] = (),
-    most: int = MOST_DRAWN,
+    most: int = MAX_DRAWN,
     cut: str = "slowest",
     notes: Iterable[str] = (),
     legend: Sequence[LegendItem] = (),
@@ -107,7 +107,7 @@ def dot_chart(
         notes=(
             left_out(len(items), most, cut),
             *notes,
-            _FEW if any(len(made.points) > MOST_REPEATS for made in dots) else "",
+            _FEW if any(len(made.points) > MAX_REPEATS for made in dots) else "",
         ),
     )
 
@@ -179,10 +179,10 @@ def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
     of more places than fit, evenly spread ones stay.
     """
     amount = sum(len(point.repeats) for one in series for point in one.points)
-    if amount <= _MOST_MARKS:
+    if amount <= _MAX_MARKS:
         return list(series), ""
     # A place is a symbol and up to five dots.
-    places = min(_MOST_PLACES, max(_LEAST_PLACES, _MOST_MARKS // (6 * len(series))))
+    places = min(_MAX_PLACES, max(_MIN_PLACES, _MAX_MARKS // (6 * len(series))))
     gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points), places)) for one in series]
     return gathered, (
         f"{amount} runs are too many to draw one by one: a symbol is the median of all cells of its "
@@ -211,7 +211,7 @@ def _spread(points: Sequence[Point], most: int) -> Sequence[Point]:
 
 
 def _many(series: Iterable[Series]) -> bool:
-    return any(len(point.repeats) > MOST_REPEATS for one in series for point in one.points)
+    return any(len(point.repeats) > MAX_REPEATS for one in series for point in one.points)
 
 
 def line_chart(
@@ -251,7 +251,7 @@ def line_chart(
             y_title=y,
             x_log=len(ticks) > 1,
             height=height,
-            ticks=ticks[:: len(ticks) // (_MOST_TICKS + 1) + 1],
+            ticks=ticks[:: len(ticks) // (_MAX_TICKS + 1) + 1],
             y_log=log_is_better([value for line in lines for _, value in line.points]) if y_log is None else y_log,
         ),
         rows,

@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 # With more processes than these they wait for whoever makes the charts.
-_MOST = 2
+_MAX_COUNT = 2
 
 
 def begin(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Future[Markup]:
@@ -48,7 +48,7 @@ def _processes() -> ProcessPoolExecutor:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # No fork: it would take along the threads and locks of numerical libraries.
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(min(_MOST, max(1, cores - 1)), mp_context=spawn, initializer=_prepare)
+    return ProcessPoolExecutor(min(_MAX_COUNT, max(1, cores - 1)), mp_context=spawn, initializer=_prepare)
 
 
 # A fork has none of the threads that feed the processes.

@@ -12,7 +12,7 @@ from transect.report.blocks import Mark
 from transect.report.charts.theme import Style
 
 # Repeats of one mark that are drawn one by one.
-MOST_REPEATS = 12
+MAX_REPEATS = 12
 
 
 def quarters(values: Sequence[float]) -> list[float]:
@@ -31,7 +31,7 @@ def few(values: Sequence[float]) -> list[float]:
     >>> few(range(101))
     [0, 25, 50, 75, 100]
     """
-    return quarters(values) if len(values) > MOST_REPEATS else list(values)
+    return quarters(values) if len(values) > MAX_REPEATS else list(values)
 
 
 class Drawing(dict[str, Any]):

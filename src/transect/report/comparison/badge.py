@@ -21,7 +21,7 @@ _GROUNDS = {
     Outcome.NOT_COMPARABLE: "#5c6670",
 }
 _HEIGHT, _PAD, _SIZE = 20, 7, 11
-_LONGEST = 80
+_MAX_LENGTH = 80
 # What XML 1.0 has no place for.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -66,7 +66,7 @@ def badge(text: str, outcome: Outcome, label: str = "transect") -> str:
 
 
 def _safe(text: str) -> str:
-    return _NO_XML.sub("\ufffd", clipped(text, _LONGEST)) or "–"
+    return _NO_XML.sub("\ufffd", clipped(text, _MAX_LENGTH)) or "–"
 
 
 def _width(text: str) -> int:

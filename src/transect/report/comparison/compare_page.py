@@ -13,7 +13,7 @@ from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.blocks import Chart, Chip, Heading, Lead, Part, Prose, code, digits, note, table, words
-from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart
+from transect.report.charts.chart import MAX_DRAWN, MAX_PANELS, dot_chart
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import Style
 from transect.report.comparison.page import made_sections, write_sections
@@ -157,7 +157,7 @@ class _Page:
             for (stage, metric, what), own in grouped(
                 lines, lambda line: (line.cell.stage, line.metric, line.what)
             ).items():
-                if drawn < MOST_PANELS and any(line.outcome in _CHANGED for line in own):
+                if drawn < MAX_PANELS and any(line.outcome in _CHANGED for line in own):
                     yield self._chart(one, f"{stage}: {metric_name(metric, what)}", own, drawn)
                     drawn += 1
 
@@ -305,7 +305,7 @@ class _Page:
         more = "more" if lines[0].direction is Direction.HIGHER else "less"
         # What changed is drawn, wherever it lies among many.
         told = sorted(lines, key=lambda line: (line.outcome not in _CHANGED, worse_first(line)))
-        shown, others = (sorted(part, key=worse_first) for part in (told[:MOST_DRAWN], told[MOST_DRAWN:]))
+        shown, others = (sorted(part, key=worse_first) for part in (told[:MAX_DRAWN], told[MAX_DRAWN:]))
         said = f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
         return dot_chart(
             shown,

@@ -19,8 +19,8 @@ from transect.report.comparison.history_words import (
 from transect.report.comparison.markdown import code, fold, grid
 from transect.report.text import count
 
-_MOST = 40
-_MOST_FACTS = 6
+_MAX_COUNT = 40
+_MAX_FACTS = 6
 
 
 def history_facts(history: History, line: Timeline, *, study: str, margin: float) -> dict[str, Any]:
@@ -106,17 +106,17 @@ def history_markdown(history: History, line: Timeline, *, study: str) -> str:
                 code(names[one.series]),
                 run_name(history.runs[one.at]),
                 change_text(one),
-                code(where_text(one, _MOST_FACTS)),
+                code(where_text(one, _MAX_FACTS)),
             )
-            for one in own[:_MOST]
+            for one in own[:_MAX_COUNT]
         ]
         table = grid(("verdict", "series", "from run", "change", "what else changed there"), rows)
-        table += f"\n\nand {len(own) - _MOST} more" if len(own) > _MOST else ""
+        table += f"\n\nand {len(own) - _MAX_COUNT} more" if len(own) > _MAX_COUNT else ""
         parts.append(fold(f"{count(len(own), 'cell')} {title}", table) if title else table)
     if history.lost:
-        listed = [f"- {code(one.cell.id)}: {code(one.why)}" for one in history.lost[:_MOST]]
+        listed = [f"- {code(one.cell.id)}: {code(one.why)}" for one in history.lost[:_MAX_COUNT]]
         parts.append(fold(f"{count(len(history.lost), 'cell')} without a result in the latest run", "\n".join(listed)))
     if line.left_out:
-        listed = [f"- {code(one.name)}: {code(one.why)}" for one in line.left_out[:_MOST]]
+        listed = [f"- {code(one.name)}: {code(one.why)}" for one in line.left_out[:_MAX_COUNT]]
         parts.append(fold(f"{count(len(line.left_out), 'folder')} left out", "\n".join(listed)))
     return "\n\n".join(parts) + "\n"

@@ -10,7 +10,7 @@ from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import Run, Timeline
 from transect.report.blocks import Chart, Chip, Lead, Part, code, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, drawn
+from transect.report.charts.chart import MAX_PANELS, drawn
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import Style, legend
@@ -29,7 +29,7 @@ from transect.report.text import clean, clipped, count, number, scale_for
 
 _SERIES = Style("#0072b2", "circle")
 # What one run changes at most on the page; the rest is counted.
-_MOST_FACTS = 8
+_MAX_FACTS = 8
 
 
 def write_history(output: Path, history: History, line: Timeline, *, study: str, margin: float) -> None:
@@ -90,7 +90,7 @@ class _Page:
                 words("Series", lambda one: self.names[one.series]),
                 words("From run", lambda one: run_name(runs[one.at])),
                 digits("Change", change_text),
-                words("What else changed there", lambda one: where_text(one, _MOST_FACTS)),
+                words("What else changed there", lambda one: where_text(one, _MAX_FACTS)),
                 words("Why", lambda one: clipped(one.reason, 300)),
             ],
             folded=folded,
@@ -103,7 +103,7 @@ class _Page:
             empty="No stage has three cells that run through.",
         )
         whole = [one for one in self.history.series if one.cell is None]
-        for place, series in enumerate(whole[:MOST_PANELS]):
+        for place, series in enumerate(whole[:MAX_PANELS]):
             yield self._chart(series, f"stage-{place}")
 
     def cells(self) -> Iterator[Part]:
@@ -111,10 +111,10 @@ class _Page:
         yield Lead("Cells that changed apart from their stage.", empty="No cell did.")
         own = [one for one in changes_first(self.history) if one.series.cell and not one.shared]
         series = list(dict.fromkeys(one.series for one in own))
-        for place, one in enumerate(series[:MOST_PANELS]):
+        for place, one in enumerate(series[:MAX_PANELS]):
             yield self._chart(one, f"cell-{place}")
-        if len(series) > MOST_PANELS:
-            yield note(f"{len(series) - MOST_PANELS} more stand in the table above only.")
+        if len(series) > MAX_PANELS:
+            yield note(f"{len(series) - MAX_PANELS} more stand in the table above only.")
 
     def lost(self) -> Iterator[Part]:
         """List cells without a usable result in the latest run."""
@@ -150,7 +150,7 @@ class _Page:
         yield Lead("By the date of their records.")
 
         def differences(one: Run) -> str:
-            told = [difference_text(each) for each in one.differences[:_MOST_FACTS]]
+            told = [difference_text(each) for each in one.differences[:_MAX_FACTS]]
             rest = len(one.differences) - len(told)
             return "; ".join([*told, *([f"and {rest} more"] if rest else [])])
 

@@ -30,8 +30,8 @@ from transect.report.comparison.words import (
 from transect.report.text import clipped, count
 
 # Rows of one table: a comment may have 65,536 characters.
-_MOST = 40
-_LONGEST = 300
+_MAX_COUNT = 40
+_MAX_LENGTH = 300
 
 
 def comparison_markdown(
@@ -48,7 +48,7 @@ def comparison_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def code(text: str, most: int = _LONGEST) -> str:
+def code(text: str, most: int = _MAX_LENGTH) -> str:
     """Return foreign text as one code span that can stand in a table's cell.
 
     >>> code("a`|b")
@@ -111,10 +111,10 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
         aside += [(f"- {code(one.group.cell.id)}: {code(lone_text(one))}", f"only in {letter}") for one in lone]
     for title in dict.fromkeys(title for _, title in aside):
         own = [line for line, of in aside if of == title]
-        more = [f"- and {len(own) - _MOST} more"] if len(own) > _MOST else []
-        parts.append(fold(f"{count(len(own), 'cell')} {title}", "\n".join([*own[:_MOST], *more])))
+        more = [f"- and {len(own) - _MAX_COUNT} more"] if len(own) > _MAX_COUNT else []
+        parts.append(fold(f"{count(len(own), 'cell')} {title}", "\n".join([*own[:_MAX_COUNT], *more])))
     if beside.differences:
-        listed = [f"- {code(difference_text(one))}" for one in beside.differences[:_MOST]]
+        listed = [f"- {code(difference_text(one))}" for one in beside.differences[:_MAX_COUNT]]
         title = f"{count(len(beside.differences), 'difference')} of machine and software"
         parts.append(fold(title, "\n".join(listed)))
     return parts
@@ -122,7 +122,7 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
 
 def _lines(lines: Sequence[Line], names: dict[Cell, str], other: ResultSet) -> str:
     rows = []
-    for line in lines[:_MOST]:
+    for line in lines[:_MAX_COUNT]:
         told = line.comparison
         decision = told.decision if told else None
         change = moved(line.ratio, *((decision.low, decision.high) if decision else (None, None)))
@@ -137,5 +137,5 @@ def _lines(lines: Sequence[Line], names: dict[Cell, str], other: ResultSet) -> s
             )
         )
     table = grid(("verdict", "cell", "metric", "A", other.letter, "change"), rows)
-    rest = len(lines) - _MOST
+    rest = len(lines) - _MAX_COUNT
     return f"{table}\n\nand {rest} more" if rest > 0 else table

@@ -11,9 +11,9 @@ from transect.analysis.comparisons import Confidence, Verdict
 from transect.report.findings.finding import HEADINGS, Finding
 
 # Findings that are read before anything is unfolded.
-MOST_OPENED = 7
+MAX_OPENED = 7
 # Of these as many by one rule: the seventh of a kind says less than the first of another.
-_MOST_ALIKE = 2
+_MAX_ALIKE = 2
 
 
 class Turn(IntEnum):
@@ -60,7 +60,7 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (turn_of(finding), -effect_of(finding)))
 
 
-def opened(findings: Sequence[Finding], most: int = MOST_OPENED) -> tuple[list[Finding], list[Finding]]:
+def opened(findings: Sequence[Finding], most: int = MAX_OPENED) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that are read first, and the rest, both ranked.
 
     Of one rule two at most stand among the first, as long as others wait; wrong results all do that fit.
@@ -69,7 +69,7 @@ def opened(findings: Sequence[Finding], most: int = MOST_OPENED) -> tuple[list[F
     first: list[int] = []
     alike: Counter[str] = Counter()
     for index, finding in enumerate(order):
-        if turn_of(finding) is Turn.WRONG_RESULTS or alike[finding.rule] < _MOST_ALIKE:
+        if turn_of(finding) is Turn.WRONG_RESULTS or alike[finding.rule] < _MAX_ALIKE:
             alike[finding.rule] += 1
             first.append(index)
     more = [index for index in range(len(order)) if index not in set(first)]

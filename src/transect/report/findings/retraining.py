@@ -24,7 +24,7 @@ from transect.report.findings.finding import Finding, floor_text, joined, limite
 from transect.report.findings.runtimes import RULE
 from transect.report.text import clipped, count, ends, factor, percent, quantity
 
-_LONGEST = 120
+_MAX_LENGTH = 120
 
 
 def retraining_findings(context: Context) -> list[Finding]:
@@ -79,7 +79,7 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
         confidence=confidence if shares or wrong else Confidence.INCONCLUSIVE,
         evidence=joined(
             "loss of each step and all final weights, within a tolerance from perturbed float64 runs",
-            f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _LONGEST)})' for r in wrong], 3)}" if wrong else "",
+            f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _MAX_LENGTH)})' for r in wrong], 3)}" if wrong else "",
             f"without a path to compare: {names([f'{r.cell_id} ({r.cause})' for r in others], 3)}" if others else "",
             f"{count(len(blind), 'cell')} whose tolerance tells nothing at the end" if blind else "",
         ),
@@ -163,7 +163,7 @@ def _relay(group: RetrainGroup) -> Finding:
             scope=scope,
             confidence=Confidence.INCONCLUSIVE if record.cause is not Cause.WRONG_RESULT else Confidence.CONFIRMED,
             named=True,
-            claim=f"{turns} did not follow the path: {clipped(record.message, _LONGEST)}.",
+            claim=f"{turns} did not follow the path: {clipped(record.message, _MAX_LENGTH)}.",
             evidence=f"{record.cell_id}: {record.cause}",
         )
     share = max(_shares([group]), default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_LONGEST = 80
+_MAX_LENGTH = 80
 
 
 def slug(text: str) -> str:
@@ -16,7 +16,7 @@ def slug(text: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
-    return words[:_LONGEST].rstrip("-") or "unnamed"
+    return words[:_MAX_LENGTH].rstrip("-") or "unnamed"
 
 
 class Names:

@@ -135,7 +135,7 @@ def _rules(run: Run, workload: str) -> str:
         {
             "KEY": {
                 "NAME": "eval_accuracy",
-                "REQ": "AT_LEAST_ONE",
+                "REQ": "AT_MIN_ONE",
                 "CHECK": "'epoch_num' in v['metadata']",
                 "POST": f"s['reached'] = s['reached'] or v['value'] {better} {run.target!r}",
             }

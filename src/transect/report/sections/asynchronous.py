@@ -10,7 +10,7 @@ from typing import Any
 from transect.analysis.asynchronous import TIME, Asynchronous, Twin, asynchronous_groups, reaches
 from transect.analysis.parallelism import median_of
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, drawn
+from transect.report.charts.chart import MAX_PANELS, drawn
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import Style, legend, palette
@@ -43,7 +43,7 @@ def asynchronous_body(context: Context) -> Iterator[Part]:
     )
     for number_, (workload, rows) in enumerate(found.items()):
         yield Heading(workload)
-        if number_ < MOST_PANELS:
+        if number_ < MAX_PANELS:
             yield _chart(context, workload, rows)
         yield _table(rows)
         pairs = [(row, twin) for row in rows for twin in row.twins]

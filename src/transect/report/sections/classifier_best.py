@@ -20,8 +20,8 @@ from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.text import clean, clipped, count, number, tenths
 
 # Classes of a whole confusion matrix; of more, the most frequent confusions are listed alone.
-_MOST_CLASSES = 12
-_MOST_CONFUSIONS = 15
+_MAX_CLASSES = 12
+_MAX_CONFUSIONS = 15
 _NAME, _OF_HASH = 18, 6
 _HASH = re.compile(r"[0-9a-f]{16,}")
 _DIAGONAL = Style(MUTED, "square", (4, 3))
@@ -170,7 +170,7 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     size = len(named[0])
     total = [[sum(one[i][j] for one in found) for j in range(size)] for i in range(size)]
     names = [_short(str(name)) for name in named[0]]
-    if size <= _MOST_CLASSES:
+    if size <= _MAX_CLASSES:
         columns: list[Column[Any]] = [digits(f"→ {name}", partial(_taken, total, j)) for j, name in enumerate(names)]
         yield table(
             range(size),
@@ -184,7 +184,7 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     )
     if pairs:
         yield table(
-            pairs[:_MOST_CONFUSIONS],
+            pairs[:_MAX_CONFUSIONS],
             [
                 words("Class", lambda one: names[one[1]]),
                 words("taken for", lambda one: names[one[2]]),

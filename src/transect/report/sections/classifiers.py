@@ -21,7 +21,7 @@ from transect.report.sections.classifier_best import best_parts
 from transect.report.text import Scale, clean, in_unit, number, tenths
 
 # Texts that have a chart of their own; all are in a table.
-_MOST_TEXTS = 6
+_MAX_TEXTS = 6
 
 
 def classifiers_body(context: Context) -> Iterator[Part]:
@@ -34,13 +34,13 @@ def classifiers_body(context: Context) -> Iterator[Part]:
         "seeds. The upright mark is the best that anybody can reach, known where tickets were made up."
     )
     shared = [own for own in texts(groups) if len({group.cell.kind for group in own}) > 1]
-    for number_, own in enumerate(shared[:_MOST_TEXTS]):
+    for number_, own in enumerate(shared[:_MAX_TEXTS]):
         yield Heading(f"{clean(corpus_label(own[0]))}: {text_label(own[0])}")
         yield kind_chart(own, f"classifiers-{number_}")
         yield kind_table(own)
         yield settings_note(best_of_kinds(own))
-    if shared[_MOST_TEXTS:]:
-        rest = [group for own in shared[_MOST_TEXTS:] for group in best_of_kinds(own)]
+    if shared[_MAX_TEXTS:]:
+        rest = [group for own in shared[_MAX_TEXTS:] for group in best_of_kinds(own)]
         yield _table(rest, folded="The same on more texts")
     for own in grouped(groups, corpus_label).values():
         first = next(iter(texts(own)), [])

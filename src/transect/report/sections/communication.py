@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.groups import grouped
 from transect.analysis.network import BOUND_NAME, Communication, NetworkFit, communications
 from transect.report.blocks import Chip, Heading, Lead, Part, code, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, drawn, line_chart
+from transect.report.charts.chart import MAX_PANELS, drawn, line_chart
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import legend, palette
@@ -17,7 +17,7 @@ from transect.report.text import clean, count, in_unit, number, percent, quantit
 
 _TICKS = (4, 64, 1024, 16384, 262144, 4194304)
 # Lines of one chart: more cannot be told apart.
-_MOST_LINES = 16
+_MAX_LINES = 16
 
 
 def communication_body(context: Context) -> Iterator[Part]:
@@ -74,7 +74,7 @@ def _workload(context: Context, workload: str, rows: list[Communication]) -> Ite
         )
     spread_out = [row for row in rows if row.group.cell.nodes > 1]
     panels = grouped(spread_out, lambda row: row.group.cell.network or "")
-    for network in sorted(panels)[:MOST_PANELS]:
+    for network in sorted(panels)[:MAX_PANELS]:
         yield _chart(context, workload, network, panels[network])
     scale = scale_for([row.time.median for row in rows], "s")
     caption = (
@@ -152,7 +152,7 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
         ],
         title=f"Communication over {clean(where)}",
         x="nodes",
-        most=_MOST_LINES,
+        most=_MAX_LINES,
         y=f"communication per step ({scale.unit})",
         bound=bounds,
         bound_name=BOUND_NAME,
@@ -197,7 +197,7 @@ def _where(fit: NetworkFit) -> str:
 
 def _messages(fits: list[NetworkFit]) -> Part:
     """Draw measured half round trips and the fitted lines over the size of the message."""
-    cut, fits = len(fits) - _MOST_LINES, fits[:_MOST_LINES]
+    cut, fits = len(fits) - _MAX_LINES, fits[:_MAX_LINES]
     names = [f"{_where(fit)} · {fit.cell.nodes} x {fit.cell.ranks_per_node}" for fit in fits]
     styles = palette(len(fits))
     scale = scale_for([time for fit in fits for _, time in fit.medians], "s")

@@ -11,7 +11,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, drawn, left_out
+from transect.report.charts.chart import MAX_PANELS, drawn, left_out
 from transect.report.charts.inks import MUTED
 from transect.report.charts.marks import Bar
 from transect.report.charts.plots import bar_plot
@@ -19,7 +19,7 @@ from transect.report.charts.theme import Style, legend
 from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import floor_text
-from transect.report.sections.throughput import MOST
+from transect.report.sections.throughput import MAX_COUNT
 from transect.report.text import count, multiplying, scale_for, tenths, with_ends
 
 _PARTS = {
@@ -54,7 +54,7 @@ def cost_blocks(context: Context, workload: str, groups: list[TrainGroup], *, fo
     ]
     spread_out = [cost for cost in every if cost.group.cell.ranks > 1 and not folded]
     of_ranks = grouped(spread_out, lambda cost: cost.group.cell.ranks)
-    for ranks, costs in list(of_ranks.items())[:MOST_PANELS]:
+    for ranks, costs in list(of_ranks.items())[:MAX_PANELS]:
         yield _chart(context, workload, ranks, costs, columns)
     yield table(
         every,
@@ -81,9 +81,9 @@ def _chart(
             about=cost,
             parts=[(100 * max(0.0, getattr(cost, part) or 0.0), styles[part]) for part in _PARTS],
         )
-        for cost in costs[:MOST]
+        for cost in costs[:MAX_COUNT]
     ]
-    hollow = any(cost.group.over_subscribed for cost in costs[:MOST])
+    hollow = any(cost.group.over_subscribed for cost in costs[:MAX_COUNT])
     return drawn(
         bar_plot(bars, title="cost in % of the ideal step"),
         costs,
@@ -94,7 +94,7 @@ def _chart(
         f"Least: {bars[0].label}, {bars[0].right}.",
         legend=legend(((title, styles[part]) for part, title in _PARTS.items()), line=False),
         notes=(
-            left_out(len(costs), MOST, "costliest"),
+            left_out(len(costs), MAX_COUNT, "costliest"),
             "Bars show what is lost: where computing got faster, the parts exceed the total at the right.",
             "○ more ranks than cores, no claim." if hollow else "",
         ),

@@ -9,14 +9,14 @@ from transect.analysis.docking import Contest, Contestant, Curve, curves, dockin
 from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
 from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, dot_chart, line_chart
+from transect.report.charts.chart import MAX_PANELS, Point, Series, dot_chart, line_chart
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.findings.docking import contest_title, docking_contests
 from transect.report.text import clean, count, in_unit, quantity, scale_for, with_ends
 
-_MOST_CURVES = 12
+_MAX_CURVES = 12
 
 
 def docking_body(context: Context) -> Iterator[Part]:
@@ -70,7 +70,7 @@ def _marks(row: Contestant) -> Chip | None:
 
 def _contest(contest: Contest, number: int) -> Part:
     columns = _columns(contest)
-    if number >= MOST_PANELS or len(contest.rows) < 2:
+    if number >= MAX_PANELS or len(contest.rows) < 2:
         return table(contest.rows, columns, caption=contest_title(contest))
     scale = scale_for([row.time for row in contest.rows], "s")
     models = sorted({row.model for row in contest.rows})
@@ -140,7 +140,7 @@ def _scaling(found: Sequence[Curve]) -> Part:
         y=f"speed-up over {count(base, 'thread')}",
         name="docking-threads",
         alt=f"Speed-up of {len(found)} configurations from {base} to {most} threads.",
-        most=_MOST_CURVES,
+        most=_MAX_CURVES,
         bound=ideal,
         bound_name="linear",
         y_log=False,

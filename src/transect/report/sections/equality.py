@@ -9,7 +9,7 @@ from typing import Any
 from transect.analysis.groups import Group, leaves_reference
 from transect.analysis.kinds import compared, main_kind
 from transect.report.blocks import Chip, Column, Lead, Part, digits, table, words
-from transect.report.charts.chart import MOST_PANELS, dot_chart
+from transect.report.charts.chart import MAX_PANELS, dot_chart
 from transect.report.charts.marks import Dot
 from transect.report.columns import labelled
 from transect.report.context import Context
@@ -45,7 +45,7 @@ def equality_body(context: Context) -> Iterator[Part]:
         columns: list[Column[Any]] = [words(title, itemgetter(i)) for i, title in enumerate(titles)]
         yield table(rules, columns, caption="Rules")
     of_workload = {workload: _columns(groups) for workload, groups in checked.items() if groups}
-    for workload, columns in list(of_workload.items())[:MOST_PANELS]:
+    for workload, columns in list(of_workload.items())[:MAX_PANELS]:
         for name in _WHAT:
             yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
         # One kind of training has one path to follow.

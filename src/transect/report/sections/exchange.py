@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.overlapped import BLOCKING, Exchange, OverlapRow, exchanges
 from transect.analysis.parallelism import median_of
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, drawn
+from transect.report.charts.chart import MAX_PANELS, drawn
 from transect.report.charts.marks import Bar
 from transect.report.charts.plots import bar_plot
 from transect.report.charts.theme import legend
@@ -50,7 +50,7 @@ def _exchange(context: Context, one: Exchange, number: int) -> Iterator[Part]:
     groups = [row.group for row in one.rows]
     label = labelled(groups, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch"))
     scale = scale_for([median_of(group, "step_time") for group in groups], "s")
-    if number < MOST_PANELS:
+    if number < MAX_PANELS:
         yield _chart(context, one, label, number)
     columns: list[Column[OverlapRow]] = [
         label,

@@ -13,7 +13,7 @@ from transect.report.findings.models import judge_export
 from transect.report.text import clean, count, in_unit, number, tenths
 
 # Columns of one table: beyond them it is read from the records.
-_MOST_COLUMNS = 24
+_MAX_COLUMNS = 24
 
 
 def export_body(context: Context) -> Iterator[Part]:
@@ -116,7 +116,7 @@ def _operators(exports: list[AnyRecord]) -> Table:
         given = record.details.get("operators_by_type")
         return given if isinstance(given, dict) else {}
 
-    shown = exports[:_MOST_COLUMNS]
+    shown = exports[:_MAX_COLUMNS]
     kinds = sorted({kind for record in shown for kind in counts(record)})
 
     def amounts(record: AnyRecord) -> Column[str]:

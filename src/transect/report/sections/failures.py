@@ -36,9 +36,9 @@ _TONES = {Status.OK: "good", Status.FAILED: "bad", Status.SKIPPED: "warn"}
 
 # Logs that are shown: of one next step, each of another message, and in all.
 _LOGS_OF_ONE = 3
-_MOST_LOGS = 40
+_MAX_LOGS = 40
 # Messages that stand open, the others behind a click.
-_MOST_SAID = 4
+_MAX_SAID = 4
 _CLIP = 400
 
 
@@ -121,7 +121,7 @@ def _endings(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
         "so that the next run makes it, and `transect retry` runs it at once. A study that is no file of config/studies is named by its file; on a cluster "
         "`snakemake --profile profiles/slurm` stands for `make report`."
     )
-    left = _MOST_LOGS
+    left = _MAX_LOGS
     for ending in endings(bad):
         made = _failure(context, ending, min(left, _LOGS_OF_ONE))
         left -= len(made.logs)
@@ -167,7 +167,7 @@ def _messages(said: Sequence[Said]) -> Table:
             words("Stages", lambda one: clean(", ".join(one.stages))),
             code("First cell", lambda one: clean(one.records[0].cell_id)),
         ],
-        folded=f"{len(said)} different messages" if len(said) > _MOST_SAID else "",
+        folded=f"{len(said)} different messages" if len(said) > _MAX_SAID else "",
     )
 
 

@@ -17,7 +17,7 @@ from transect.report.findings.forecasts import all_forecasts, error_words
 from transect.report.text import clean, clipped, count, factor, in_unit, scale_for, spread, tenths
 
 _REASON = 160
-_MOST_CURVES = 12
+_MAX_CURVES = 12
 
 
 def forecast_body(context: Context) -> Iterator[Part]:
@@ -202,7 +202,7 @@ def _curves(context: Context, error: float | None) -> Iterator[Part]:
         x="ranks (extrapolated)",
         y="efficiency beside one replica, %",
         name="forecast-curve",
-        most=_MOST_CURVES,
+        most=_MAX_CURVES,
         y_log=False,
         alt=f"Extrapolated efficiency over ranks up to {max(p.ranks for _, p in rows)}, {len(found)} series.",
         notes=["Extrapolated: simulated from layers and messages measured here."],

@@ -8,7 +8,7 @@ from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.record import Status
-from transect.report.blocks import MOST_OPEN, Chip, Column, Heading, Lead, Part, digits, note, table, words
+from transect.report.blocks import MAX_OPEN, Chip, Column, Heading, Lead, Part, digits, note, table, words
 from transect.report.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
 from transect.report.context import Context
 from transect.report.findings.finding import median
@@ -84,7 +84,7 @@ def _tables(workload: str, groups: list[TrainGroup], kind: Kind, folded: str = "
             else f"no cell reached {target} in every run; fastest first"
         )
         caption += f", with {kind.words}" if kind.words else ""
-    first = len(groups) if folded else MOST_OPEN
+    first = len(groups) if folded else MAX_OPEN
     yield table(groups[:first], columns, caption=caption, folded=folded)
     if groups[first:]:
         title = f"The other {len(groups) - first}, slower or late"

@@ -17,13 +17,13 @@ from transect.report.context import Context
 from transect.report.sections.systems import CURVES, IO500, system_charts, systems_blocks
 from transect.report.text import clean, count, number, quantity, scale_for
 
-_MOST_DOTS = 16
-_MOST_BAD = 6
+_MAX_DOTS = 16
+_MAX_BAD = 6
 # Charts that stand open: what bounds are made of comes first.
-_MOST_CHARTS = 4
+_MAX_CHARTS = 4
 _FIRST = ("flops", "memory_bandwidth", "network_bandwidth", "network_latency", "storage_bandwidth")
-_MOST_NUMBERS = 400
-_MOST_BOUNDS = 12
+_MAX_NUMBERS = 400
+_MAX_BOUNDS = 12
 _RATES = {"flops": "Peak arithmetic", "memory_bandwidth": "Memory bandwidth"}
 
 
@@ -57,15 +57,15 @@ def hardware_body(context: Context) -> Iterator[Part]:
     charts = [_chart(context, *key, drawn) for key, drawn in sorted(by_name.items(), key=_place)]
     # Curves over threads and nodes say more than the same numbers side by side.
     every = [chart for chart in (*system_charts(values), *charts) if isinstance(chart, Chart)]
-    yield from every[:_MOST_CHARTS]
-    if rest := every[_MOST_CHARTS:]:
+    yield from every[:_MAX_CHARTS]
+    if rest := every[_MAX_CHARTS:]:
         yield Charts(items=rest, folded=f"{count(len(rest), 'more chart')}")
     bad = _one_each([value for value in values if not value.valid])
     if bad:
         title = "Runs that are not valid: their numbers are in no chart"
-        yield _runs(bad, folded=title) if len(bad) > _MOST_BAD else _runs(bad, caption=title)
+        yield _runs(bad, folded=title) if len(bad) > _MAX_BAD else _runs(bad, caption=title)
     logs = [value for value in values if value.valid and value.stage == "ingest"]
-    if len(logs) > _MOST_NUMBERS:
+    if len(logs) > _MAX_NUMBERS:
         yield _runs(_one_each(logs), folded="Runs read from logs, one number of each")
     elif logs:
         yield _runs(logs, folded="Runs read from logs")
@@ -124,7 +124,7 @@ def _bounds(context: Context) -> Table | None:
     if not rows:
         return None
     caption = "What the bounds in this report are made of"
-    many = len(rows) > _MOST_BOUNDS
+    many = len(rows) > _MAX_BOUNDS
     return table(rows, columns, folded=caption if many else "", caption="" if many else caption)
 
 
@@ -192,7 +192,7 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
         name=f"{stage}-{name}",
         first="First",
         unit=scale.unit,
-        most=_MOST_DOTS,
+        most=_MAX_DOTS,
         cut="later",
         notes=[known.description.capitalize()],
     )

@@ -11,7 +11,7 @@ from transect.analysis.labels import group_labels
 from transect.analysis.statistics import Summary
 from transect.domain.cell import Cell
 from transect.report.blocks import Chart, Heading, Lead, Part, digits, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.chart import MAX_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.findings.doubts import effect_text
@@ -22,7 +22,7 @@ from transect.report.sections.published import published_of
 from transect.report.text import Scale, clean, spread, tenths
 
 _PERCENT = Scale(factor=0.01, unit="%")
-_MOST_SERIES = 6
+_MAX_SERIES = 6
 # Axes whose values are each drawn once, for all seeds.
 _ONCE = ("vectors", "partition")
 
@@ -42,7 +42,7 @@ def knobs_body(context: Context) -> Iterator[Part]:
         yield Heading(clean(f"{corpus}: {model}"))
         by_axis = grouped(own, lambda sweep: sweep.axis)
         for axis, members in by_axis.items():
-            if drawn < MOST_PANELS and members[0].is_numeric:
+            if drawn < MAX_PANELS and members[0].is_numeric:
                 drawn += 1
                 yield knob_chart(axis, members, f"knob-{drawn}")
         yield knob_table(context, own)
@@ -92,7 +92,7 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
         y="tickets told right, per cent",
         name=name,
         alt=f"Accuracy by {noun}, {len(series)} series.",
-        most=_MOST_SERIES,
+        most=_MAX_SERIES,
         y_log=False,
         notes=["Lines join medians over seeds; small dots are seeds."],
     )

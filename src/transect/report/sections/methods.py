@@ -10,7 +10,7 @@ from transect.report.blocks import Column, Facts, Lead, Part, Prose, code, note,
 from transect.report.context import Context
 from transect.report.findings.finding import names
 
-_MOST_SEEDS = 40
+_MAX_SEEDS = 40
 
 _RULES = (
     (
@@ -152,7 +152,7 @@ def methods_body(context: Context) -> Iterator[Part]:
     given = {record.parameters.get("seed") for record in context.records}
     seeds = sorted(str(seed) for seed in given if seed is not None)
     if seeds:
-        yield Prose(f"Seeds used: {names(seeds, _MOST_SEEDS)}.")
+        yield Prose(f"Seeds used: {names(seeds, _MAX_SEEDS)}.")
     used = {number.name for record in context.records for number in record.metrics}
     metrics = [METRICS[name] for name in sorted(used & METRICS.keys())]
     columns: list[Column[Any]] = [

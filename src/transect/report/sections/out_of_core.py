@@ -11,7 +11,7 @@ from transect.analysis.parallelism import Beside
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import summarise
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.chart import MAX_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.text import clean, clipped, count, factor, in_unit, quantity, scale_for, spread, with_ends
@@ -43,7 +43,7 @@ def out_of_core_body(context: Context) -> Iterator[Part]:
     for number, sweep in enumerate(found):
         title = f"{sweep.cell.workload} · {names[sweep.cell]}"
         yield Heading(clean(title))
-        if number < MOST_PANELS:
+        if number < MAX_PANELS:
             yield _chart(sweep, title, number)
         yield _table(sweep)
 

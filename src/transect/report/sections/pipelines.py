@@ -9,7 +9,7 @@ from transect.analysis.groups import Group
 from transect.analysis.parallelism import STEP, Beside, beside, best_of, divided, division, median_of, points
 from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, dot_chart
+from transect.report.charts.chart import MAX_PANELS, dot_chart
 from transect.report.charts.marks import Dot
 from transect.report.columns import MARKS, NOT_TOLD, labelled, medians, metric_chart, metric_columns, ranked
 from transect.report.context import Context
@@ -75,7 +75,7 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
         words("Schedule", lambda group: one.schedule or None if (one := division(group)) else None),
         *metric_columns(STEP, scale, "Step"),
     ]
-    if number < MOST_PANELS:
+    if number < MAX_PANELS:
         yield metric_chart(
             context,
             measured,

@@ -14,7 +14,7 @@ from transect.report.context import Context
 from transect.report.findings.finding import names
 from transect.report.text import clean, count
 
-_MOST_VALUES = 12
+_MAX_VALUES = 12
 
 # Each provenance that occurs, and how many records share it.
 _Shared = list[tuple[Mapping[str, Any], int]]
@@ -74,10 +74,10 @@ def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
         missing = f"{records - amount} without" if amount < records else ""
         yield title_of(fact), value, Chip("same", "good"), missing
         return
-    for place, (value, amount) in enumerate(values[:_MOST_VALUES]):
+    for place, (value, amount) in enumerate(values[:_MAX_VALUES]):
         head = ("", None) if place else (title_of(fact), _DIFFERS)
         yield head[0], value, head[1], count(amount, "record")
-    rest = values[_MOST_VALUES:]
+    rest = values[_MAX_VALUES:]
     if rest:
         left = sum(amount for _, amount in rest)
         yield "", count(len(rest), "more value"), None, count(left, "record")
@@ -125,7 +125,7 @@ def _variables(shared: _Shared) -> Part:
 
     def values(name: str) -> str:
         told = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
-        return clean(names(told, _MOST_VALUES) if len(told) > _MOST_VALUES else ", ".join(told))
+        return clean(names(told, _MAX_VALUES) if len(told) > _MAX_VALUES else ", ".join(told))
 
     columns = [code("Variable", clean), words("Values (records)", values)]
     title = "Environment variables that change speed"

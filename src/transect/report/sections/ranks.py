@@ -19,7 +19,7 @@ from transect.report.sections.batches import batch_blocks
 from transect.report.text import clean, factor, in_unit, number, percent, with_ends
 
 # Lines of one chart, the published ones among them: more cannot be told apart.
-_MOST_LINES = 12
+_MAX_LINES = 12
 _PUBLISHED = {"Allreduce": Style(MUTED, "square", (6, 3)), "Send/Recv": Style(MUTED, "diamond", (2, 2))}
 
 
@@ -136,7 +136,7 @@ def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
         title="Time for the same samples over ranks",
         x="ranks",
         y=f"times its own at {problem.first} ranks, or at its first",
-        most=_MOST_LINES,
+        most=_MAX_LINES,
         name=f"published-ranks-{problem.workload}",
         alt=f"{problem.name}: time for the same samples on {ranks[0]} to {ranks[-1]} ranks, "
         f"{len(problem.published)} published and {len(problem.measured)} measured lines, each scaled to itself.",

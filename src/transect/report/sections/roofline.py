@@ -11,7 +11,7 @@ from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
 from transect.report.blocks import Chip, Column, Lead, Mark, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, drawn
+from transect.report.charts.chart import MAX_PANELS, drawn
 from transect.report.charts.inks import MUTED
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot
@@ -23,7 +23,7 @@ from transect.report.text import clipped, count, in_unit, number, percent, quant
 
 _ROOF = Style(MUTED, "square", (5, 3))
 # Points and series of one chart.
-_MOST_POINTS, _MOST_SERIES = 300, 24
+_MAX_POINTS, _MAX_SERIES = 300, 24
 _CLIP = 160
 _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
@@ -68,7 +68,7 @@ def roofline_body(context: Context) -> Iterator[Part]:
         points.sort(key=lambda point: (-point.share, point.group.cell.id))
         panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
         columns = _columns(context, unit, points) if points else []
-        for key in sorted(panels)[:MOST_PANELS]:
+        for key in sorted(panels)[:MAX_PANELS]:
             yield _chart(context, stage, title, key, panels[key], columns)
         if points:
             caption = f"{title}: share of the roof, highest first"
@@ -113,8 +113,8 @@ def _chart(
     low = min(ridge, *(point.intensity for point in points)) / 2
     high = max(ridge, *(point.intensity for point in points)) * 2
     roof = [(x, min(peak, x * bandwidth) / scale.factor) for x in (low, ridge, high)]
-    series = grouped(points[:_MOST_POINTS], lambda point: _series_name(point.group.cell))
-    shown = sorted(series.items())[:_MOST_SERIES]
+    series = grouped(points[:_MAX_POINTS], lambda point: _series_name(point.group.cell))
+    shown = sorted(series.items())[:_MAX_SERIES]
     styles = {name: context.style(members[0].group) for name, members in shown}
     lines = [Line(points=roof, style=_ROOF, symbols=False, name="roof")] + [
         Line(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.serving import InferGroup, base_point, run_includes
 from transect.report.blocks import Chip, Part, digits, table, words
-from transect.report.charts.chart import MOST_DRAWN, drawn, left_out
+from transect.report.charts.chart import MAX_DRAWN, drawn, left_out
 from transect.report.charts.marks import Bar
 from transect.report.charts.plots import bar_plot
 from transect.report.charts.theme import legend
@@ -34,7 +34,7 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
             about=group,
             parts=[((median(group, name) or 0.0) / scale.factor, styles[part]) for part, name in _PARTS.items()],
         )
-        for group in rows[:MOST_DRAWN]
+        for group in rows[:MAX_DRAWN]
     ]
     inside = any(map(run_includes, rows))
     return drawn(
@@ -52,7 +52,7 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
         f"{bars[0].label}, {bars[0].right}.",
         legend=legend(((part, styles[part]) for part in _PARTS), line=False),
         notes=(
-            left_out(len(rows), MOST_DRAWN, "slowest"),
+            left_out(len(rows), MAX_DRAWN, "slowest"),
             "Medians of each part; at the right that of their sums.",
             "Where a language binds or copies inside of Run, its Run holds that time." if inside else "",
         ),

@@ -13,7 +13,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.serving import RUN, WHOLE, InferGroup, base_point, rates
 from transect.analysis.statistics import Summary, quantile, summarise
 from transect.report.blocks import Column, Part, digits, note
-from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, Point, Series, dot_chart, drawn, line_chart
+from transect.report.charts.chart import MAX_DRAWN, MAX_PANELS, Point, Series, dot_chart, drawn, line_chart
 from transect.report.charts.marks import Dot, Line
 from transect.report.charts.plots import line_plot, log_is_better
 from transect.report.charts.theme import legend
@@ -30,7 +30,7 @@ _BEYOND = 20
 _TAIL_SAMPLES = 400
 _DECADE = 10.0
 # Lines of a tail chart, and places along each.
-_MOST_LINES, _PLACES = 8, 60
+_MAX_LINES, _PLACES = 8, 60
 
 
 def latency_charts(context: Context, name: str, groups: list[InferGroup]) -> Iterator[Part]:
@@ -40,7 +40,7 @@ def latency_charts(context: Context, name: str, groups: list[InferGroup]) -> Ite
     """
     measure = measure_for(groups)
     of_batch = grouped(groups, lambda group: group.cell.batch)
-    for batch, same in sorted(of_batch.items())[:MOST_PANELS]:
+    for batch, same in sorted(of_batch.items())[:MAX_PANELS]:
         yield _latency(context, f"{name}-{batch}", batch, same, measure)
     yield _tail(context, name, base_point(groups), measure)
     for axis in ("batch", "threads"):
@@ -86,7 +86,7 @@ def _with_samples(context: Context, groups: list[InferGroup], measure: str) -> l
             samples=[
                 value
                 for record in group.ok
-                if place < MOST_DRAWN
+                if place < MAX_DRAWN
                 for value in context.originals.samples(record, measure)
             ],
         )
@@ -118,7 +118,7 @@ def _latency(context: Context, name: str, batch: int, groups: list[InferGroup], 
         limit = run_bound(row.group, context.rates)
         return limit.time_s if limit else None
 
-    every = [end for row in rows[:MOST_DRAWN] for end in row.ends]
+    every = [end for row in rows[:MAX_DRAWN] for end in row.ends]
     log = log_is_better(every, _DECADE)
     return dot_chart(
         rows,
@@ -155,7 +155,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
     if not able:
         older = rows and measure.name == WHOLE and not any(row.samples for row in rows)
         return note("No tail is drawn: these runs kept no times of whole calls.") if older else None
-    shown = able[:_MOST_LINES]
+    shown = able[:_MAX_LINES]
     scale = scale_for([row.ends[0] for row in shown], "s")
     curves = [[(value / scale.factor, share) for value, share in _beyond(row.samples)] for row in shown]
     ends = [value for curve in curves for value, _ in (curve[0], curve[-1])]

@@ -8,7 +8,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.offered_load import is_saturated
 from transect.analysis.serving import InferGroup
 from transect.report.blocks import Chip, Column, Heading, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.chart import MAX_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import Style, palette
 from transect.report.columns import labelled, medians
 from transect.report.context import Context
@@ -17,7 +17,7 @@ from transect.report.findings.serving import faithful_groups
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import Scale, clean, count, in_unit, one_decimal, scale_for
 
-_MOST_LINES = 9
+_MAX_LINES = 9
 _MEASURES = {
     "median": ("load_latency", ()),
     "95th percentile": ("load_latency_p95", (6, 3)),
@@ -48,7 +48,7 @@ def load_blocks(context: Context) -> Iterator[Part]:
         scale = scale_for([median(group, "load_latency") for group in groups], "s")
         panels = list(grouped(groups, _panel).items())
         yield _runtimes(context, workload, groups)
-        for place, (names, own) in enumerate(panels[:MOST_PANELS]):
+        for place, (names, own) in enumerate(panels[:MAX_PANELS]):
             yield _chart(f"{workload}-{place}", " · ".join(names), own)
         write = scale.text
         yield table(
@@ -96,7 +96,7 @@ def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> 
         y=f"{scale.unit}, log scale",
         y_log=True,
         name=f"load-{workload}",
-        most=_MOST_LINES,
+        most=_MAX_LINES,
         alt=f"Median latency from arrival to result over the offered load, {workload}, a line per runtime.",
     )
 
@@ -153,7 +153,7 @@ def _chart(name: str, title: str, groups: Sequence[InferGroup]) -> Part:
         x="offered requests per second",
         y=f"{scale.unit}, log scale",
         name=f"load-{name}",
-        most=_MOST_LINES,
+        most=_MAX_LINES,
         y_log=True,
         alt=f"Latency from arrival to result over the offered load of {title}, a line per number "
         "of sessions and percentile.",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from transect.analysis.serving import InferGroup, comparable, identity_size
 from transect.domain.record import Status
 from transect.report.blocks import Heading, Lead, Part, note
-from transect.report.charts.chart import MOST_PANELS
+from transect.report.charts.chart import MAX_PANELS
 from transect.report.context import Context
 from transect.report.findings.finding import names
 from transect.report.findings.serving import faithful_groups
@@ -47,10 +47,10 @@ def runtimes_body(context: Context) -> Iterator[Part]:
         yield note(_READING)
     real = [name for name in of_workload if identity_size(name) is None]
     for workload, groups in of_workload.items():
-        if workload in real[:MOST_PANELS]:
+        if workload in real[:MAX_PANELS]:
             yield from _workload(context, workload, groups)
         yield _left_out(context, workload, groups)
-    rest = real[MOST_PANELS:]
+    rest = real[MAX_PANELS:]
     if rest:
         yield note(f"Not drawn: {names(rest, 20)}. The matrix has their ratios, and records.parquet all numbers.")
     yield from call_blocks(context)

@@ -12,21 +12,21 @@ from transect.analysis.scaling import METRIC, Efficiency, TrainGroup, efficienci
 from transect.analysis.superlinear import possible_causes
 from transect.analysis.twins import own_batch
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.chart import MAX_PANELS, Point, Series, line_chart
 from transect.report.columns import ACCURACY, RANKS, labelled, medians, training_series
 from transect.report.context import Context
 from transect.report.sections.throughput import split_chart
 from transect.report.text import count, number, percent
 
 # Lines from which on each framework has a panel, and that one panel holds.
-_MOST_LINES, _MOST_DRAWN = 8, 24
+_MAX_LINES, _MAX_DRAWN = 8, 24
 
 
 def scaling_charts(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """Draw samples/s over ranks; nothing with one rank count."""
     measured = [group for group in groups if group.values(METRIC)]
     if _several_ranks(measured):
-        for name, members in list(_panels(measured).items())[:MOST_PANELS]:
+        for name, members in list(_panels(measured).items())[:MAX_PANELS]:
             yield _chart(context, workload, name, members)
 
 
@@ -40,7 +40,7 @@ def _panels(groups: list[TrainGroup]) -> dict[str, list[TrainGroup]]:
     Each kind of scaling has a panel, and each framework when there are many lines. One rank is where
     both kinds of scaling begin. A panel shows more than one number of ranks.
     """
-    many = len(_series(groups)) > _MOST_LINES
+    many = len(_series(groups)) > _MAX_LINES
     of_framework = grouped(groups, lambda group: group.cell.framework if many else "")
     parts: dict[str, list[TrainGroup]] = {}
     for framework, own in sorted(of_framework.items()):
@@ -97,7 +97,7 @@ def _chart(context: Context, workload: str, name: str, groups: list[TrainGroup])
         name=f"ranks-{workload}" + re.sub(r"[^a-z0-9]+", "-", f"-{name}" if name else ""),
         alt=f"{workload}: samples per second over {ranks} ranks, a line per framework and strategy.",
         notes=["Lines join only points within the machine's cores."],
-        most=_MOST_DRAWN,
+        most=_MAX_DRAWN,
         bound=_bounds(context, groups),
         bound_name="roofline bound",
     )
@@ -141,7 +141,7 @@ def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) ->
         x="ranks",
         y="times the base's samples/s",
         name=f"speed-up-{_slug(workload)}",
-        most=_MOST_LINES,
+        most=_MAX_LINES,
         alt=f"{workload}: speed-up over ranks beside the ideal, from bases on {count(least, 'rank')}. "
         f"Highest: {label.entry(best := max(own, key=lambda gain: gain.rate / gain.base_rate))}, "
         f"{number(best.rate / best.base_rate)} times.",

@@ -8,7 +8,7 @@ from transect.analysis.benchmark_table import Best, Series, refusals, scaling_se
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import MOST_OPEN, Chip, Part, Table, code, digits, note, table, words
+from transect.report.blocks import MAX_OPEN, Chip, Part, Table, code, digits, note, table, words
 from transect.report.charts import chart
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import legend, palette
@@ -20,12 +20,12 @@ IO500 = "io500"
 # Names of IO500's averages over phases.
 _SCORE = "score"
 # With more rows than these, one of each benchmark and system stands open.
-_MOST_ROWS = 12
+_MAX_ROWS = 12
 # What a benchmark is known by, where it has one of these.
 _FIRST_METRICS = ("flops", "memory_bandwidth", "io500_score", "network_bandwidth", "network_latency")
-_MOST_LINES = 8
-_MOST_REFUSALS = 6
-_MOST_DOTS = 24
+_MAX_LINES = 8
+_MAX_REFUSALS = 6
+_MAX_DOTS = 24
 _CLIP = 120
 _REASON = 90
 # What a reader needs to repeat a run comes first.
@@ -72,7 +72,7 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
             title = f"Best valid values: {clipped(name, _CLIP)} on {systems}"
             yield _table(members, folded=title)
     refused = refusals(rows)
-    for refusal in refused[:_MOST_REFUSALS]:
+    for refusal in refused[:_MAX_REFUSALS]:
         first = refusal.values[0]
         printed = [
             f"{quantity(value.value, value.unit)} ({clean(value.system)}, {_sides(rows, value)})"
@@ -80,8 +80,8 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
         ]
         name = _title(first.benchmark, "", first.name.replace("_", " "))
         yield note(f"{name}: {names(printed)} are not compared. {refusal.barrier.reason}.")
-    if len(refused) > _MOST_REFUSALS:
-        rest = len(refused) - _MOST_REFUSALS
+    if len(refused) > _MAX_REFUSALS:
+        rest = len(refused) - _MAX_REFUSALS
         yield note(f"{count(rest, 'comparison')} more of this kind refused.")
 
 
@@ -90,7 +90,7 @@ def _headlines(rows: Sequence[Best]) -> list[Best]:
 
     Of more systems than one can read, the best one's row of each benchmark.
     """
-    if len(rows) <= _MOST_ROWS:
+    if len(rows) <= _MAX_ROWS:
         return sorted(rows, key=lambda row: row.benchmark)
     order = {id(row): place for place, row in enumerate(rows)}
 
@@ -100,10 +100,10 @@ def _headlines(rows: Sequence[Best]) -> list[Best]:
 
     of_system = grouped(rows, lambda row: (row.benchmark, row.variant, row.system))
     chosen = [min(members, key=weight) for members in of_system.values()]
-    if len(chosen) > MOST_OPEN:
+    if len(chosen) > MAX_OPEN:
         of_benchmark = grouped(chosen, lambda row: row.benchmark)
         chosen = [min(members, key=lambda row: (not row.wins, *weight(row))) for members in of_benchmark.values()]
-    return sorted(chosen, key=lambda row: row.benchmark)[:MOST_OPEN]
+    return sorted(chosen, key=lambda row: row.benchmark)[:MAX_OPEN]
 
 
 def _sides(rows: Sequence[Best], value: BenchmarkValue) -> str:
@@ -206,11 +206,11 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Part:
         x=axis,
         y=scale.unit or name,
         name=f"scaling-{axis}-{name}",
-        alt=f"{title}, {count(min(len(drawn), _MOST_LINES), 'line')}. {drawn[0].name}: from "
+        alt=f"{title}, {count(min(len(drawn), _MAX_LINES), 'line')}. {drawn[0].name}: from "
         f"{number(first.y)} to {number(last.y)} {scale.unit} between {number(first.x)} and "
         f"{number(last.x)} {axis}.",
         notes=[f"{METRICS[name].description.capitalize()}; small dots are runs."],
-        most=_MOST_LINES,
+        most=_MAX_LINES,
         height=230,
     )
 
@@ -269,7 +269,7 @@ def _phases(title: str, name: str, every: list[BenchmarkValue], factor: float, u
         name=f"io500-{name}",
         first="First",
         unit=unit,
-        most=_MOST_DOTS,
+        most=_MAX_DOTS,
         cut="later",
         legend=legend(names, line=False),
         notes=["One run of each system: the one with the highest score."],

@@ -9,7 +9,7 @@ from transect.analysis.bounds import Bound, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC
 from transect.report.blocks import Chip, Part, digits, table, words
-from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, drawn, left_out
+from transect.report.charts.chart import MAX_DRAWN, MAX_PANELS, drawn, left_out
 from transect.report.charts.inks import MUTED
 from transect.report.charts.marks import Bar
 from transect.report.charts.plots import bar_plot, log_is_better
@@ -32,7 +32,7 @@ from transect.report.findings.training import TIME, may_be_ranked, quality_targe
 from transect.report.text import count, percent, scale_for, tenths
 
 # Rows of one panel: with more, names and marks are no longer found again.
-MOST = 12
+MAX_COUNT = 12
 _PARTS = {"compute": "compute", "communication": "waited communication", "input": "input"}
 
 
@@ -50,11 +50,11 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
     scale = scale_for([median(group, name) for group in shown], "s" if reached else "1")
     # Ends and repeats too, so that no panel needs an axis of its own.
     among = [value / scale.factor for group in shown for value in group.values(name)]
-    for ranks in sorted({group.cell.ranks for group in shown})[:MOST_PANELS]:
+    for ranks in sorted({group.cell.ranks for group in shown})[:MAX_PANELS]:
         every = [group for group in groups if group.cell.ranks == ranks]
         own = [group for group in shown if group.cell.ranks == ranks]
         missed = len(every) - len(own) if reached else 0
-        hollow = any(group.over_subscribed for group in own[:MOST])
+        hollow = any(group.over_subscribed for group in own[:MAX_COUNT])
         yield metric_chart(
             context,
             own,
@@ -68,7 +68,7 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
             name=f"frameworks-{workload}-{ranks}",
             about=workload,
             unit=scale.unit,
-            most=MOST,
+            most=MAX_COUNT,
             among=among,
             log=log_is_better(among),
             notes=[
@@ -231,7 +231,7 @@ def split_chart(context: Context, workload: str, groups: Sequence[Group], *, ove
         right = f"waiting {NOT_TOLD}" if share is None else f"{percent(share)} waited"
         return Bar(label=str(label.entry(group)), parts=parts, right=right, about=group)
 
-    bars = [bar(group) for group in shortest[:MOST_DRAWN]]
+    bars = [bar(group) for group in shortest[:MAX_DRAWN]]
     names = [(word, styles[part]) for part, word in _PARTS.items()]
     if any(len(row.parts) > len(_PARTS) for row in bars):
         names.append((NOT_TOLD, Style(MUTED)))
@@ -254,7 +254,7 @@ def split_chart(context: Context, workload: str, groups: Sequence[Group], *, ove
         f"{'First' if over_ranks else 'Shortest step'}: {bars[0].label}.",
         legend=legend(names, line=False),
         notes=(
-            left_out(len(shortest), MOST_DRAWN, "other" if over_ranks else "longest"),
+            left_out(len(shortest), MAX_DRAWN, "other" if over_ranks else "longest"),
             "Medians of the parts need not add up to the median step.",
         ),
     )

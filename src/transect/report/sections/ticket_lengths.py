@@ -8,7 +8,7 @@ from typing import Any
 
 from transect.analysis.groups import Group
 from transect.report.blocks import Chart, Heading, Part, digits
-from transect.report.charts.chart import MOST_PANELS, drawn
+from transect.report.charts.chart import MAX_PANELS, drawn
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot
 from transect.report.charts.theme import legend, palette
@@ -32,7 +32,7 @@ def length_parts(context: Context) -> Iterator[Part]:
             groups.append(group)
     if groups:
         yield Heading("How long tickets are")
-    yield from (length_chart(context, group) for group in groups[:MOST_PANELS])
+    yield from (length_chart(context, group) for group in groups[:MAX_PANELS])
 
 
 def length_chart(context: Context, group: Group[Any]) -> Chart:

@@ -14,7 +14,7 @@ from transect.report.sections.ticket_lengths import length_parts
 from transect.report.text import clean, clipped, count, number, one_decimal, quantity, tenths
 
 _PARTS = ("train", "valid", "test", "infer", "device")
-_MOST_CLASSES = 12
+_MAX_CLASSES = 12
 
 
 def tickets_body(context: Context) -> Iterator[Part]:
@@ -118,7 +118,7 @@ def class_table(corpora: Sequence[Group[Any]]) -> Part:
         named = zip(_detail(group, "classes") or (), _detail(group, "class_counts") or (), strict=False)
         ordered = sorted(named, key=lambda pair: (-pair[1], str(pair[0])))
         total = sum(amount for _, amount in ordered)
-        rows += [(group, str(name), amount, total) for name, amount in ordered[:_MOST_CLASSES]]
+        rows += [(group, str(name), amount, total) for name, amount in ordered[:_MAX_CLASSES]]
     if not rows:
         return None
     return table(
@@ -129,7 +129,7 @@ def class_table(corpora: Sequence[Group[Any]]) -> Part:
             digits("Tickets", lambda row: row[2]),
             digits("Share", lambda row: row[2] / row[3], tenths),
         ],
-        folded=f"Classes of each source, the {_MOST_CLASSES} largest",
+        folded=f"Classes of each source, the {_MAX_CLASSES} largest",
     )
 
 

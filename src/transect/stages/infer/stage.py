@@ -32,12 +32,12 @@ def _workload(cell: ExportCell) -> str:
 
 # Compilers of virtual machines need many calls, which at batch 128 take a minute: there the model
 # outweighs the call, and how hot the call is matters less.
-_FEWEST_WARM_UPS = 20
+_MIN_WARM_UPS = 20
 
 
 def _of_batch(limits: dict[str, Any], batch: int) -> dict[str, Any]:
     """Return the limits of one cell: `warmup` is for batch 1, larger batches take fewer calls."""
-    fewest = min(limits["warmup"], _FEWEST_WARM_UPS)
+    fewest = min(limits["warmup"], _MIN_WARM_UPS)
     return limits | {"warmup": max(fewest, limits["warmup"] // batch)}
 
 

@@ -14,7 +14,7 @@ from transect.engine.stage_helpers import OneProcess, cores
 from transect.launch.processes import Outcome
 from transect.planner.memory import Decision, NoMemory, decide
 from transect.planner.memory_problem import LayerMemory, MemoryProblem, extra_seconds, peak_bytes
-from transect.training.memory._offload import LEAST
+from transect.training.memory._offload import MIN_COUNT
 from transect.training.memory.offload_file import window_bytes
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
@@ -68,7 +68,7 @@ def problem_of(costs: Mapping[str, Any], parameters: Parameters, budget: int, *,
         read_s_per_byte=costs["read_s_per_byte"],
         handling_s=costs["handling_s"],
         overlap=overlap,
-        smallest=LEAST,
+        smallest=MIN_COUNT,
     )
 
 

@@ -109,7 +109,7 @@ _MEMORY = re.compile(r"out of memory|cannot allocate memory|cannot map pages")
 _GOROUTINE = re.compile(r"^goroutine \d+.*\[running")
 _FILE = re.compile(r"^\s+(\S+\.go:\d+)")
 _RUNTIME = ("runtime.", "panic(", "runtime:")
-_MOST_LINES = 60
+_MAX_LINES = 60
 # What Open MPI's mpiexec says of the rank that ended first.
 _RANK = re.compile(r"Process name: \[\S+?,\s*(\d+)\]\s+Exit code")
 
@@ -125,7 +125,7 @@ def last_words(log: str) -> tuple[Cause, str] | None:
     if at is None:
         return None
     said = lines[at].strip()
-    tail = lines[at + 1 : at + _MOST_LINES]
+    tail = lines[at + 1 : at + _MAX_LINES]
     cause = Cause.CRASH
     if said.startswith(("fatal error: ", "runtime: ")) and _MEMORY.search(said):
         cause = Cause.OUT_OF_MEMORY

@@ -10,7 +10,7 @@ from transect.training.memory import Activations
 from transect.training.memory._store import Kept, Store
 
 # Bytes of the smallest tensor that is worth its way: statistics of a batch norm are not.
-LEAST = 1 << 16
+MIN_COUNT = 1 << 16
 
 
 def span_of(tensor: Any) -> Any:
@@ -82,7 +82,7 @@ class OffloadedActivations(Activations):
         from torch.multiprocessing.reductions import StorageWeakRef
 
         size = tensor.numel() * tensor.element_size()
-        if size < LEAST or tensor.untyped_storage().data_ptr() in self._held:
+        if size < MIN_COUNT or tensor.untyped_storage().data_ptr() in self._held:
             return tensor
         flat = span_of(tensor)
         if flat is None:

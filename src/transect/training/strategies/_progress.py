@@ -31,7 +31,7 @@ WAIT = Knob(
     "waited, or keeps its core busy, as MPI does",
 )
 # Sleeps end late by some 0.05 ms: shorter waits are not worth one, longer ones than this none more.
-_AWAKE_S, _LONGEST_SLEEP_S = 5e-5, 5e-4
+_AWAKE_S, _MAX_SLEEP_S = 5e-5, 5e-4
 
 # Of 1 Gbit/s 125 kB pass in it, which sockets hold; a call costs some microseconds.
 PERIOD_S = 1e-3
@@ -189,7 +189,7 @@ class Progress:
     def _rest(self, begin: float) -> None:
         waited = time.perf_counter() - begin
         if self._sleeps and waited > _AWAKE_S:
-            time.sleep(min(waited / 10, _LONGEST_SLEEP_S))
+            time.sleep(min(waited / 10, _MAX_SLEEP_S))
 
     def _end(self, flight: Flight) -> None:
         flight.end = time.perf_counter() if self.kind != "none" else float("nan")
