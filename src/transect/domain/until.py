@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 # Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
-# Runs a side below which no verdict is firm: two tell no outlier from the rest.
+# Runs a side below which no verdict is confirmed: two tell no outlier from the rest.
 MIN_RUNS = 3
 # Another number of repeats at which runners stop would read as if there were no end.
 MAX_REPEATS = 1000
@@ -90,7 +90,7 @@ def looks_of(min_repeats: int, max_repeats: int) -> list[int]:
 
 
 def decisive_looks(min_repeats: int, max_repeats: int) -> int:
-    """Return at how many of those looks a verdict may be firm, and so be wrong.
+    """Return at how many of those looks a verdict may be confirmed, and so be wrong.
 
     >>> decisive_looks(2, 10)
     4
