@@ -104,7 +104,7 @@ def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(place, name):
 
 
 ODD = {
-    "a NUL byte": (b"name: odd\n\0", "odd.yaml:2"),
+    "a NUL byte": (b"name: odd\n\0", "odd.yaml: cannot be read as YAML"),
     "5,000 brackets": (b"name: " + b"[" * 5000, "nested too deeply"),
     "no text": (b"name: \xff", "cannot be read"),
     "a million repeats": (

@@ -96,7 +96,9 @@ def _read(text: str, path: Path) -> Any:
     except MarkedYAMLError as error:
         where = f"{path}:{error.problem_mark.line + 1}" if error.problem_mark else str(path)
         raise BadInput(f"{where}: {error.problem}") from None
-    except (YAMLError, ValueError, TypeError, LookupError, RecursionError) as error:
+    except RecursionError:
+        raise BadInput(f"{path}: cannot be read as YAML: nested too deeply") from None
+    except (YAMLError, ValueError, TypeError, LookupError) as error:
         raise BadInput(f"{path}: cannot be read as YAML: {error}") from None
 
 

@@ -14,6 +14,7 @@ from transect.domain.takes import DataArrays, own_repeat
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.data import workload_plugins
+from transect.training.frameworks import FRAMEWORKS
 from transect.training.layout import Layout
 from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES
@@ -79,8 +80,8 @@ class Reference(Stage[ReferenceCell]):
         }
 
     def sources(self, cell: ReferenceCell) -> list[Path]:
-        """The optimisers: which one is a parameter."""
-        return [OPTIMISERS.source(name) for name in OPTIMISERS]
+        """The framework that computes it, and the optimisers: which one is a parameter."""
+        return [FRAMEWORKS.source("numpy"), *(OPTIMISERS.source(name) for name in OPTIMISERS)]
 
     def environment(self, cell: ReferenceCell) -> str:
         """Where numpy is."""

@@ -219,7 +219,7 @@ def test_a_base_from_elsewhere_must_be_the_one_that_was_meant(images, tmp_path):
     definition = images.plugins / "envs/tiny/image.yaml"
     text = definition.read_text()
     (tmp_path / "base.tar").write_bytes(b"no archive")
-    definition.write_text(f"base: archive\narchive: {tmp_path}/base.tar\nsha256: {'0' * 64}\n")
+    definition.write_text(f"base: archive\narchive: {tmp_path}/base.tar\nsha256: '{'0' * 64}'\n")
     try:
         facts = images.built("tiny@charliecloud", tmp_path / "stamp.json")
     finally:

@@ -102,5 +102,5 @@ def test_node_comes_from_a_wheel_where_the_machine_has_none(runner_models: Path,
     more = ("--min-runs", "5", "--max-seconds", "0")
     run = program.start(tmp_path, *program.paths(tmp_path, "identity-float16"), *more, **variables)
     assert run.code == 0, run.stderr
-    assert np.array_equal(run.outputs()["y"], HALVES)
+    assert np.array_equal(run.outputs()["x_out"], HALVES)
     assert run.record["language_version"] == "Node.js v24.19.0"
