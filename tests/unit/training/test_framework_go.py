@@ -138,7 +138,7 @@ def test_the_synthetic_twin_is_numpys_own(images, go_programs):
     [
         ({"input": "files"}, "JPEG decoder"),
         ({"precision": "bf16"}, "fp32 or fp64"),
-        ({"device": "cuda"}, "on the CPU"),
+        ({"device": "cuda"}, "not on cuda"),
         ({"strategy": "mpi-pipeline", "ranks_per_node": 2}, "knows the strategies"),
     ],
 )
