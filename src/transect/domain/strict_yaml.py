@@ -52,10 +52,13 @@ class _Constructor(SafeConstructor):
                 problem = f"key {key.value}: expected text: put it in quotes"
                 raise MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         # ruamel.yaml looks for a key that stands twice only where nothing is merged.
-        keys = [key.value for key, _ in node.value if isinstance(key, ScalarNode)] if node.merge is None else []
-        for index, key in enumerate(keys):
-            if key in keys[:index]:
-                raise MarkedYAMLError(problem=f"key '{key}' stands twice in one mapping", problem_mark=node.start_mark)
+        seen: set[str] = set()
+        for key, _ in node.value if node.merge is None else ():
+            if isinstance(key, ScalarNode):
+                if key.value in seen:
+                    problem = f"key '{key.value}' stands twice in one mapping"
+                    raise MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                seen.add(key.value)
         return super().flatten_mapping(node)
 
     def text(self, node: ScalarNode) -> str:
