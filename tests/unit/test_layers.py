@@ -37,15 +37,7 @@ LAYERS = (
     "domain",
 )
 # Lazy imports that close a circle: each goes with the part that it stands in.
-CIRCLES = {
-    ("engine.build_image", "engine.build_environment"): "engine",
-    ("report.charts.drawing", "report.charts.svg"): "report",
-    ("training.frameworks._numpy_part", "training.frameworks.numpy_"): "training",
-    ("training.frameworks._mxnet_part", "training.frameworks.mxnet_"): "training",
-    ("training.frameworks._tensorflow_part", "training.frameworks.tensorflow_"): "training",
-    ("training.frameworks._torch_part", "training.frameworks.torch_"): "training",
-    ("training.frameworks._torch_encoder", "training.text_encoder"): "training",
-}
+CIRCLES = {("training.frameworks._torch_encoder", "training.text_encoder"): "training"}
 
 FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
 REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
