@@ -28,14 +28,10 @@ _TRY_S = 120
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, those included that its files' modes would keep."""
-    if not folder.exists():
-        return
-    for where, names, _ in os.walk(folder):
-        for name in [where, *(os.path.join(where, name) for name in names)]:  # noqa: PTH118
-            if not os.path.islink(name) and not os.access(name, os.W_OK | os.X_OK):  # noqa: PTH114
-                os.chmod(name, 0o700)  # noqa: PTH101
-    shutil.rmtree(folder)
+    for where, _, _ in os.walk(folder):  # the modes of some would keep them
+        os.chmod(where, 0o700)  # noqa: PTH101
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""The cells of a block are run by one process at a time, and so is a machine without a scheduler."""
+"""One process at a time runs the cells of a block, measures on a machine without a scheduler, builds an environment."""
 
 from __future__ import annotations
 
 import math
 import os
 import signal
+import time
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from transect.domain.errors import Interruption, TransectError
 from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
-from transect.engine.locks import Held, holding
+from transect.engine.locks import Held
 from transect.engine.scheduler import scheduler
 
 # A job that was cancelled ends its payload, and its nodes clean up.
@@ -28,18 +29,19 @@ class Busy(TransectError):
     exit_code = 75
 
 
-def _lease(path: Path, block: str) -> Held:
+def _lease(path: Path, block: str, **more: object) -> Held:
     def lost() -> None:
         say(f"[transect] {block}: another process has taken over: this one ends")
         os.kill(os.getpid(), signal.SIGTERM)
 
-    return Held(path, lost, block=block, job=scheduler().job())
+    return Held(path, lost, block=block, job=scheduler().job(), **more)
 
 
 def _told(holder: dict[str, Any]) -> str:
-    job = holder.get("job")
+    job, log = holder.get("job"), holder.get("log")
     where = f"pid {holder.get('pid', '?')} on {holder.get('host', '?')}"
-    return f"job {job} ({where})" if job else f"{holder.get('user', '?')}'s {where}"
+    told = f"job {job} ({where})" if job else f"{holder.get('user', '?')}'s {where}"
+    return f"{told}; its log is {log}" if log else told
 
 
 def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
@@ -48,23 +50,31 @@ def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
     return None if holder is None else _told(holder)
 
 
-def _held(path: Path, block: str, patience_s: float) -> AbstractContextManager[None]:
-    told = False
-
-    def wait(holder: dict[str, Any], waited_s: float) -> None:
-        nonlocal told
+@contextmanager
+def _held(path: Path, block: str, patience_s: float = math.inf, **more: object) -> Iterator[None]:
+    lock, begin, told = _lease(path, block, **more), time.monotonic(), False
+    while (holder := lock.take()) is not None:
         if is_abandoned():
             raise Interruption(1)
-        if waited_s > patience_s:
+        if time.monotonic() - begin > patience_s:
             job = holder.get("job")
             how = f": end it by `{scheduler().how_to_cancel(job)}`, or wait for its end" if job else ""
             raise Busy(f"{block}: its cells are run by {_told(holder)}{how}")
         if not told:
-            what = holder.get("block", "what it needs")
-            say(f"[transect] {block} waits: {what} is run by {_told(holder)}")
+            say(f"[transect] {block} waits: {holder.get('block', 'what it needs')} is run by {_told(holder)}")
             told = True
+        time.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        lock.give_back()
 
-    return holding(_lease(path, block), wait, _POLL_S)
+
+@contextmanager
+def one_builder(folder: Path, log: Path | None = None) -> Iterator[None]:
+    """Hold what is built in `folder`: two studies may ask at once, and the second one waits."""
+    with _held(folder.parent / f"{folder.name}.builder", str(folder), log=log and str(log)):
+        yield
 
 
 @contextmanager
@@ -73,7 +83,7 @@ def on_machine(file: Path | None, what: str) -> Iterator[None]:
     if file is None or scheduler().job():
         yield
         return
-    with _held(file, what, math.inf):
+    with _held(file, what):
         yield
 
 

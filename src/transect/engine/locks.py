@@ -13,7 +13,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,16 +173,3 @@ class Held:
             self._ended.set()
             self.held = False
             self._on_loss()
-
-
-@contextlib.contextmanager
-def holding(lock: Held, wait: Callable[[dict[str, Any], float], None], poll_s: float) -> Iterator[None]:
-    """Hold a file; while another one does, call `wait` with its facts and the seconds by now."""
-    begin = time.monotonic()
-    while (holder := lock.take()) is not None:
-        wait(holder, time.monotonic() - begin)
-        time.sleep(poll_s)
-    try:
-        yield
-    finally:
-        lock.give_back()

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, BadInput, Interruption, MissingDependency, TransectError, Unsupported
-from transect.domain.files import FULL, free_bytes
-from transect.domain.record import Cause, Status
+from transect.domain.files import FULL, digest, free_bytes
+from transect.domain.record import Cause, MetricValue, Status
 from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result, check_environment
 from transect.engine.scheduler import Refusal, scheduler
 from transect.engine.stage_helpers import StageRunner
-from transect.engine.step_energy import counts_energy, note_energy, step_name
 from transect.launch import LAUNCHERS
 from transect.launch.launchers.mpiexec import unreached
 from transect.launch.processes import Outcome, run
@@ -34,6 +33,8 @@ from transect.planning.expand import reason_to_skip
 _STEP_WAIT_S = 1800
 # Less than this is a full file system: a record does not fit.
 _NO_ROOM = 1 << 20
+# The label of the metric `energy`: no counter of the training loop alone.
+COUNTER = "slurm step"
 
 
 class DiskFull(TransectError):
@@ -78,11 +79,9 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     """Turn how the processes ended into a result."""
     limits: dict[str, Any] = job.spec["cell_limits"]
     if outcome.end == "timeout":
-        text = f"ended after its limit of {limits['seconds']:g} s"
-        return Result.failed(Cause.TIMEOUT, text)
+        return Result.failed(Cause.TIMEOUT, f"ended after its limit of {limits['seconds']:g} s")
     if outcome.end == "out-of-memory":
-        text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
-        return Result.failed(Cause.OUT_OF_MEMORY, text)
+        return Result.failed(Cause.OUT_OF_MEMORY, f"its ranks held more than the limit of {limits['memory_mb']} MB")
     if outcome.end == "lost":
         return Result.failed(Cause.NODE_FAILURE, outcome.why)
     if outcome.code:
@@ -99,13 +98,36 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
             return stage.collect(job, outcome)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
-    if number in (signal.SIGKILL, signal.SIGTERM):
-        text = f"{stage.who(job, outcome) or 'a process'} was ended by {signal.Signals(number).name}, not by transect"
-        return Result.failed(Cause.KILLED, text)
-    if outcome.end == "signalled":
-        text = f"{stage.who(job, outcome) or 'a process'} died by {signal.Signals(number).name}"
-        return Result.failed(Cause.CRASH, text)
-    return stage.collect(job, outcome)
+    killed = number in (signal.SIGKILL, signal.SIGTERM)
+    if not killed and outcome.end != "signalled":
+        return stage.collect(job, outcome)
+    who, name = stage.who(job, outcome) or "a process", signal.Signals(number).name
+    if killed:
+        return Result.failed(Cause.KILLED, f"{who} was ended by {name}, not by transect")
+    return Result.failed(Cause.CRASH, f"{who} died by {name}")
+
+
+def counts_energy(job: Job) -> bool:
+    """Tell whether the system's file says that the scheduler counts the energy of job steps, and this is its job."""
+    about = job.spec.get("about") or {}
+    return bool(about.get("step_energy")) and scheduler().job() is not None
+
+
+def step_name(job: Job) -> str:
+    """Return how the cell's job step is called, to find it among those of its job."""
+    return f"transect-{digest([job.cell.stage, job.cell.id])[:12]}"
+
+
+def note_energy(job: Job, outcome: Outcome, result: Result) -> None:
+    """Add the energy of the cell's job step to its result, or to its details why that is not known."""
+    if not counts_energy(job) or result.status is not Status.OK:
+        return
+    told = scheduler().step_energy(step_name(job))
+    if isinstance(told, str):
+        result.details["step_energy"] = {"missing": told}
+        return
+    result.details["step_energy"] = {"seconds": outcome.seconds}
+    result.metrics.append(MetricValue.of("energy", told, label=COUNTER))
 
 
 def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
@@ -146,9 +168,7 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
     except BadInput as error:
         return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     limits: dict[str, Any] = job.spec["cell_limits"]
-    memory = limits["memory_mb"]
-    begin = time.monotonic()
-    prepared = set(job.folder.iterdir())
+    memory, begin, prepared = limits["memory_mb"], time.monotonic(), set(job.folder.iterdir())
     while True:
         os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
         outcome = run(

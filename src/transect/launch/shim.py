@@ -9,14 +9,9 @@ from typing import Literal
 # Imported for their files: they run on the nodes, and are part of what is measured.
 from transect.launch import Request, parent, placement, rank, thread_variables
 from transect.launch.network import interface_variables
-from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+from transect.launch.rendezvous import Rendezvous, World
 
 FILES = tuple(module.__file__ for module in (rank, parent, placement))
-
-
-def rendezvous_of(request: Request) -> Rendezvous:
-    """Return the request's rendezvous. Raises BadInput when its name is unknown."""
-    return RENDEZVOUS.get(request.rendezvous)
 
 
 def common_variables(request: Request, kind: Rendezvous, world: World) -> dict[str, str]:

@@ -14,19 +14,13 @@ from collections.abc import Mapping, Sequence
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.terminal import say
 
-_PART = re.compile(r"([^,\[\]]+|\[[^\]]*\])+")
-_RANGE = re.compile(r"\[([^\]]*)\]")
+_RANGE = re.compile(r"\[([\d,-]+)\]")
 
 
 def _numbers(text: str) -> list[str]:
     """`1-3,07` is 1 2 3 07; the width of the first number is that of all."""
-    numbers = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise ValueError(part)
-        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last or first) + 1)]
-    return numbers
+    ends = [part.partition("-")[::2] for part in text.split(",")]
+    return [str(n).zfill(len(first)) for first, last in ends for n in range(int(first), int(last or first) + 1)]
 
 
 def _expand(part: str) -> list[str]:
@@ -38,18 +32,14 @@ def _expand(part: str) -> list[str]:
 
 
 def expand_hosts(text: str) -> list[str]:
-    """Return the hosts of a Slurm node list: `n[1-2,07],login` is n1 n2 n07 login.
-
-    Raises BadInput when it is no node list.
-    """
-    text = text.strip()
-    parts = [match[0] for match in _PART.finditer(text)]
+    """Return the hosts of a Slurm node list: `n[1-2,07],login` is n1 n2 n07 login. Raises BadInput for no such list."""
     try:
-        if not text or ",".join(parts) != text:
-            raise ValueError(text)
-        return [host for part in parts for host in _expand(part)]
+        hosts = [host for part in re.split(r",(?![^\[]*\])", text.strip()) for host in _expand(part)]
     except ValueError:
-        raise BadInput(f"{text!r} is no list of nodes, expected such as n[1-4,7]") from None
+        hosts = []
+    if not hosts or any(not host or "[" in host for host in hosts):
+        raise BadInput(f"{text!r} is no list of nodes, expected such as n[1-4,7]")
+    return hosts
 
 
 # What Slurm's programs say when the controller is restarted, or too busy to answer in time.
@@ -94,10 +84,9 @@ def ask(*argv: str, patience_s: float = 300) -> str:
 
 def job_id(environ: Mapping[str, str] = os.environ) -> str:
     """Return the job's number. Raises BadInput outside of an allocation."""
-    try:
-        return environ["SLURM_JOB_ID"]
-    except KeyError:
-        raise BadInput("srun needs a Slurm allocation: SLURM_JOB_ID is not set") from None
+    if "SLURM_JOB_ID" not in environ:
+        raise BadInput("srun needs a Slurm allocation: SLURM_JOB_ID is not set")
+    return environ["SLURM_JOB_ID"]
 
 
 def job_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:

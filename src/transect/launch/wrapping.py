@@ -129,21 +129,14 @@ def program_says(wrapper: str) -> tuple[str, str] | None:
     return None
 
 
-def container(
+def wrapped(
     image: str, *, wrapper: str = USUAL, gpus: bool = False, binds: Sequence[str] = (), workdir: str | None = None
-) -> list[str]:
-    """Return the wrap that runs the command inside an image.
+) -> tuple[list[str], dict[str, str]]:
+    """Return (wrap, variables) that run a command inside an image.
 
     `binds` are folders that the command needs besides /tmp and what the wrapper shows by itself.
     Raises BadInput for an empty name and for what the wrapper cannot do.
     """
-    return wrapped(image, wrapper=wrapper, gpus=gpus, binds=binds, workdir=workdir)[0]
-
-
-def wrapped(
-    image: str, *, wrapper: str = USUAL, gpus: bool = False, binds: Sequence[str] = (), workdir: str | None = None
-) -> tuple[list[str], dict[str, str]]:
-    """Return (wrap, variables) that run a command inside an image; see `container`."""
     if not image or image.startswith("-"):
         raise BadInput(f"container {image!r}: expected an image file or a URI such as docker://…")
     chosen = WRAPPERS.get(wrapper)

@@ -11,7 +11,6 @@ from typing import Any
 from transect.adapters.slurm.doctor_nodes import Row, examine_nodes, row
 from transect.adapters.slurm.scheduler import accounting, ask, associations
 from transect.adapters.slurm.words import absent, fitting, gpus, minutes, usable
-from transect.domain.errors import BadInput
 from transect.domain.owner import user_name
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
@@ -80,21 +79,13 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     check("minutes", longest, limit, f"set block_minutes to {limit - system.overhead_minutes:g} or less")
     fit = nodes
     if system.constraint is not None:
-        try:
-            fit = [nodes[i] for i in fitting(system.constraint, [n["features"] for n in nodes])]
-            text = "no nodes satisfy it"
-        except BadInput as error:
-            fit, text = [], str(error)
+        fit = [nodes[i] for i in fitting(system.constraint, [n["features"] for n in nodes])]
         if not fit:
             features = sorted({f for n in nodes for f in absent(n["features"]).split(",") if f})
-            text += f"; features there: {', '.join(features) or 'none'}"
+            text = f"no nodes satisfy it; features there: {', '.join(features) or 'none'}"
             return [*rows, row(f"{name}: constraint {system.constraint}", "wrong", text)]
-    check(
-        "nodes",
-        min(system.nodes, len(nodes)) if gpus_too else system.nodes,
-        len(fit),
-        f"set nodes to {len(fit)} or less",
-    )
+    asked = min(system.nodes, len(nodes)) if gpus_too else system.nodes
+    check("nodes", asked, len(fit), f"set nodes to {len(fit)} or less")
     least = {k: min((int(n[k].rstrip("+")) for n in fit), default=0) for k in ("cores", "memory")}
     check("cores_per_node", system.cores_per_node, least["cores"], f"set it to {least['cores']}")
     check("memory_mb_per_node", system.memory_mb_per_node, least["memory"], f"set it to {least['memory']} or less")

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import product
-
-from transect.domain.errors import BadInput
 
 # Slurm prints it for what a node or a partition does not have.
 _NULL = "(null)"
@@ -20,7 +17,6 @@ _STATES = re.compile(
 )
 # Does not respond, in a maintenance reservation, reboots now.
 _UNUSABLE = frozenset("*$^")
-_WORDS = re.compile(r"[\w.:/=+-]+|[&|*()\[\]]")
 
 
 def absent(text: str) -> str:
@@ -50,72 +46,18 @@ def usable(state: str) -> bool:
     return match is not None and not _UNUSABLE & {*match[1]}
 
 
-class _Constraint:
-    """Reads one from left to right, as Slurm does: `&` and `|` bind alike, parentheses group.
-
-    A value is a list of alternatives, each the nodes that may serve one job together, by index.
-    """
-
-    def __init__(self, text: str, features: Sequence[frozenset[str]]) -> None:
-        self._text, self._features = text, features
-        self._words: list[str] = _WORDS.findall(text)
-        if "".join(self._words) != re.sub(r"\s", "", text):
-            raise self._error()
-
-    def _error(self) -> BadInput:
-        return BadInput(f"{self._text!r} is no constraint of Slurm's, such as a&b, (a|b)&c, [a|b] or a*2&b*1")
-
-    def read(self) -> list[frozenset[int]]:
-        value = self._several("")
-        if self._words:
-            raise self._error()
-        return value
-
-    def _next(self) -> str:
-        if not self._words:
-            raise self._error()
-        return self._words.pop(0)
-
-    def _several(self, end: str) -> list[frozenset[int]]:
-        value, counted = self._one()
-        while self._words and self._words[0] in ("&", "|"):
-            sign = self._next()
-            other, also = self._one()
-            if sign == "|" and end == "]":
-                value = value + other  # all nodes of the job have the same one
-            elif sign == "&" and not (counted and also):
-                value = [a & b for a, b in product(value, other)]
-            elif sign == "&":
-                # So many nodes of each: all of these are part of it, or there is none.
-                value = [a | b if a and b else frozenset() for a, b in product(value, other)]
-            else:
-                value = [a | b for a, b in product(value, other)]
-        if end and self._next() != end:
-            raise self._error()
-        return value
-
-    def _one(self) -> tuple[list[frozenset[int]], bool]:
-        word = self._next()
-        if word in ("(", "["):
-            value = self._several(")" if word == "(" else "]")
-        elif re.fullmatch(r"\w.*", word):
-            value = [frozenset(i for i, has in enumerate(self._features) if word in has)]
-        else:
-            raise self._error()
-        if self._words[:1] != ["*"]:
-            return value, False
-        self._next()
-        count = self._next()
-        if not count.isdigit():
-            raise self._error()
-        return [nodes if len(nodes) >= int(count) else frozenset() for nodes in value], True
-
-
 def fitting(constraint: str, features: Sequence[str]) -> list[int]:
-    """Return which nodes can serve one job of a constraint, by index; none where too few have what it counts.
+    """Return which nodes satisfy a constraint, by index: `a&b|c`, read from left to right as Slurm does.
 
-    `features`: of each node, as sinfo's %f has them. Raises BadInput for what is no constraint.
+    `features`: of each node, as sinfo's %f has them. What else Slurm knows, such as counts and brackets, is left to
+    the job that tries it: then all nodes that have one of its features are named.
     """
-    sets = [frozenset(absent(one).split(",")) - {""} for one in features]
-    most: frozenset[int] = max(_Constraint(constraint, sets).read(), key=len)
-    return sorted(most)
+    sets = [{*absent(one).split(",")} - {""} for one in features]
+    words = re.findall(r"[\w.:/=+-]+|[&|]", constraint)
+    if not words or "".join(words) != constraint:
+        return [i for i, has in enumerate(sets) if has & {*words}]
+    found = {i for i, has in enumerate(sets) if words[0] in has}
+    for sign, word in zip(words[1::2], words[2::2], strict=False):
+        having = {i for i, has in enumerate(sets) if word in has}
+        found = found & having if sign == "&" else found | having
+    return sorted(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from errno import EACCES, ENOTDIR
@@ -17,19 +18,18 @@ from typing import Any, NoReturn
 
 from transect.adapters.snakemake.facts import facts_of_plan, read_facts, write_facts
 from transect.adapters.snakemake.flow import Flow
-from transect.adapters.snakemake.follow import Follower
-from transect.adapters.snakemake.options import read_options
 from transect.adapters.snakemake.settle import settle
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.owner import SESSION, Owner
 from transect.domain.paths import ROOT, StudyPaths
-from transect.domain.terminal import say
+from transect.domain.terminal import printable, say
 from transect.engine import submissions
 from transect.engine.build_image import lost
 from transect.engine.claim import Claim, cannot_write, check_environments
+from transect.engine.early_report import EarlyReport
 from transect.engine.interruption import end_abandoned, watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
-from transect.engine.progress import start_progress
+from transect.engine.progress import Journal, start_progress, tell
 from transect.engine.questions import check_questions
 from transect.engine.staleness import Staleness
 from transect.engine.stamps import stale_stamps, stamp_entry
@@ -40,6 +40,53 @@ from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
 
 _FLOW = "TRANSECT_FLOW"
+_CONFIG_KEYS = {"study", "system", "results", "strict"}
+# Between two looks at the journal of cells that run elsewhere.
+_POLL_S = 1.0
+
+
+class _Follower:
+    """Prints one line for each cell that a job on another node finished, and makes early reports."""
+
+    def __init__(self, paths: StudyPaths) -> None:
+        self._journal, self._early, self._stop = Journal(paths), EarlyReport(paths), threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        while not self._stop.wait(_POLL_S):
+            self._print_new()
+
+    def _print_new(self) -> None:
+        rows = self._journal.read()
+        for row in rows:
+            tell(row)
+        if rows:
+            self._early.make_if_due()
+            say(f"[transect]         {self._journal.line()}")
+
+    def end(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5)
+        self._print_new()
+
+
+def read_options(config: dict[str, Any]) -> tuple[str, bool]:
+    """Return the results folder and whether the run is strict, of `--config` and config/config.yaml. Raises BadInput."""
+    for key in config.keys() - _CONFIG_KEYS:
+        raise BadInput(f"config: unknown key '{key}'. Known: {', '.join(sorted(_CONFIG_KEYS))}")
+    for key in ("study", "system", "results"):
+        given = config[key]
+        if not isinstance(given, str) or printable(given) != given:
+            raise BadInput(f"config: key '{key}': expected one line of text, found {given!r}: write {key}=./NAME")
+    strict = str(config["strict"]).lower()
+    if strict not in ("true", "false"):
+        raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
+    if set("{}<>") & set(config["results"]):
+        raise BadInput(
+            f"config: key 'results': {config['results']}: Snakemake gives {{}} and <> a meaning of their own"
+        )
+    return str(Path(config["results"])), strict == "true"
 
 
 class MainFlow(Flow):
@@ -53,7 +100,7 @@ class MainFlow(Flow):
         self._workflow, self._looked = workflow, False
         self._claim = Claim(Path(self.results), self._plan.study.name)
         SUBMISSIONS.study, SUBMISSIONS.rules = self._plan.study.name, self.rules()
-        self._follower = Follower(self._plan.paths)
+        self._follower: _Follower | None = None
         # On a scheduler cells run elsewhere: their lines are read from the journal.
         self._scheduled = self._plan.system.scheduler != "none"
 
@@ -152,14 +199,15 @@ class MainFlow(Flow):
             told = f"{self._plan.left_out} cells that need a larger system are left out"
             say(f"[transect] {told}")
         if self._scheduled:
-            self._follower.begin()
+            self._follower = _Follower(self._plan.paths)
 
     def _run_file(self) -> Path:
         return self._plan.paths.runs / f"{SUBMISSIONS.run}.json"
 
     def finish(self) -> None:
         """Give everything back."""
-        self._follower.end()
+        if self._follower is not None:
+            self._follower.end()
         if self._run_file().exists():
             submissions.end(self._run_file(), SUBMISSIONS.job_names())
         self._claim.give_back()

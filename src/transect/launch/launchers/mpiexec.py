@@ -15,8 +15,8 @@ from transect.domain.errors import MissingDependency
 from transect.launch import LAUNCHERS, Launcher, Request, rank
 from transect.launch.hosts import HOSTS, Allocation, allocation
 from transect.launch.network import addresses_of, derived_port, free_port
-from transect.launch.rendezvous import Rendezvous, World
-from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+from transect.launch.shim import common_variables, rank_command
 from transect.launch.slurm import is_local
 
 
@@ -144,7 +144,7 @@ class Mpiexec(Launcher):
         """Return the one mpiexec command."""
         program = find_mpiexec(request.bin)
         assert program is not None
-        kind = rendezvous_of(request)
+        kind = RENDEZVOUS.get(request.rendezvous)
         given = _given(request)
         if given is not None:
             return self._over_hosts(program, kind, request, given.hosts[: request.nodes])

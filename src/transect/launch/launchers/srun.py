@@ -7,8 +7,8 @@ import os
 from transect.domain.errors import BadInput
 from transect.launch import LAUNCHERS, Launcher, Request, rank
 from transect.launch.network import addresses_of, derived_port, free_port
-from transect.launch.rendezvous import Rendezvous, World
-from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+from transect.launch.shim import common_variables, rank_command
 from transect.launch.slurm import ask, is_local, job_hosts, job_id, srun
 
 # crashes at a message of a rank that is ahead in MPI_Init (mca_pml_ob1_recv_frag_callback_match,
@@ -29,7 +29,7 @@ class Srun(Launcher):
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return the one srun command."""
-        kind = rendezvous_of(request)
+        kind = RENDEZVOUS.get(request.rendezvous)
         hosts = self._hosts(request, kind)
         world = self._world(request, kind, hosts)
         command = [
