@@ -36,7 +36,6 @@ _PASSING = re.compile(
 
 
 def _submissions() -> Any:
-    """Return what this run's executor and the Snakefile's handlers share."""
     from transect.engine.submissions import SUBMISSIONS
 
     return SUBMISSIONS
@@ -134,7 +133,6 @@ efficiency_report.get_sacct_data = _by_all_names(efficiency_report.get_sacct_dat
 
 
 def _block_id(job: Any) -> str:
-    """Return what `Block.id` is of the block that a job runs; else the job's own name."""
     block = getattr(job.wildcards, "block", None)
     return str(job.name) if block is None else f"{job.name}.{block}"
 

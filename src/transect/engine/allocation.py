@@ -92,7 +92,6 @@ class AllocationGuard(Guard):
 
 
 def _answer(order: str, connection: socket.socket) -> str:
-    """Return the line that a watcher answers, or nothing."""
     try:
         connection.sendall(f"{order}\n".encode())
         with connection.makefile() as lines:

@@ -39,7 +39,6 @@ class Attempt:
         write_atomic(self.path, json.dumps(facts))
 
     def _facts(self) -> dict[str, Any]:
-        """Return what was noted, or nothing."""
         try:
             facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

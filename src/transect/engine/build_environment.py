@@ -56,7 +56,7 @@ def said(log: str) -> str:
     """Return what a failed build said: the lines around its first error, and its last lines."""
     lines = [line[:300] for line in log.splitlines()]  # a compiler's command line can be kilobytes long
     last = max(0, len(lines) - 15)
-    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), last)
+    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), len(lines))
     return "\n".join(lines[max(0, first - 2) : min(first + 5, last)] + lines[last:])
 
 
@@ -102,7 +102,6 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
 
 
 def _made(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return the facts of an environment that is complete, with all that it needs, or None."""
     for other in needed_environments(name):
         if _made(environments_folder() / f"{other}-{lock_hash(other)}", other) is None:
             return None

@@ -17,8 +17,8 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
-from transect.engine.build_lock import one_builder
 from transect.engine.image_root import NotMade, make_root
+from transect.engine.lease import one_builder
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
 from transect.planning.environments import lock_hash_now
@@ -71,7 +71,6 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
 
 
 def _pack(folder: Path) -> None:
-    """Make one SquashFS file of an image's root, where there is none yet. Raises NotMade."""
     if (folder / PACKED).is_file():
         return
     if shutil.which("mksquashfs") is None:
@@ -91,7 +90,6 @@ def _whole(folder: Path, form: str) -> dict[str, Any] | None:
 
 
 def _tried(wrapper: str, folder: Path, python: str) -> str:
-    """Run the image's Python once; return why that does not go, or nothing."""
     try:
         wrap, variables = wrapped(str(folder), wrapper=wrapper)
         done = subprocess.run(

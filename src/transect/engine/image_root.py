@@ -174,7 +174,6 @@ def _take(root: Path, path: Path, leave: Iterable[str] = ()) -> Path:
 
 
 def _take_python(root: Path, environment: Path) -> Iterator[Path]:
-    """Copy the environment and the Python that it stands on; yield what may ask for libraries."""
     python = environment / "bin" / "python"
     told = subprocess.run([str(python), "-I", "-c", _ASK], capture_output=True, text=True)
     if told.returncode:

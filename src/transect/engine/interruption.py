@@ -27,7 +27,6 @@ _PATIENCE_S = 15
 
 
 def _results(process: psutil.Process) -> Path | None:
-    """Return the results folder of a process, if that is a runner."""
     line = process.cmdline()
     told = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
     return (Path(process.cwd()) / told[0]).resolve() if told and _RUNNER in line else None

@@ -122,7 +122,6 @@ class Job:
         return None
 
     def _binds(self, variables: dict[str, str]) -> list[str]:
-        """Return the folders outside that the payload reads and writes."""
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
         named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
@@ -145,7 +144,6 @@ def _stamp(path: Path) -> dict[str, Any]:
 
 
 def _facts_of(stamp: Path) -> dict[str, Any]:
-    """Return the facts of an environment's stamp. Raises BadInput when they cannot be read."""
     try:
         facts = _stamp(stamp)
         facts["python"]
@@ -200,10 +198,12 @@ def check_locks(job: Job) -> None:
     Studies of one results folder share the stamps of environments: another clone may have put its own
     there since this run began.
     """
-    planned = {job.spec["environment"]: job.spec["lock"]} if job.spec["environment"] else {}
-    planned |= job.spec.get("other_environments", {})
-    for name, lock in planned.items():
-        facts = job.environment if name == job.spec["environment"] else job.others[parts_of(name)[0]]
+    planned = [(job.spec["environment"], job.spec["lock"], job.environment)] if job.spec["environment"] else []
+    others = job.spec.get("other_environments", {})
+    for name, lock, facts in [
+        *planned,
+        *((name, lock, job.others[parts_of(name)[0]]) for name, lock in others.items()),
+    ]:
         if facts["lock_hash"] != lock:
             raise BadInput(
                 f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was "

@@ -20,9 +20,8 @@ def _peak_bytes(details: Mapping[str, Any], nodes: int) -> float:
 
     srun's ranks are none of its children: they tell themselves.
     """
-    ranks = details.get("rank_peak_memory_bytes")
-    told = [one for one in ranks if isinstance(one, int | float)] if isinstance(ranks, list) else []
-    return max(details.get("payload_peak_bytes") or 0, sum(told) / nodes)
+    ranks = [one for one in details.get("rank_peak_memory_bytes") or () if one]
+    return max(details.get("payload_peak_bytes") or 0, sum(ranks) / nodes)
 
 
 def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None:

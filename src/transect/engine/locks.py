@@ -61,9 +61,7 @@ class Held:
             text, holder = self._look()
             if holder is not None:
                 return holder
-            # One that is gone may come from another one's hand, still empty.
-            if text is not None:
-                self._remove(text)
+            self._remove(text)
         return {}  # others take it at the same time
 
     def holder(self) -> dict[str, Any] | None:
@@ -112,18 +110,14 @@ class Held:
 
     def _silent_s(self, path: Path) -> float:
         """Return for how long a file's owner gave no sign of life, by the file system's own clock."""
-        probe = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        try:
+        now, probe = time.time(), self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        with contextlib.suppress(OSError):
             probe.touch()
             now = probe.stat().st_mtime
-        except OSError:
-            now = time.time()
-        finally:
-            with contextlib.suppress(OSError):
-                probe.unlink()
+            probe.unlink()
         return now - path.stat().st_mtime
 
-    def _remove(self, seen: str) -> None:
+    def _remove(self, seen: str | None) -> None:
         """Remove the file of a dead holder, but not one that another put in its place meanwhile.
 
         One at a time, by a file beside it: nobody else may between the look and the removal.
@@ -147,8 +141,7 @@ class Held:
         """Tell whether the file says that we hold it; None when there is none or it cannot be read."""
         try:
             facts = json.loads(self.path.read_text())
-            # A child that a plug-in forked has all that we have, and holds nothing.
-            return (facts["token"], facts["pid"]) == (self._token, os.getpid())
+            return bool(facts["token"] == self._token)
         except (ValueError, KeyError, TypeError):
             return False
         except OSError:

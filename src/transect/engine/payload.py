@@ -67,7 +67,6 @@ def refuse(job: Job) -> Result | None:
 
 
 def _lacks(job: Job, code: int, log: str) -> str | None:
-    """Return what the cell's modules or image lack, as its log has it; None for another end."""
     for facts in (job.environment, *job.others.values()):
         image = job.image_of(facts)
         if image is not None and (said := image_fault(image[1], image[0], log)):
@@ -76,7 +75,6 @@ def _lacks(job: Job, code: int, log: str) -> str | None:
 
 
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
-    """Turn how the processes ended into a result."""
     limits: dict[str, Any] = job.spec["cell_limits"]
     if outcome.end == "timeout":
         return Result.failed(Cause.TIMEOUT, f"ended after its limit of {limits['seconds']:g} s")

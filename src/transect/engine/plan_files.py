@@ -18,7 +18,6 @@ from transect.planning.plan import StudyPlan
 
 
 def _facts(paths: StudyPaths) -> dict[str, Any]:
-    """Return what the plan says; nothing of one that is not there or that nobody can read."""
     try:
         facts = json.loads(paths.plan.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -58,7 +57,6 @@ def planned_analysis(paths: StudyPaths) -> AnalysisPlan:
 
 
 def _origin(file: Path) -> dict[str, str]:
-    """Return a study file's path below the project, if it is there, and the project's folder."""
     path = file.resolve()
     if path.is_relative_to(ROOT):
         return {"file": str(path.relative_to(ROOT)), "project": str(ROOT)}
@@ -154,7 +152,6 @@ def _linked(path: Path) -> bool:
 
 
 def _head(file: Path) -> dict[str, Any] | None:
-    """Return the head of a block's file; None for one that is cut, or no such file."""
     try:
         with file.open("rb") as stream:
             line = stream.readline()

@@ -101,7 +101,6 @@ class Repetition:
             )
 
     def _next(self) -> list[Job]:
-        """Return the jobs up to the next look of every cell that is open, in rounds."""
         wanted: list[Job] = []
         for members in self._by_repeat_until():
             over = self._is_over(self._of_cell[members[0]][0])
@@ -119,7 +118,6 @@ class Repetition:
         return sorted(wanted, key=lambda job: (job.cell.repeat, places[_key(job)]))
 
     def _open(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Return the cells that need more repeats, and note why the others need none."""
         standings = self._standings(cells)
         going_on = []
         for cell in cells:
@@ -176,7 +174,6 @@ class Repetition:
         return [job for job in jobs if job.cell.repeat < target and self._record(job) is None]
 
     def _needs(self, job: Job) -> list[Job]:
-        """Return the cells that have to run before this one and that only optional repeats need."""
         sources = (self._jobs.get(tuple(source)) for source in job.spec["inputs"].values())
         return [one for one in sources if one is not None and one.spec.get("optional") and self._record(one) is None]
 

@@ -105,7 +105,6 @@ def _checked(folder: Path) -> Path:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a folder is that of a study: it has been planned, or holds the folder of a cell."""
     if (folder / "plan.json").is_file():
         return True
     return any("~" in cell.name for stage in _folders(folder) for cell in _folders(stage))

@@ -78,7 +78,6 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
 
 
 def _holds_again(job: Job) -> bool:
-    """Put back the record that was set aside, and tell whether it holds after all."""
     try:
         aside = job.paths.record_aside(job.cell.stage, job.cell.id)
         aside.replace(job.folder / "record.json")

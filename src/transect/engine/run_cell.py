@@ -104,7 +104,6 @@ def _digest_of(files: Collection[Path]) -> str:
 def _measure(
     job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
-    """Run the payload, again when others disturbed it and the budget allows."""
     limits = job.spec["cell_limits"]
     again = limits["repeats_if_disturbed"] if stage.measures else 0
     for repeats in range(again + 1):
@@ -183,14 +182,12 @@ def _told(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
 
 
 def _files(job: Job, result: Result) -> dict[str, str]:
-    """Return the checksums of what others may take: of a cell that ended well."""
     if result.status is not Status.OK:
         return {}
     return checksums_beside(job.folder, result.details.get("files"))
 
 
 def _fault(error: BaseException) -> Result:
-    """Return the result of a cell whose plug-in or runner raised what nobody expected."""
     say(*traceback.format_exc().splitlines())
     return Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}")
 
@@ -198,7 +195,6 @@ def _fault(error: BaseException) -> Result:
 def _run(
     job: Job, stage: StageRunner, side: Attempt, known: tuple[str, list[str]], guard: Guard
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
-    """Run the payload unless the cell is refused. Whatever a cell raises is its own result."""
     fingerprint, inputs = known
     try:
         refusal = changed_input(job, inputs) or refuse(job)
@@ -216,7 +212,6 @@ def _run(
 
 
 def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
-    """Return what runs the cell, its fingerprint and its inputs, or why these are not known."""
     try:
         stage = RUNNERS.get(job.cell.stage)
     except TransectError as error:

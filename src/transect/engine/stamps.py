@@ -26,7 +26,6 @@ def stamp_entry(path: Path, key: str) -> Any:
 
 
 def _changed(path: Path) -> int:
-    """Return when a file was changed last in any way, in ns; 0 for one that is not there."""
     try:
         facts = path.stat()
     except OSError:

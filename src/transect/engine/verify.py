@@ -36,7 +36,6 @@ class Verdict:
 
 
 def _specs(paths: StudyPaths) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the specs of all cells as planned last."""
     found = {}
     for file in paths.specs.glob("*/*.json"):
         if file.parent.name == "sources":
@@ -81,7 +80,6 @@ def verify_records(paths: StudyPaths) -> Iterator[Verdict]:
 
 
 def _edited(paths: StudyPaths, study: Path | None, sources: str) -> tuple[str, ...]:
-    """Return which of the source files that a hash stands for are other ones now."""
     try:
         return tuple(changed_sources(stored_sources(paths, sources), study.parent if study else None))
     except (OSError, ValueError, AttributeError):

@@ -56,7 +56,6 @@ def _cores(allowed: set[int], sys: Path) -> list[tuple[int, list[int]]]:
 
 
 def _split(nodes: list[int], ranks: int, threads: int) -> list[range]:
-    """Return the cores of each rank, as positions; `nodes` is each core's NUMA node, in order."""
     size = len(nodes) // ranks
     whole = [range(r * size, (r + 1) * size) for r in range(ranks)]
     ends = {i for i in range(1, len(nodes)) if nodes[i] != nodes[i - 1]} | {0, len(nodes)}

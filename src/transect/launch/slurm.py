@@ -18,7 +18,6 @@ _RANGE = re.compile(r"\[([\d,-]+)\]")
 
 
 def _numbers(text: str) -> list[str]:
-    """`1-3,07` is 1 2 3 07; the width of the first number is that of all."""
     ends = [part.partition("-")[::2] for part in text.split(",")]
     return [str(n).zfill(len(first)) for first, last in ends for n in range(int(first), int(last or first) + 1)]
 

@@ -34,7 +34,6 @@ _BY_NAME = {signal.strsignal(number): int(number) for number in signal.valid_sig
 
 
 def _reported(line: str) -> int:
-    """Return the exit code that a line of stderr tells of a rank, or 0."""
     match = _FAILED.match(line)
     if match is None:
         return 0

@@ -47,23 +47,15 @@ def file_of(facts: dict[str, Any]) -> Path:
     return Path(facts["python"]).parents[1] / "file"
 
 
-def test_what_is_needed_is_built_first(build: Build) -> None:
+def test_what_is_needed_is_built_first_and_again_when_it_was_edited_or_has_gone(build: Build, envs: Path) -> None:
+    file = file_of(build("upper"))
+    assert file.read_text() == "content\n"
+    shutil.rmtree(file.resolve().parent)
     assert file_of(build("upper")).read_text() == "content\n"
-
-
-def test_an_edit_of_what_is_needed_builds_both_anew(build: Build, envs: Path) -> None:
     before = build("upper")["lock_hash"]
     (envs / "lower" / "build.sh").write_text('echo other > "$1/file"\n')
     after = build("upper")
-    assert after["lock_hash"] != before
-    assert file_of(after).read_text() == "other\n"
-
-
-def test_what_is_needed_and_has_gone_is_built_again(build: Build) -> None:
-    file = file_of(build("upper"))
-    shutil.rmtree(file.resolve().parent)
-    assert not file.exists()
-    assert file_of(build("upper")).read_text() == "content\n"
+    assert after["lock_hash"] != before and file_of(after).read_text() == "other\n"
 
 
 def test_what_cannot_be_built_is_the_cause_of_both(build: Build, envs: Path) -> None:

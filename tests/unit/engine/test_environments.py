@@ -18,7 +18,7 @@ import pytest
 from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.domain.files import digest
-from transect.engine import build_environment, build_log
+from transect.engine import build_environment
 from transect.planning import environments
 
 SHARED = ROOT / "envs" / "shared"
@@ -194,39 +194,25 @@ def test_an_edited_source_of_a_plug_in_is_compiled_anew(lock_hash, tmp_path, mon
     assert answer() == first and not (tmp_path / "log").exists()
 
 
-def test_the_scripts_here_use_files_that_are_there():
-    for name in ("torch", "tensorflow", "mxnet"):
-        found = environments.shared_files(ROOT / "envs" / f"horovod-{name}")
-        names = ["horovod-compile.sh", "horovod.sh", "horovod.txt"]
-        assert found == [SHARED / name for name in names]
-
-
 ERROR = "x.cc:7:3: fatal error: mpi.h: No such file or directory"
 
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (["a", "b"], ["a", "b"]),
-        (["a" * 300, "b" * 301], ["a" * 300, "b" * 300 + "…"]),
+        (["a", "b" * 301], ["a", "b" * 300]),
         ([*"abcdefgh", ERROR, *"ij"], [*"abcdefgh", ERROR, *"ij"]),
-        (
-            ["a", "b", "c", ERROR, "1", "2", "3", "4", "5", *["make"] * 30],
-            ["b", "c", ERROR, "1", "2", "3", "4", "[…]", *["make"] * 15],
-        ),
-        (
-            ["a", "b", ERROR, *[f"{n}" for n in range(17)]],
-            ["a", "b", ERROR, "0", "1", "2", "3", "4", *[f"{n}" for n in range(5, 17)]],
-        ),
+        (["a", "b", "c", ERROR, *"12345", *["make"] * 30], ["b", "c", ERROR, *"1234", *["make"] * 15]),
+        (["a", "b", ERROR, *map(str, range(17))], ["a", "b", ERROR, *map(str, range(17))]),
         (["a", "# 1: -Werror, 2 errors", *["b"] * 15], ["b"] * 15),
         (
             ["  error: subprocess-exited-with-error", *["-"] * 9, f"  {ERROR}", *["make"] * 30],
-            ["-", "-", f"  {ERROR}", *["make"] * 4, "[…]", *["make"] * 15],
+            ["-", "-", f"  {ERROR}", *["make"] * 4, *["make"] * 15],
         ),
     ],
 )
 def test_what_a_failed_build_said(lines, expected):
-    assert build_log.told(lines) == "\n".join(expected)
+    assert build_environment.said("\n".join(lines)) == "\n".join(expected)
 
 
 @pytest.mark.env
@@ -244,19 +230,6 @@ def test_a_failed_script_leaves_the_compilers_error(lock_hash, tmp_path):
     assert ERROR in facts["message"]
     assert facts["message"].endswith("pip 40")
     assert not Path(facts["python"]).exists()
-
-
-@pytest.mark.env
-def test_horovod_without_a_compiler_is_one_line(tmp_path):
-    done = subprocess.run(
-        ["bash", str(ROOT / "envs" / "horovod-torch" / "build.sh"), str(tmp_path)],
-        env=os.environ | {"CXX": "no-such-compiler"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "C++ compiler (no-such-compiler)" in done.stderr
 
 
 # As much of Horovod's source as envs/shared/horovod-compile.sh touches, with a version that no

@@ -12,7 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
 from transect.domain.system import EnvironmentChoice
 from transect.engine.build_environment import chosen, sized
-from transect.measure.footprint import Footprint, footprint, interpreter, of_package
+from transect.measure.footprint import Footprint, footprint, of_package
 from transect.planning.parameters import resolve
 from transect.stages.train import result_installed
 from transect.stages.train.result_installed import what_is_installed
@@ -38,11 +38,6 @@ def test_files_count_once_links_without_bytes_and_what_use_writes_not_at_all(tmp
     # Two folders that share a file by a hard link hold it once.
     os.link(tree / "two", tmp_path / "third")
     assert footprint([tree, tmp_path / "third"]) == Footprint(bytes=111, files=4)
-
-
-def test_the_interpreter_is_its_program_and_library_without_what_was_installed_into_it():
-    found = interpreter()
-    assert found.files > 500 and found.bytes > 10_000_000
 
 
 def _stamp(folder: Path, **facts) -> dict:

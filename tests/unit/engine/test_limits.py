@@ -12,12 +12,8 @@ MIB = 2**20
 
 
 def facts(cause: str | None = None, nodes: int = 1, **details: Any) -> dict[str, Any]:
-    return {
-        "cause": cause,
-        "cell": {"nodes": nodes},
-        "details": details,
-        "limits": {"seconds": 100.0, "memory_mb": 500},
-    }
+    limits = {"seconds": 100.0, "memory_mb": 500}
+    return {"cause": cause, "cell": {"nodes": nodes}, "details": details, "limits": limits}
 
 
 RAN = {"payload_s": 40.0, "payload_peak_bytes": 200 * MIB}
@@ -25,7 +21,6 @@ RAN = {"payload_s": 40.0, "payload_peak_bytes": 200 * MIB}
 CASES = [
     (facts(**RAN), (100, 500), None),
     (facts(**RAN), (40, 200), None),
-    (facts(**RAN), (10_000, None), None),
     (facts(**RAN), (39.9, 500), "took 40 s"),
     (facts(**RAN), (100, 199), "held 200 MB"),
     (facts("wrong-result", **RAN), (30, 500), "took 40 s"),
@@ -34,12 +29,10 @@ CASES = [
     (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 300), "held 600"),
     # It ran under these very limits: peaks that do not fall together, its own end that took a moment.
     (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 500), None),
-    (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 550), None),
     (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 499), "held 600"),
     (facts(payload_s=100.01), (100, 500), None),
     (facts(payload_s=100.01), (99, 500), "took 100 s"),
     (facts("timeout", payload_s=100.2), (100, 500), None),
-    (facts("timeout", payload_s=100.2), (50, 900), None),
     (facts("timeout", payload_s=100.2), (101, 500), "ended at limits.seconds: 100"),
     (facts("out-of-memory", payload_peak_bytes=501 * MIB), (100, 500), None),
     (facts("out-of-memory", payload_peak_bytes=501 * MIB), (900, 400), None),
@@ -49,9 +42,6 @@ CASES = [
     (facts("out-of-memory") | {"limits": {"seconds": 100.0, "memory_mb": None}}, (100, 900), None),
     # Never started, or settled by others.
     (facts("unsupported"), (1, 16), None),
-    (facts("scheduler"), (1, 16), None),
-    # What a plug-in may leave there.
-    (facts(rank_peak_memory_bytes="many"), (100, 16), None),
 ]
 
 

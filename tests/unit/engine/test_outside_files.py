@@ -60,14 +60,6 @@ def test_content_that_changes_behind_size_and_time_is_seen(tmp_path, name):
         assert look() == before
 
 
-def test_a_deck_that_is_not_there_is_for_the_benchmark_to_say(tmp_path):
-    study = tmp_path / "s.yaml"
-    study.write_text(STUDIES["docking-probe"].format(path=tmp_path / "none"))
-    plan = make_plan(study, find_system("laptop"), tmp_path / "results")
-    (planned,) = plan
-    assert STAGES.get("bench").files(planned.spec) == []
-
-
 def test_kept_checksums_forget_files_that_have_gone_and_tell_no_names(tmp_path, monkeypatch):
     monkeypatch.setattr(checksums, "_YOUNG_NS", 0)
     files = [tmp_path / "mails" / name for name in ("Anna", "Bob \udcff")]

@@ -93,6 +93,9 @@ def test_the_same_work_goes_on(tmp_path, stage, monkeypatch, attempt, session):
     record = run_job(made, attempt, Calm())
     assert record.status is Status.OK and found(record) == [STATE]
     assert (made.folder / STATE).read_text() == "half"
+    # A record ends the attempt: what it kept is of no use to the next.
+    (made.folder / "record.json").unlink()
+    assert found(run_job(made, 1, Calm())) == []
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
@@ -110,25 +113,8 @@ def test_an_attempt_that_got_no_further_is_the_last(tmp_path, stage):
     leave(made, stage, kept=kept)
     record = run_job(made, 2, Calm())
     assert (record.status, record.cause) == (Status.FAILED, Cause.KILLED)
-    # In another session nobody knows why it ended: the cell begins anew.
-    made = job(tmp_path / "other")
-    leave(made, stage, kept=kept)
-    assert found(run_job(made, 1, Calm())) == []
-
-
-def test_a_stage_that_keeps_nothing_begins_anew_or_was_killed(tmp_path, stage):
-    stage.keeps = ()
-    made = job(tmp_path)
-    leave(made, stage)
-    assert run_job(made, 2, Calm()).cause is Cause.KILLED
-    made = job(tmp_path / "other")
-    leave(made, stage)
-    assert found(run_job(made, 1, Calm())) == []
-
-
-def test_a_record_ends_the_attempt_and_what_it_kept_is_of_no_use_to_the_next(tmp_path, stage):
-    made = job(tmp_path)
-    leave(made, stage)
-    run_job(made, 1, Calm())
-    (made.folder / "record.json").unlink()
-    assert found(run_job(made, 1, Calm())) == []
+    # In another session nobody knows why it ended: the cell begins anew, and where a stage keeps nothing.
+    for name, keeps in (("other", stage.keeps), ("nothing", ())):
+        stage.keeps, made = keeps, job(tmp_path / name)
+        leave(made, stage, kept=kept)
+        assert found(run_job(made, 1, Calm())) == []

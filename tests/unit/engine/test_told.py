@@ -41,10 +41,6 @@ def test_how_long_a_runtime_is_measured_is_in_its_record(tmp_path: Path) -> None
     assert record.details["told"] == told and record.parameters == {"epochs": 3}
 
 
-def test_a_payload_that_was_told_its_parameters_alone_says_so(tmp_path: Path) -> None:
-    assert recorded(tmp_path, infer_cell("c")).details["told"] == {}
-
-
 def test_where_files_lie_is_not_in_the_record_but_what_options_name_holds_is(tmp_path: Path) -> None:
     rule = {"format": "jsonl", "path": "/home/somebody/tickets"}
     told = {"rule": rule, "files": ["/a"], "path": "/b", "named": ["/home/somebody/table 1.csv"]}

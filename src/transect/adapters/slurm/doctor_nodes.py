@@ -54,7 +54,6 @@ def _program(system: System, choice: EnvironmentChoice | None, *command: str) ->
 
 
 def _imports(name: str) -> str:
-    """Return code that imports what cells take from an environment, wherever it comes from."""
     listed = (environment_source(name) / "requirements.txt").read_text(encoding="utf-8")
     wanted = [one for one in _IMPORTED if re.search(rf"^{one}\b(?!-)", listed, re.MULTILINE)]
     return f"import {', '.join(wanted)}" if wanted else ""
@@ -94,7 +93,6 @@ def _programs(system: System) -> tuple[dict[str, Program], list[Row]]:
 def _facts(
     system: System, programs: dict[str, Program], results: Path, wait_s: float
 ) -> tuple[list[dict[str, Any]], str]:
-    """Run the node probe on up to two nodes; return what each says, or why there is nothing."""
     nodes = min(2, system.nodes)
     results.mkdir(parents=True, exist_ok=True)
     token = results / f".doctor-{secrets.token_hex(6)}"
@@ -179,7 +177,6 @@ def _advice(system: System, row: str) -> str:
 
 
 def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
-    """Let ranks on two nodes find each other through the system's MPI type."""
     name, nodes = "MPI between nodes", min(2, system.nodes)
     if system.mpi_launcher != "srun":
         return []

@@ -88,7 +88,6 @@ def _from_controller(job: str, patience_s: float = _PATIENCE_S) -> tuple[str, st
 
 
 def _after_cleaning(job: str) -> tuple[str, str, str] | None:
-    """Return what the controller says once the job's nodes have cleaned up, or took too long to."""
     end = time.monotonic() + _CLEANING_S
     while (found := _from_controller(job)) and found[0] == "COMPLETING":
         if time.monotonic() >= end:

@@ -45,7 +45,6 @@ class FlowFacts:
 
 
 def _outside(block: Block, paths: StudyPaths) -> list[str]:
-    """Return what tells that files from outside changed: logs, images, decks."""
     seen: dict[Path, None] = {}
     for planned in block.cells:
         files = STAGES.get(planned.cell.stage).files(planned.spec)

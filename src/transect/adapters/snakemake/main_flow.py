@@ -132,7 +132,6 @@ class MainFlow(Flow):
 
     @cached_property
     def _runs(self) -> bool:
-        """Whether Snakemake is to make anything; known once it has parsed the Snakefile."""
         return self._workflow.executor_plugin is not None and not self._workflow.dryrun
 
     def _check_writable(self) -> None:

@@ -47,7 +47,6 @@ def _fingerprint(job: Job) -> tuple[str, list[str]]:
 
 
 def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
-    """Write the record of a cell that has none that holds; return whether it had none."""
     if isinstance(state(job.paths, job.spec, job), Holds):
         return False
     fingerprint, inputs = _fingerprint(job)

@@ -111,7 +111,6 @@ def over_hosts(program: str, hosts: Sequence[str], counts: Sequence[int], variab
 
 
 def _given(request: Request) -> Allocation | None:
-    """Return the allocation whose hosts are to be reached; None: ranks start here."""
     if request.nodes == 1 and not os.environ.get(HOSTS):
         return None
     given = allocation()
