@@ -28,13 +28,6 @@ def test_standard_input_reaches_rank_0_alone(label):
     assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
-def test_services_beside_rank_0_take_nothing_from_it():
-    # MXNet's scheduler and server run the same command, and end first.
-    script = f'[ "$DMLC_ROLE" = worker ] || exec cat; {READ}'
-    done = launch("--framework", "mxnet", "--strategy", "kvstore", "--", "sh", "-c", script, input="a\nb\n")
-    assert done.stdout.splitlines() == ["[0] a", "[0] b", "[0] end"], done.stderr
-
-
 def test_standard_input_reaches_rank_0_through_mpiexec(base_python):
     code = "import os, sys; print(os.environ['OMPI_COMM_WORLD_RANK'], sys.stdin.read().split())"
     done = launch(*MPI, "--ranks-per-node", "2", "--no-label", "--", base_python, "-c", code, input="a\nb\n")
@@ -55,12 +48,6 @@ def test_without_an_open_standard_input_ranks_run(base_python, arguments):
     code = "import sys; print(sys.stdin.read().split())"
     done = launch(*arguments, "--no-label", "--", base_python, "-c", code, preexec_fn=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
-
-
-def test_without_an_open_standard_output_ranks_run(tmp_path):
-    done = launch(*TORCH, "--", "sh", "-c", f"echo ran > {tmp_path}/ran", preexec_fn=lambda: os.close(1))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "ran").read_text() == "ran\n"
 
 
 @pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
