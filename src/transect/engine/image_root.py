@@ -126,7 +126,7 @@ def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, 
         with tarfile.open(archive) as opened:
             # Devices need rights and are not wanted.
             opened.extractall(root, [m for m in opened if not (m.isdev() or m.isfifo())], filter=_plain)  # noqa: S202
-    except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (tarfile.TarError, KeyError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise NotMade(f"the archive {archive} cannot be read: {error}") from None
     return {"archive": definition.archive, "sha256": found}
 
