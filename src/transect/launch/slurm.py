@@ -165,15 +165,12 @@ def signal_step(name: str, number: int) -> bool:
     if number not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         return False
     try:
-        steps = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
-    except (MissingDependency, BadInput):
-        return False
-    steps_of_name = [step for step, _, one in (line.strip().partition(" ") for line in steps) if one == name]
-    for step in steps_of_name:
-        # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
-        argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
-        try:
+        lines = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
+        steps = [step for step, _, one in (line.strip().partition(" ") for line in lines) if one == name]
+        for step in steps:
+            # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
+            argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
             subprocess.run(argv, capture_output=True, timeout=_ANSWER_S)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    return bool(steps_of_name)
+    except (MissingDependency, BadInput, OSError, subprocess.TimeoutExpired):
+        return False
+    return bool(steps)

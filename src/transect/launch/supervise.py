@@ -17,7 +17,6 @@ from collections.abc import Callable
 import psutil
 
 from transect.domain.errors import MissingDependency
-from transect.launch.orphans import guarded
 from transect.launch.parent import die_with_parent
 from transect.launch.processes import end_all
 
@@ -38,15 +37,12 @@ def _reported(line: str) -> int:
     if match is None:
         return 0
     code, number, task_code, name = match.groups()
-    number = number or _BY_NAME.get((name or "").removesuffix(" (core dumped)").strip())
-    return int(code or task_code or 0) or (128 + int(number) if number else 0)
+    number = number or _BY_NAME.get((name or "").removesuffix(" (core dumped)").strip()) or -128
+    return int(code or task_code or 128 + int(number))
 
 
 class _Listener(threading.Thread):
-    """Passes stderr on and notes the code of the first rank that failed.
-
-    `sink` is where the launcher writes.
-    """
+    """Passes on what the launcher writes to `sink`, and notes the code of the first rank that failed."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -154,15 +150,12 @@ def supervise(
 ) -> int:
     """Start every (argv, variables), wait for all, end all as soon as one fails.
 
-    Returns the exit code of the first rank that failed, 128 + number for a signal, or 0.
-    `launcher`: the one process starts the ranks elsewhere, so its own code may be that of a rank
-    that was ended because another one failed; the first report of a rank on stderr counts.
-    SIGINT, SIGTERM, SIGHUP (unless it is ignored, as under `nohup`), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
-    returns true. After one of the first three, or the failure of another rank, the ranks have
-    `grace_s` seconds, or until the second one, to end. When this process dies, the ranks die too.
-    The first process has our standard input, the others have none; with `stdin_at` it is handed to
-    rank 0, which asks for it at the socket of that name (transect/launch/rank.py).
-    Raises MissingDependency when a program cannot be started. To be called in the main thread.
+    Returns the exit code of the first rank that failed, 128 + number for a signal, or 0. `launcher`: the one process
+    starts the ranks elsewhere, and its code may be another's: the first report of a rank on stderr counts.
+    SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
+    returns true. After one of the first three, or the failure of another rank, the ranks have `grace_s` seconds, or
+    until the second one, to end. The first process has our standard input; with `stdin_at` rank 0 asks for it at the
+    socket of that name. Raises MissingDependency when a program cannot be started. To be called in the main thread.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
     waited = _PASSED_ON | {signal.SIGCHLD}
@@ -187,9 +180,7 @@ def supervise(
     if listener is not None:
         listener.start()
     first, patience_s = 0, grace_s
-    apart = contextlib.ExitStack()
     try:
-        apart.enter_context(guarded(processes, session, launcher=launcher))
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(
@@ -216,7 +207,6 @@ def supervise(
             child.wait()
         if listener is not None:
             listener.finish()
-        apart.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return listener.code if first and listener is not None and listener.code else first
 

@@ -323,25 +323,6 @@ def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_p
     assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], done.stderr
 
 
-def test_nothing_stays_behind_when_launch_itself_is_killed(images, wrapper, tmp_path):
-    word = f"launch-{wrapper}-{os.getpid()}"
-    command = [*LAUNCH, "--framework", "numpy", "--strategy", "single"]
-    program = "import time; print('up', flush=True); time.sleep(6000)"
-    launch = subprocess.Popen(
-        [*command, "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
-        env=os.environ | images.variables | {"CONTAINER_TEST": word},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-    )
-    assert launch.stdout is not None and launch.stdout.readline() == b"[0] up\n"
-    launch.kill()
-    launch.wait()
-    until = time.monotonic() + 600
-    while time.monotonic() < until and alive(word):
-        time.sleep(0.05)
-    assert [one.cmdline() for one in alive(word)] == []
-
-
 @pytest.mark.parametrize(
     ("container", "said"), [("tiny", "`transect image tiny`"), ("podman:/no/image", "image /no/image ")]
 )

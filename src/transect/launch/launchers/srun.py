@@ -105,9 +105,7 @@ class Srun(Launcher):
 
     def _world(self, request: Request, kind: Rendezvous, hosts: list[str]) -> World:
         names = tuple(hosts[: request.nodes]) or ("",) * request.nodes
-        here = bool(hosts) and is_local(names[0])
-        seed = job_id()
-        count = request.ranks_per_node
+        here, count, seed = bool(hosts) and is_local(names[0]), request.ranks_per_node, job_id()
         return World(
             hosts=names,
             addresses=self._addresses(request, kind, names),
