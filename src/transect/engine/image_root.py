@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.files import sha256_file
-from transect.launch.elf import read_elf
+from transect.engine.elf import read_elf
 from transect.planning.images import ImageDefinition
 
 # What a process finds in any root file system; /dev, /proc and /sys are the wrapper's to fill.

@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 import traceback
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,10 +45,16 @@ class DiskFull(TransectError):
 
 
 def _text(log: Path) -> str:
-    try:
-        return log.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files and folders of a cell's, and no more than the link of what is linked."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def refuse(job: Job) -> Result | None:
@@ -57,8 +64,7 @@ def refuse(job: Job) -> Result | None:
         return Result.skipped(Cause.UNSUPPORTED, reason)
     for facts in (job.environment, *job.others.values()):
         if facts.get("skips"):
-            text = f"environment '{facts['name']}': {facts['message']}"
-            return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+            return Result.skipped(Cause.MISSING_DEPENDENCY, f"environment '{facts['name']}': {facts['message']}")
     try:
         check_environment(job)
     except MissingDependency as error:
@@ -133,16 +139,10 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
 
     No payload runs twice: its ranks have ended, and were never all there.
     """
-    if not refused.passes:
-        return False
-    if refused.step and not scheduler().end_step(refused.step, _STEP_WAIT_S):
+    if not refused.passes or (refused.step and not scheduler().end_step(refused.step, _STEP_WAIT_S)):
         return False
     say(f"[transect] asking again: {refused.line}")
-    for path in set(job.folder.iterdir()) - prepared:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    remove(set(job.folder.iterdir()) - prepared)
     return True
 
 
@@ -155,16 +155,13 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
         if counted:
             request = replace(request, name=step_name(job))
         launcher = LAUNCHERS.get(name)
-        reason = launcher.supports(request)
-        if reason is not None:
-            return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
+        if (reason := launcher.supports(request)) is not None:
+            raise Unsupported(reason)
         commands = launcher.processes(request)
     except Unsupported as error:
         return Result.skipped(Cause.UNSUPPORTED, str(error)), None, {}
     except MissingDependency as error:
         return Result.skipped(Cause.MISSING_DEPENDENCY, str(error)), None, {}
-    except BadInput as error:
-        return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     limits: dict[str, Any] = job.spec["cell_limits"]
     memory, begin, prepared = limits["memory_mb"], time.monotonic(), set(job.folder.iterdir())
     while True:
@@ -183,8 +180,7 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
         if job_is_over(job.spec.get("system") or {}):
             Attempt(job.folder).end()  # it never began: the next job runs it
             raise Interruption(1)
-        late = time.monotonic() - begin > _STEP_WAIT_S
-        if late or not _begins_anew(job, refused, prepared):
+        if time.monotonic() - begin > _STEP_WAIT_S or not _begins_anew(job, refused, prepared):
             return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
         time.sleep(1)
     variables = speed_variables({**os.environ, **commands[0][1]})

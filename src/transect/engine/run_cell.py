@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Collection, Sequence
@@ -13,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, Interruption, TransectError
-from transect.domain.files import FULL, digest, sha256_file
+from transect.domain.files import digest, sha256_file
 from transect.domain.record import Cause, Record, Status, write_record
 from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fate_of
 from transect.engine.job import Job, Result
 from transect.engine.limits import used_limits
-from transect.engine.payload import DiskFull, execute, refuse
+from transect.engine.payload import DiskFull, execute, refuse, remove
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner
 from transect.engine.store import changed_input, checksums_beside, fingerprint_of
@@ -60,29 +59,20 @@ def _now() -> str:
 
 
 def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            start = max(0, path.stat().st_size - _TAIL_BYTES)
-            stream.seek(start)
-            # In half a line a password would not be seen as one.
-            first = stream.readline() if start else b""
-            rest = stream.read() or first
-            return rest.decode("utf-8", "replace").replace("\0", "\ufffd")
-    except OSError:
+    if not path.exists():
         return ""
+    with path.open("rb") as stream:
+        start = max(0, path.stat().st_size - _TAIL_BYTES)
+        stream.seek(start)
+        # In half a line a password would not be seen as one.
+        first = stream.readline() if start else b""
+        return (stream.read() or first).decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
-    if kept:
-        for path in set(job.folder.iterdir()) - {*kept}:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True, exist_ok=True)
+    remove(set(job.folder.iterdir()) - {*kept})
     job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
 
 
@@ -140,10 +130,8 @@ def make_record(
     files: dict[str, str] | None = None,
     **more: Any,
 ) -> Record:
-    """Return the record of a result, without secrets. A cause without a word gets one."""
-    message = result.message.strip()
-    if result.status is not Status.OK and not message:
-        message = f"{result.cause}, and nobody said why"
+    """Return the record of a result, without secrets."""
+    message = result.message.strip() or ("" if result.status is Status.OK else f"{result.cause}, and nobody said why")
     return Record(
         study=job.spec["study"],
         stage=job.cell.stage,
@@ -203,10 +191,6 @@ def _run(
         return _measure(job, stage, side, fingerprint, guard)
     except DiskFull:
         raise
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFull(f"{job.folder}: {error}") from None
-        return _fault(error), {}, {}
     except FAULTS as error:  # the study goes on, whatever a plug-in does
         return _fault(error), {}, {}
 
@@ -232,12 +216,9 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     Raises DiskFull when the record cannot be written.
     """
     started, inputs = _now(), list[str]()
-    known = _look(job)
-    if isinstance(known, Result):
-        fingerprint = str(job.spec["fingerprint"])
-    else:
+    known, fingerprint, side = _look(job), str(job.spec["fingerprint"]), Attempt(job.folder)
+    if not isinstance(known, Result):
         stage, fingerprint, inputs = known
-    side = Attempt(job.folder)
     earlier = side.earlier(fingerprint) if attempt > 1 else None
     if side.path.exists():
         clear_leftovers(job.folder)
@@ -245,19 +226,16 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     if left:
         earlier = None
     tail = _tail(job.log) if earlier else ""
-    variables: dict[str, str] = {}
-    seen: dict[str, Any] = {}
+    variables, seen = dict[str, str](), dict[str, Any]()
     os.environ[CELL_VARIABLE] = str(job.folder)
     try:
         _fresh(job, left)
         if isinstance(known, Result):
             result = known
         elif earlier is not None:
-            told = fate_of(earlier)
-            result = Result.failed(told.cause, told.message)
+            result = Result.failed(*fate_of(earlier))
         else:
-            given = (fingerprint, inputs)
-            result, variables, seen = _run(job, stage, side, given, guard or Guard())
+            result, variables, seen = _run(job, stage, side, (fingerprint, inputs), guard or Guard())
             tail = _tail(job.log)
         record = make_record(
             job,

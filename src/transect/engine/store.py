@@ -8,9 +8,7 @@ whether a cell runs again asks here: the block's runner, `transect why` and `ver
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +27,8 @@ from transect.engine.stage_helpers import StageRunner, named_facts, not_ok
 
 # What a cell of these causes lacked may have been mended outside of what a fingerprint covers.
 _MENDED = frozenset({Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED})
+# The length of a SHA-256 as text.
+_SHA256 = 64
 # What a cell takes is read up to this size before it runs; larger files go by their time stamps.
 _READ_WHOLE_BYTES = 1 << 30
 # Ours, and a log that a straggler may still write to.
@@ -154,17 +154,11 @@ def checksums_beside(folder: Path, told: object = None) -> dict[str, str]:
     """
     known = told if isinstance(told, dict) else {}
     found: dict[str, str] = {}
-    for here, _, names in os.walk(folder):
-        for name in names:
-            path = Path(here, name)
-            relative = path.relative_to(folder).as_posix()
-            if relative in _OURS or path.is_symlink() or not path.is_file():
-                continue
-            if relative.isprintable():
-                own = known.get(relative)
-                is_one = isinstance(own, str) and len(own) == hashlib.sha256().digest_size * 2
-                with contextlib.suppress(OSError):
-                    found[relative] = str(own) if is_one else sha256_file(path)
+    for path in (Path(here, name) for here, _, names in os.walk(folder) for name in names):
+        name = path.relative_to(folder).as_posix()
+        if name not in _OURS and name.isprintable() and path.is_file() and not path.is_symlink():
+            with contextlib.suppress(OSError):
+                found[name] = str(own) if len(own := known.get(name, "")) == _SHA256 else sha256_file(path)
     return dict(sorted(found.items()))
 
 
@@ -200,8 +194,6 @@ def set_aside(paths: StudyPaths, stage: str, cell_id: str) -> Path:
     """
     kept_as = paths.damaged(stage, cell_id)
     kept_as.parent.mkdir(parents=True, exist_ok=True)
-    if kept_as.is_dir() and not kept_as.is_symlink():
-        shutil.rmtree(kept_as)
     paths.record(stage, cell_id).replace(kept_as)
     return kept_as
 
@@ -222,6 +214,6 @@ def changed_input(job: Job, inputs: Collection[str]) -> Result | None:
         if wrong is not None:
             with contextlib.suppress(FileNotFoundError):  # another job was faster
                 set_aside(job.paths, record.stage, record.cell_id)
-            text = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
-            return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+            told = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
+            return Result.skipped(Cause.MISSING_DEPENDENCY, told)
     return None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from transect.domain.errors import BadInput
-from transect.launch.elf import read_elf
+from transect.engine.elf import read_elf
 from transect.launch.images import COMPLETE, complaint, mount_points, root_of
 from transect.launch.wrappers import podman
 from transect.launch.wrapping import WRAPPERS, Inside, image_fault, wrapped

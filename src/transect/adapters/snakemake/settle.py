@@ -27,8 +27,7 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     """Say why a cell has no record of its own. `lacking`: the block of each cell without one."""
     earlier = Attempt(job.folder).of_session()
     if earlier is not None:
-        told = fate_of(earlier)
-        return Result.failed(told.cause, told.message)
+        return Result.failed(*fate_of(earlier))
     message = SUBMISSIONS.failed.get(block.id)
     if message is not None:
         return Result.failed(Cause.SCHEDULER, f"its job {block.id} did not run: {message}")
