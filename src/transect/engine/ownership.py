@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.engine.plan_files import read_block
+from transect.engine.plan_files import planned_specs
 from transect.engine.stamps import stamp_entry
 
 # An id ends in the hash of its axes.
@@ -60,14 +59,8 @@ def failed_environments(paths: StudyPaths) -> list[Path]:
     What stands for another lock hash, or cannot be read, the next run makes again by itself.
     """
     needed: set[tuple[str, str]] = set()
-    for file in paths.specs.glob("*/*.json"):
-        if file.parent.name == "sources":
-            continue
-        try:
-            for spec in read_block(file)[1]:
-                needed |= {(spec["environment"], spec["lock"]), *spec.get("other_environments", {}).items()}
-        except (BadInput, KeyError, TypeError, AttributeError):
-            continue  # the next run writes it anew
+    for spec in planned_specs(paths):
+        needed |= {(spec["environment"], spec["lock"]), *spec.get("other_environments", {}).items()}
     found = []
     for name, lock in sorted(needed):
         stamp = paths.environment(name)

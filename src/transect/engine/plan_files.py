@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,12 @@ def read_block(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     except (OSError, ValueError) as error:
         raise BadInput(f"{file}: no readable block of cells: {error}") from None
     return head, specs
+
+
+def planned_specs(paths: StudyPaths) -> Iterator[dict[str, Any]]:
+    """Yield the specs of all cells as planned last; not of a damaged file, which the next run writes anew."""
+    for file in paths.specs.glob("*/*.json"):
+        if file.parent.name != "sources":
+            with contextlib.suppress(BadInput, KeyError, TypeError):
+                head, specs = read_block(file)
+                yield from [spec | {"about": head["about"]} for spec in specs]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 
 from transect.domain.paths import StudyPaths
 from transect.engine.differences import Reason
 from transect.engine.repetition import repeat_until_of
-from transect.engine.stamps import completed_optional_by, skipped_optional_by, stopped_by
+from transect.engine.stamps import stamp_entry
 from transect.engine.store import state
 from transect.planning.plan import Planned, StudyPlan
 
@@ -51,28 +50,20 @@ class Staleness:
         It had one, or began, and nobody said that it is not needed; or it was not needed, or not there, for
         another `repeat_until`.
         """
-        before, now = self._skipped_optional.get(planned.key), repeat_until_of(planned.spec)
+        name = "/".join(planned.key)
+        before, now = self._stamped["skipped_optional"].get(name), repeat_until_of(planned.spec)
         changed = Reason("repeat_until", "the study's `repeat_until` is another one: its comparison may be open")
         if before is not None:
             return [changed] if before != now else []
         # Its spec is written when it begins. A block that lost a record has no stamp any more.
-        if planned.key in self._completed_optional or self._paths.spec(*planned.key).exists():
+        if name in self._stamped["completed_optional"] or self._paths.spec(*planned.key).exists():
             return [Reason("missing", "its record has gone: it runs where its comparison is open")]
         # Its cell's repeats ended when there was no such repeat: below a lower maximum.
-        return [changed] if planned.cell.without_repeat().id in self._stopped else []
+        return [changed] if planned.cell.without_repeat().id in self._stamped["stop_reasons"] else []
 
     @cached_property
-    def _skipped_optional(self) -> dict[tuple[str, str], str]:
-        return {key: state for stamp in self._stamps for key, state in skipped_optional_by(stamp).items()}
-
-    @cached_property
-    def _completed_optional(self) -> dict[tuple[str, str], str]:
-        return {key: state for stamp in self._stamps for key, state in completed_optional_by(stamp).items()}
-
-    @cached_property
-    def _stopped(self) -> set[str]:
-        return {name for stamp in self._stamps for name in stopped_by(stamp)}
-
-    @cached_property
-    def _stamps(self) -> list[Path]:
-        return sorted((self._paths.folder / "blocks").glob("*/*.json"))
+    def _stamped(self) -> dict[str, dict[str, str]]:
+        """Return what the stamps of all blocks say of repeats, by STAGE/ID, or by the cell without its repeat."""
+        stamps = sorted((self._paths.folder / "blocks").glob("*/*.json"))
+        keys = ("skipped_optional", "completed_optional", "stop_reasons")
+        return {key: {k: v for stamp in stamps for k, v in (stamp_entry(stamp, key) or {}).items()} for key in keys}

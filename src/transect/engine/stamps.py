@@ -59,38 +59,15 @@ def stale_stamps(plan: StudyPlan, blocks: Iterable[Block], states: Iterable[str]
         looked = seen if isinstance(seen, int) else -1
         times = [_changed(plan.paths.record(*planned.key)) for planned in block.cells]
         told = zip(block.cells, times, strict=True)
-        skipped_optional = skipped_optional_by(stamp)
-        if any(_is_broken(plan.paths, p, changed > looked, same, skipped_optional) for p, changed in told):
+        skipped = stamp_entry(stamp, "skipped_optional") or {}
+        if any(_is_broken(plan.paths, p, changed > looked, same, skipped) for p, changed in told):
             yield stamp
         elif not same or max(times) > looked:
             _note(stamp, {"limits": limits, "records_ns": max(times)})
 
 
-def skipped_optional_by(stamp: Path) -> dict[tuple[str, str], str]:
-    """Return the repeats that a block did not need, by stage and id, and for which `repeat_until`."""
-    return _repeats(stamp, "skipped_optional")
-
-
-def completed_optional_by(stamp: Path) -> dict[tuple[str, str], str]:
-    """Return the repeats that may not have been needed and had a record when their block was done."""
-    return _repeats(stamp, "completed_optional")
-
-
-def stopped_by(stamp: Path) -> set[str]:
-    """Return the cells, without their repeat, of which a block said why their repeats ended."""
-    told = stamp_entry(stamp, "stop_reasons")
-    return set(told) if isinstance(told, dict) else set()
-
-
-def _repeats(stamp: Path, key: str) -> dict[tuple[str, str], str]:
-    told = stamp_entry(stamp, key)
-    if not isinstance(told, dict):
-        return {}
-    return {(name.split("/", 1)[0], name.split("/", 1)[-1]): str(told[name]) for name in told}
-
-
 def _is_broken(
-    paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool, skipped_optional: Collection[tuple[str, str]]
+    paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool, skipped_optional: Collection[str]
 ) -> bool:
     """Whether a cell has no record that holds, whatever its fingerprint says.
 
@@ -99,7 +76,7 @@ def _is_broken(
     """
     path = paths.record(*planned.key)
     if not path.exists():
-        return not (planned.optional and planned.key in skipped_optional)
+        return not (planned.optional and "/".join(planned.key) in skipped_optional)
     if not touched and same_limits and not planned.spec["taken"]:
         return False
     return not isinstance(intact(paths, planned.spec), Holds)

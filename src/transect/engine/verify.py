@@ -9,11 +9,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.record import run_fingerprint
 from transect.engine.differences import stored_sources
-from transect.engine.plan_files import read_block, study_file
+from transect.engine.plan_files import planned_specs, study_file
 from transect.engine.store import Damaged, Holds, state, whole
 from transect.planning.code_hash import changed_sources
 
@@ -36,17 +35,7 @@ class Verdict:
 
 
 def _specs(paths: StudyPaths) -> dict[tuple[str, str], dict[str, Any]]:
-    found = {}
-    for file in paths.specs.glob("*/*.json"):
-        if file.parent.name == "sources":
-            continue
-        try:
-            head, specs = read_block(file)
-            for spec in specs:
-                found[spec["cell"]["stage"], spec["cell_id"]] = spec | {"about": head["about"]}
-        except (BadInput, KeyError, TypeError):
-            continue  # the next run writes it anew
-    return found
+    return {(spec["cell"]["stage"], spec["cell_id"]): spec for spec in planned_specs(paths)}
 
 
 def _look(paths: StudyPaths, stage: str, cell: str, spec: dict[str, Any] | None) -> Verdict:

@@ -84,13 +84,9 @@ def mount_points(root: Path, folders: tuple[str, ...]) -> None:
     for folder in folders:
         inside = root / folder.lstrip("/")
         try:
-            if not inside.is_dir():
-                inside.mkdir(parents=True, exist_ok=True)
+            inside.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(
-                f"image {root} has no folder {folder}, where that of the host is to appear, and it cannot "
-                f"be made: {error.strerror}"
-            ) from None
+            raise BadInput(f"image {root} has no folder {folder}, to show the host's: {error.strerror}") from None
 
 
 def loader_fault(image: str, log: str, more: tuple[tuple[str, str], ...] = ()) -> str | None:

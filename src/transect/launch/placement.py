@@ -126,7 +126,7 @@ def gpu_nodes(sys: Path = SYS, proc: Path = Path("/proc"), dev: Path = Path("/de
             if line.startswith("Device Minor:"):
                 minor = line.split(":")[1].strip()
         # A scheduler's cgroup shows all GPUs here and lets only the job's own be opened.
-        if os.access(dev / f"nvidia{minor}", os.R_OK | os.W_OK) and _opens(dev / f"nvidia{minor}"):
+        if _opens(dev / f"nvidia{minor}"):
             text = _read(sys / "bus/pci/devices" / folder.name.lower() / "numa_node")
             found.append(int(text) if text else -1)
     return found
@@ -148,10 +148,8 @@ def gpu_shares(
     `device_nodes` may be shorter than `devices`, or empty. Raises ValueError when there are too few.
     """
     if len(devices) < per_rank * len(rank_nodes):
-        raise ValueError(
-            f"{len(rank_nodes)} ranks need {per_rank * len(rank_nodes)} GPUs on this node, "
-            f"it shows {len(devices)}: {','.join(devices) or 'none'}"
-        )
+        needed = per_rank * len(rank_nodes)
+        raise ValueError(f"{len(rank_nodes)} ranks need {needed} GPUs, this node shows {','.join(devices) or 'none'}")
     places = dict(zip(devices, device_nodes))  # noqa: B905 Python 3.8
     left = list(devices)
     shares: list[list[str]] = [[] for _ in rank_nodes]

@@ -35,11 +35,9 @@ def rank_command(
 ) -> list[str]:
     """Return the argv of one rank. Without anything to do it is the wrapped command itself."""
     command = [*request.wrap, *request.command]
-    options: list[str] = []
-    for name, template in kind.per_rank(world).items():
-        # Plain processes have got theirs from the launcher.
-        if told_by != "given":
-            options += ["--set", f"{name}={template}"]
+    # Plain processes have got theirs from the launcher.
+    numbers = kind.per_rank(world).items() if told_by != "given" else ()
+    options = [word for name, template in numbers for word in ("--set", f"{name}={template}")]
     if request.bind and bind != "never" and request.ranks_per_node > 1:
         options += ["--bind", bind, "--threads", str(request.threads)]
     if request.gpus_per_rank:

@@ -145,15 +145,12 @@ def wrapped(
     reason = chosen.supports(inside)
     if reason is not None:
         raise BadInput(f"container {image}: {reason}")
-    for folder in (*binds, *([workdir] if workdir else [])):
-        for sign in chosen.separators:
-            if sign in folder:
-                raise BadInput(
-                    f"container {image}: {wrapper} cannot show the folder {folder!r}: it takes {sign!r} "
-                    "for the end of its name"
-                )
+    folders = [*binds, *([workdir] if workdir else [])]
+    for folder in folders:
+        if {*chosen.separators} & {*folder}:
+            raise BadInput(f"container {image}: {wrapper} cannot show the folder {folder!r}, for a sign in its name")
     if root is not None and os.path.isdir(root):  # noqa: PTH112 a root may be a file as well
-        mount_points(Path(root), outermost([*SHARED, *binds, *([workdir] if workdir else [])]))
+        mount_points(Path(root), outermost([*SHARED, *folders]))
     variables = _MPI | chosen.variables(inside)
     if chosen.detaches:
         variables |= {"TRANSECT_DETACHED": "1"}

@@ -19,14 +19,11 @@ _PROGRAMS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 
 
 def _programs() -> list[Row]:
-    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
-    if missing:
-        text = f"{', '.join(missing)}: run this on a login node of the cluster"
-        return [row("Slurm's programs", "wrong", text)]
+    if missing := [name for name in _PROGRAMS if shutil.which(name) is None]:
+        return [row("Slurm's programs", "wrong", f"{', '.join(missing)}: run this on a login node of the cluster")]
     if ask("scontrol", "ping") is None:
         return [row("Slurm's controller", "wrong", "`scontrol ping` fails: is slurmctld up?")]
-    version = (ask("sinfo", "--version") or "").strip()
-    return [row("Slurm", "ok", version)]
+    return [row("Slurm", "ok", (ask("sinfo", "--version") or "").strip())]
 
 
 def _nodes(partition: str) -> list[dict[str, str]]:
@@ -40,23 +37,15 @@ def _partitions(system: System, names: str | None, *, gpus_too: bool) -> list[Ro
     key = "gpu_partition" if gpus_too and system.gpu_partition else "partition"
     text = ask("scontrol", "--oneliner", "show", "partition") or ""
     known = {m[1]: line for line in text.splitlines() if (m := re.search(r"PartitionName=(\S+)", line))}
-    if names is None:
-        names = next((n for n, line in known.items() if "Default=YES" in line), None)
-        if names is None:
-            text = f"the cluster has no default: set it to one of {', '.join(known)}"
-            return [row(key, "wrong", text)]
-    rows, groups = [], []
-    for name in names.split(","):
-        if name in known:
-            groups.append(_partition(system, key, name, known[name], gpus_too=gpus_too))
-        else:
-            text = f"'{name}' does not exist: set it to one of {', '.join(known)}"
-            rows.append(row(key, "wrong", text))
+    wanted = (names or next((n for n, line in known.items() if "Default=YES" in line), "a default")).split(",")
+    absent_ = [name for name in wanted if name not in known]
+    rows = [row(key, "wrong", f"'{name}' does not exist: set it to one of {', '.join(known)}") for name in absent_]
+    groups = [_partition(system, key, name, known[name], gpus_too=gpus_too) for name in wanted if name in known]
+    every = [made for group in groups for made in group]
     if not all(any(made["state"] == "wrong" for made in group) for group in groups):
         # Slurm passes over those that do not fit.
-        for made in (made for group in groups for made in group if made["state"] == "wrong"):
-            made["state"] = "note"
-    return [*rows, *(made for group in groups for made in group)]
+        every = [made | ({"state": "note"} if made["state"] == "wrong" else {}) for made in every]
+    return rows + every
 
 
 def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool) -> list[Row]:
@@ -64,11 +53,9 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     rows = [row(f"{key} {name}", "ok", f"{len(nodes)} nodes")]
 
     def check(what: str, asked: float | None, offered: float, advice: str) -> None:
-        if asked is None:
-            return
-        state = "ok" if asked <= offered else "wrong"
-        text = f"{asked:g} asked, {offered:g} offered"
-        rows.append(row(f"{name}: {what}", state, text if state == "ok" else f"{text}: {advice}"))
+        if asked is not None:
+            state, more = ("ok", "") if asked <= offered else ("wrong", f": {advice}")
+            rows.append(row(f"{name}: {what}", state, f"{asked:g} asked, {offered:g} offered{more}"))
 
     state = re.search(r"\bState=(\S+)", line)
     if state and state[1] != "UP":
@@ -93,23 +80,18 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
         there = min((gpus(n["gres"], system.gpu_type) for n in fit), default=0)
         kinds = sorted({absent(n["gres"]) or "no GPUs" for n in fit})
         check("gpus_per_node", system.gpus_per_node, there, f"the nodes offer {', '.join(kinds)}")
-    down = [n["name"] for n in fit if not usable(n["state"])]
-    if down:
+    if down := [n["name"] for n in fit if not usable(n["state"])]:
         text = f"{len(down)} of {len(fit)} cannot be used now: {', '.join(down[:8])}"
         rows.append(row(f"{name}: node states", "note", text))
     return rows
 
 
 def _account(system: System) -> list[Row]:
-    if not accounting():
-        text = "no accounting database: account and QOS are not checked; states come from squeue"
-        return [row("accounting", "note", text)]
-    user, found = user_name(), associations()
+    user, found = user_name(), associations() if accounting() else None
     if found is None:
-        text = "sacctmgr does not answer (is slurmdbd down?): account and QOS are not checked"
+        text = "no accounting, or sacctmgr does not answer (is slurmdbd down?): account and QOS are not checked"
         return [row("accounting", "note", text)]
-    accounts = sorted(found)
-    rows = []
+    accounts, rows = sorted(found), []
     if system.account is None:
         rows.append(row("account", "ok", f"your default; yours are: {', '.join(accounts)}"))
     elif system.account.lower() in accounts:
@@ -156,10 +138,7 @@ def examine_system(system: System, results: Path, wait_s: float) -> dict[str, li
     """
     title = f"system {system.name}"
     if system.scheduler != "slurm":
-        where = "on this machine"
-        if system.nodes > 1:
-            where = "here, those of several nodes on the hosts of an allocation, which is not tried"
-        return {title: [row("scheduler", "note", f"none: cells run {where}")]}
+        return {title: [row("scheduler", "note", "none: cells run here, or on the hosts of an allocation, not tried")]}
     rows = _programs()
     if rows[0]["state"] == "wrong":
         return {title: rows}

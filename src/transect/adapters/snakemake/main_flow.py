@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from errno import EACCES, ENOTDIR
+from errno import EACCES
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -135,12 +135,10 @@ class MainFlow(Flow):
         return self._workflow.executor_plugin is not None and not self._workflow.dryrun
 
     def _check_writable(self) -> None:
-        for folder in map(Path, (self.results, self.folder)):
-            there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
-            if not there.is_dir():
-                raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(there))
-            if not os.access(there, os.W_OK, effective_ids=True):
-                raise PermissionError(EACCES, os.strerror(EACCES), str(there))
+        folder = Path(self.folder)
+        there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+        if not there.is_dir() or not os.access(there, os.W_OK, effective_ids=True):
+            raise PermissionError(EACCES, "no folder that can be written", str(there))
 
     def stale(self) -> Iterator[Path]:
         """Yield the stamps that Snakemake is not to go by: of another state than the planned one, or broken.
@@ -181,8 +179,7 @@ class MainFlow(Flow):
             submissions.begin(self._run_file(), SUBMISSIONS.job_names())
         if self._moved:
             say(f"[transect] {self._moved}")
-        ended = end_abandoned(Path(self.results))
-        if ended:
+        if ended := end_abandoned(Path(self.results)):
             say(f"[transect] ended {ended} runners that a killed run left")
         watch_for_interruption()
         write_plan(self._plan, self._planned_blocks)
@@ -195,8 +192,7 @@ class MainFlow(Flow):
                 todo.update(p.cell.stage for p in block.cells if stale.of(p))
         start_progress(self._plan.paths, dict(todo))
         if todo and self._plan.left_out:
-            told = f"{self._plan.left_out} cells that need a larger system are left out"
-            say(f"[transect] {told}")
+            say(f"[transect] {self._plan.left_out} cells that need a larger system are left out")
         if self._scheduled:
             self._follower = _Follower(self._plan.paths)
 
@@ -223,8 +219,7 @@ class MainFlow(Flow):
         """Say how many cells of each stage would run, and why."""
         counts: dict[str, Counter[str]] = {}
         for planned, reasons in Staleness(self._plan):
-            kinds = counts.setdefault(planned.cell.stage, Counter())
-            kinds[reasons[0].kind] += 1
+            counts.setdefault(planned.cell.stage, Counter())[reasons[0].kind] += 1
         for stage, kinds in counts.items():
             told = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
             say(f"[transect] {stage}: {kinds.total()} cells would run: {told}")

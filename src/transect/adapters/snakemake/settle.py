@@ -84,10 +84,8 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        text = f"{paths.results}: {error}: free some space and call snakemake again"
-        complain(text)
+        complain(f"{paths.results}: {error}: free some space and call snakemake again")
         return
     if settled:
-        told = f"{settled} cells have no result of their own; after `transect reset` the next run makes them"
-        say(f"[transect] {told}")
+        say(f"[transect] {settled} cells have no result of their own; after `transect reset` the next run makes them")
     make_report_of(paths)
