@@ -87,7 +87,7 @@ def _folder(folder: Path) -> Path:
         # What cannot be listed is not empty.
         next(folder.iterdir(), None)
     except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror}, expected a folder such as results/quick") from None
+        raise BadInput(f"{folder}: cannot be read: {error.strerror}: expected one such as results/quick") from None
     return folder.resolve()
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from errno import EACCES
+from errno import EACCES, ENOTDIR
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -137,8 +137,9 @@ class MainFlow(Flow):
     def _check_writable(self) -> None:
         folder = Path(self.folder)
         there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
-        if not there.is_dir() or not os.access(there, os.W_OK, effective_ids=True):
-            raise PermissionError(EACCES, "no folder that can be written", str(there))
+        if not os.access(there, os.W_OK, effective_ids=True) or not there.is_dir():
+            number = EACCES if there.is_dir() else ENOTDIR
+            raise OSError(number, os.strerror(number), str(there))
 
     def stale(self) -> Iterator[Path]:
         """Yield the stamps that Snakemake is not to go by: of another state than the planned one, or broken.
