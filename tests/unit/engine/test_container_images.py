@@ -14,25 +14,23 @@ import subprocess
 import sys
 import tarfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from cell_jobs import OneLine, make_job
 from checkouts import ROOT
 from launching import LAUNCH, TORCH
-from transect.domain.cell import Cell
-from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
 from transect.engine.image_root import NotMade, _unpack
-from transect.engine.job import Job, Result
+from transect.engine.job import Job
 from transect.engine.payload import execute
-from transect.engine.stage_helpers import StageRunner
-from transect.launch import Request, wrapping
+from transect.launch import wrapping
 from transect.launch.images import COMPLETE, complaint
-from transect.launch.processes import Outcome, run
+from transect.launch.processes import run
 from transect.launch.wrapping import wrapped
 from transect.planning.images import ImageDefinition
 
@@ -171,34 +169,10 @@ def test_memory_that_is_held_inside_counts(images, wrapper, tmp_path):
     assert outcome.end == "out-of-memory" and outcome.peak_bytes > 300 << 20
 
 
-class Payload(StageRunner):
-    """A stage whose payload is a line of Python in the cell's image."""
-
-    def __init__(self, program: str, word: str) -> None:
-        self.program, self.word = program, word
-
-    def prepare(self, job: Job) -> tuple[str, Request]:
-        wrap, variables = job.wrap()
-        command = [job.python, "-c", self.program]
-        return "plain", Request(command=command, wrap=wrap, variables=variables | {"CONTAINER_TEST": self.word})
-
-    def collect(self, job: Job, outcome: Outcome) -> Result:
-        return Result() if outcome.code == 0 else Result.failed(Cause.CRASH, f"exit code {outcome.code}")
-
-
 def job_in(image: Path, images: Images, wrapper: str, folder: Path) -> Job:
     facts = images.facts | {"name": f"tiny@{wrapper}", "wrapper": wrapper, "image": str(image)}
-    limits = {"seconds": 120, "memory_mb": None}
-    one = Job(
-        spec={"system": {}, "cell_limits": limits, "study": "s"},
-        cell=Cell.of(stage="data", workload="iris-mlp"),
-        paths=StudyPaths(results=folder, study="s"),
-        python=images.python,
-        bin=None,
-        environment=facts,
-    )
-    one.folder.mkdir(parents=True)
-    return one
+    job = make_job(folder, cell_limits={"seconds": 120}, facts=facts)
+    return replace(job, python=images.python)
 
 
 def test_a_library_that_is_missing_is_the_records_cause(images, wrapper, tmp_path):
@@ -206,7 +180,7 @@ def test_a_library_that_is_missing_is_the_records_cause(images, wrapper, tmp_pat
     shutil.copytree(images.image, image, symlinks=True, copy_function=os.link)
     (library,) = {path.resolve() for path in (image / "root").rglob("libz.so.1")}
     library.unlink()
-    result, _, _ = execute(job_in(image, images, wrapper, tmp_path), Payload("import zlib", "lacks"))
+    result, _, _ = execute(job_in(image, images, wrapper, tmp_path), OneLine("import zlib"))
     assert (result.status, result.cause) == (Status.FAILED, Cause.MISSING_DEPENDENCY)
     assert result.message == f"image {image} lacks the library libz.so.1"
 
@@ -215,7 +189,7 @@ def test_a_payload_that_is_killed_inside_is_a_record_and_leaves_nobody(images, w
     word = f"killed-{wrapper}-{os.getpid()}"
     # It ends itself as the kernel's memory killer would, and leaves a child.
     program = "import os, signal, time; os.fork() or time.sleep(600); os.kill(os.getpid(), signal.SIGKILL)"
-    result, outcome, _ = execute(job_in(images.image, images, wrapper, tmp_path), Payload(program, word))
+    result, outcome, _ = execute(job_in(images.image, images, wrapper, tmp_path), OneLine(program, CONTAINER_TEST=word))
     assert outcome is not None and (result.status, result.cause) == (Status.FAILED, Cause.KILLED), result.message
     assert [process.cmdline() for process in alive(word)] == []
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from cell_jobs import make_job
 from factories import bare_record, infer_cell
 from transect.analysis.comparisons import Verdict
 from transect.analysis.contests import contests, standings
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, write_record
 from transect.domain.until import ComparisonRule
 from transect.engine.job import Job
@@ -59,12 +59,8 @@ class Bench:
         return [self._job(cell, until) for cell in cells]
 
     def _job(self, cell: Cell, until: dict[str, Any]) -> Job:
-        spec: dict[str, Any] = {"repeat_until": until, "inputs": {}, "study": "s"}
-        spec["cell_limits"] = {"seconds": 60}
-        if cell.repeat >= until["min_repeats"]:
-            spec["optional"] = True
-        paths = StudyPaths(results=self.folder, study="s")
-        return Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
+        optional = {"optional": True} if cell.repeat >= until["min_repeats"] else {}
+        return make_job(self.folder, cell, repeat_until=until, **optional)
 
     def run_one(self, job: Job) -> None:
         cell = job.cell
@@ -81,7 +77,6 @@ class Bench:
             ended=end.isoformat(),
             details={"disturbed": runtime == self.disturbed and cell.repeat == 0},
         )
-        job.folder.mkdir(parents=True)
         write_record(job.folder / "record.json", record)
         self.ran.append((runtime, cell.repeat))
 
@@ -98,7 +93,7 @@ def stop_reasons(repetition: Repetition) -> dict[str, str]:
 
 def run(bench: Bench, **changes: Any) -> Repetition:
     jobs = bench.jobs(**changes)
-    if not (bench.folder / "s").exists():
+    if not [*bench.folder.glob("s/*/*/record.json")]:
         bench.floor(jobs)
     repetition = Repetition(jobs)
     repetition.run(bench.run_one)

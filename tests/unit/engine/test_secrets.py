@@ -9,22 +9,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cell_jobs import Noisy, OneLine, make_job
 from transect.cli.crate import write_crate
 from transect.cli.main import app
-from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause
 from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_yaml
 from transect.domain.terminal import complain
 from transect.engine import build_environment, run_cell
-from transect.engine.job import Job, Result
+from transect.engine.job import Result
 from transect.engine.progress import Progress
 from transect.engine.run_cell import run_job
-from transect.engine.stage_helpers import StageRunner
-from transect.launch import Request
-from transect.measure.guard import Guard, snapshot
 from transect.measure.speed_variables import speed_variables
 
 # Each is searched for in everything that is written: none is part of another, or of any word.
@@ -152,19 +148,8 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
         assert load_yaml(file) == {"image": told}
 
 
-class Speaks(StageRunner):
+class Speaks(OneLine):
     """A stage whose payload prints its environment, and fails with what a program said."""
-
-    def __init__(self) -> None:
-        self.measures, self.keeps = False, ()
-
-    def prepare(self, job):
-        code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"
-        variables = {"NCCL_SECRET": VARIABLES["NCCL_SECRET"], "OMP_NUM_THREADS": "1"}
-        return "plain", Request(command=[sys.executable, "-c", code], variables=variables)
-
-    def inputs(self, job):
-        return []
 
     def collect(self, job, outcome):
         result = Result.failed(Cause.CRASH, job.log.read_text())
@@ -173,28 +158,14 @@ class Speaks(StageRunner):
         return result
 
 
-class Calm(Guard):
-    def look(self):
-        return [snapshot(0) | {"foreign": [], "unseen_cores": 0.0}]
-
-
 @pytest.mark.env
 def test_records_report_crate_and_output_have_none(tmp_path, planted, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks()})
-    cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
-    limits = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 0, "repeat_seconds": 60}
-    spec = {"study": "s", "cell_limits": limits, "fingerprint": "f" * 16, "inputs": {}, "cell": cell.axes()}
-    paths = StudyPaths(results=tmp_path, study="s")
-    job = Job(
-        spec=spec,
-        cell=cell,
-        paths=paths,
-        python=sys.executable,
-        bin=None,
-        environment={"name": "x", "status": "ok", "image": VARIABLES["PIP_INDEX_URL"]},
-    )
-    job.folder.mkdir(parents=True)
-    Progress(paths).note(run_job(job, 1, Calm()))
+    code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"
+    told = {"NCCL_SECRET": VARIABLES["NCCL_SECRET"], "OMP_NUM_THREADS": "1"}
+    monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks(code, **told)})
+    job = make_job(tmp_path, facts={"name": "x", "status": "ok", "wrapper_version": VARIABLES["PIP_INDEX_URL"]})
+    paths = job.paths
+    Progress(paths).note(run_job(job, 1, Noisy()))
     record = json.loads((job.folder / "record.json").read_text())
     assert record["provenance"]["variables"]["OMP_NUM_THREADS"] == "1"
     assert "git.example.org" in record["message"] and "git.example.org" in record["log_tail"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cell_jobs import make_job
 from factories import infer_cell
 from transect.domain.cell import Cell
-from transect.domain.paths import StudyPaths
-from transect.engine.job import Job, Result
+from transect.engine.job import Result
 from transect.engine.run_cell import make_record
 
 RUNNER = {
@@ -29,9 +28,7 @@ RUNNER = {
 
 
 def recorded(folder: Path, cell: Cell, inputs: Sequence[str] = (), made: Any = None, **spec: Any) -> Any:
-    told = RUNNER | {"cell": cell.axes(), "cell_id": cell.id} | spec
-    paths = StudyPaths(results=folder, study="s")
-    job = Job(spec=told, cell=cell, paths=paths, python=sys.executable, bin=None, environment={})
+    job = make_job(folder, cell, **RUNNER | {"cell_id": cell.id} | spec)
     return make_record(job, Result(), "f", "2026-01-01T00:00:00Z", inputs=inputs, files=made)
 
 
