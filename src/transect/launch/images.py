@@ -7,7 +7,6 @@ file; and `transect-image.json`, written last, which says what it is and that it
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,6 @@ from transect.domain.errors import BadInput
 
 COMPLETE = "transect-image.json"
 ROOT_NAME, PACKED = "root", "image.sqfs"
-# What the dynamic loader (glibc, musl) and the kernel say, whatever the wrapper.
-_LOADER = (
-    (
-        r"(?:error while loading shared libraries|ImportError): (lib[\w.+-]+\.so[\w.]*): cannot open shared",
-        r"image {image} lacks the library \1",
-    ),
-    (r"Error loading shared library (\S+?):", r"image {image} lacks the library \1"),
-    (r"version `(GLIBC\w*_[\d.]+)' not found", r"image {image} lacks \1: its C library is too old"),
-    (r"[Ee]xec format error", r"image {image} is made for another architecture"),
-)
 _AT = "@"
 
 
@@ -87,12 +76,3 @@ def mount_points(root: Path, folders: tuple[str, ...]) -> None:
             inside.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"image {root} has no folder {folder}, to show the host's: {error.strerror}") from None
-
-
-def loader_fault(image: str, log: str, more: tuple[tuple[str, str], ...] = ()) -> str | None:
-    """Return the sentence that an image's fault deserves, from what was printed; None: no such fault."""
-    for pattern, sentence in (*more, *_LOADER):
-        match = re.search(pattern, log, re.MULTILINE)
-        if match:
-            return match.expand(sentence.replace("{image}", re.sub(r"\\", r"\\\\", image)))
-    return None

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.launch.images import loader_fault, mount_points, root_of
+from transect.launch.images import mount_points, root_of
 
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
 # Constant: names of modules travel in a variable, the command in "$@".
@@ -28,6 +28,11 @@ _SCRIPT = (
 )
 # What it says itself: bash's own words, before it, come in any language.
 _NO_MODULES = re.compile(r"^(?:\[\d+\] )?transect: (?:module load .+: failed|.+: cannot be run)$", re.MULTILINE)
+# What the dynamic loader (glibc, musl) and the kernel say, whatever the wrapper.
+_LOADER = (
+    r"error while loading shared libraries: |ImportError: lib\S+: cannot open shared|Error loading shared library "
+    r"|version `GLIBC\S+' not found|[Ee]xec format error"
+)
 # The one that runs an image whose system file, or whose user, names none.
 USUAL = "apptainer"
 # Ranks of one node meet there: sockets of mpiexec and PMIx, shared memory of MPI and of NCCL.
@@ -74,8 +79,8 @@ class Wrapper(ABC):
     form = "folder"
     # Whether its processes are no children of the command that starts them.
     detaches = False
-    # (pattern, sentence): what its own words say about an image. {image} and \1 are filled in.
-    faults: tuple[tuple[str, str], ...] = ()
+    # What its own words begin with, or hold, where an image lacks something: a regular expression.
+    faults = r"(?!)"
     # Characters at which it cuts what it is told to show.
     separators = ":"
 
@@ -167,5 +172,6 @@ def modules_fault(code: int, log: str) -> str | None:
 
 
 def image_fault(wrapper: str, image: str, log: str) -> str | None:
-    """Return in one sentence what an image lacks, from what a command in it printed, or None."""
-    return loader_fault(image, log, WRAPPERS.get(wrapper).faults)
+    """Return the line that tells what an image lacks, of what a command in it printed, or None."""
+    match = re.search(rf"^.*(?:{_LOADER}|{WRAPPERS.get(wrapper).faults}).*$", log, re.MULTILINE)
+    return match and f"image {image}: {match[0].strip()[:300]}"

@@ -182,7 +182,7 @@ def test_a_library_that_is_missing_is_the_records_cause(images, wrapper, tmp_pat
     library.unlink()
     result, _, _ = execute(job_in(image, images, wrapper, tmp_path), OneLine("import zlib"))
     assert (result.status, result.cause) == (Status.FAILED, Cause.MISSING_DEPENDENCY)
-    assert result.message == f"image {image} lacks the library libz.so.1"
+    assert result.message.startswith(f"image {image}: ") and "libz.so.1: cannot open" in result.message
 
 
 def test_a_payload_that_is_killed_inside_is_a_record_and_leaves_nobody(images, wrapper, tmp_path):
