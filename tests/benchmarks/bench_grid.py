@@ -42,7 +42,7 @@ from transect.adapters.snakemake.facts import facts_of_plan, write_facts
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, Status, checksum_of
 from transect.engine.job import load_job
-from transect.engine.limits import used_limits
+from transect.engine.store import used_limits
 from transect.engine.plan_files import write_plan
 from transect.engine.stage import RUNNERS
 from transect.engine.stamps import newest_change

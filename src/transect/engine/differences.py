@@ -11,21 +11,10 @@ from transect.domain.paths import StudyPaths
 
 # What `differences` compares by itself, and what is told to the runner and not to the payload.
 # No parameters of the payload: compared as what they are.
-_PARTS = (
-    "sources",
-    "lock",
-    "inputs",
-    "environment",
-    "fingerprint",
-    "about",
-    "cell_id",
-    "cell_limits",
-    "taken",
-    "other_environments",
-    "repeat_until",
-    "optional",
-    "named",
-)
+_PARTS = {
+    *("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits", "taken"),
+    *("other_environments", "repeat_until", "optional", "named"),
+}
 _SHOWN = 60
 
 
@@ -95,10 +84,9 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Reason]:
-    before = dict(_flat({k: v for k, v in old.items() if k not in _PARTS}))
     # As JSON gives it back: a tuple becomes a list.
-    told = json.loads(json.dumps({k: v for k, v in new.items() if k not in _PARTS}))
-    now = dict(_flat(told))
+    told = json.loads(json.dumps([old, dict(new)]))
+    before, now = (dict(_flat({k: v for k, v in one.items() if k not in _PARTS})) for one in told)
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
             values = (str(side.get(key, "nothing"))[:_SHOWN] for side in (before, now))

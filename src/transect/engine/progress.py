@@ -34,7 +34,7 @@ class Journal:
         self._stage = ""
         self._done: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
-        self._seconds: dict[str, float] = {}
+        self._seconds: Counter[str] = Counter()
 
     def read(self) -> list[dict[str, str]]:
         """Return the rows that are new. A line that is being written is left for the next look."""
@@ -63,20 +63,17 @@ class Journal:
         self._stage = row["stage"]
         self._done[row["stage"]] += 1
         self._ends[row["status"]] += 1
-        spent = self._seconds.get(row["stage"], 0.0)
-        self._seconds[row["stage"]] = spent + float(row["seconds"])
+        self._seconds[row["stage"]] += float(row["seconds"])
 
     def line(self) -> str:
         """Say where the study stands."""
         stage, done, total = self._stage, self._done.total(), sum(self.todo.values())
-        every = sum(self._seconds.values()) / max(1, done)
-        left = 0.0
+        every, left = sum(self._seconds.values()) / max(1, done), 0.0
         for name, count in self.todo.items():
             # Cells of a stage cost alike: what is left is estimated stage by stage.
             known = self._done[name]
             left += max(0, count - known) * (self._seconds[name] / known if known else every)
-        minutes, rest = divmod(round(left), 60)
-        in_stage = self._done[stage]
+        (minutes, rest), in_stage = divmod(round(left), 60), self._done[stage]
         return (
             f"{stage} {in_stage}/{max(in_stage, self.todo.get(stage, 0))} · "
             f"all {done}/{max(total, done)} done, {self._ends['failed']} failed, "

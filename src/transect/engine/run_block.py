@@ -28,14 +28,13 @@ from transect.engine.allocation import job_is_over, open_guard, prepare_allocati
 from transect.engine.early_report import EarlyReport
 from transect.engine.job import Job, check_locks, load_job
 from transect.engine.lease import leased
-from transect.engine.limits import used_limits
 from transect.engine.plan_files import read_block
 from transect.engine.progress import Progress
 from transect.engine.repetition import Repetition, deadline_of
 from transect.engine.run_cell import run_job
 from transect.engine.scheduler import scheduler
 from transect.engine.stamps import newest_change
-from transect.engine.store import MISSING, Damaged, intact, kept, set_aside
+from transect.engine.store import MISSING, Damaged, intact, kept, set_aside, used_limits
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:

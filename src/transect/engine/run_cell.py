@@ -18,40 +18,21 @@ from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fate_of
 from transect.engine.job import Job, Result
-from transect.engine.limits import used_limits
 from transect.engine.payload import DiskFull, execute, refuse, remove
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner
-from transect.engine.store import changed_input, checksums_beside, fingerprint_of
+from transect.engine.store import changed_input, checksums_beside, fingerprint_of, used_limits
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
 _TAIL_BYTES = 6000
 # Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
-_NOT_TOLD = frozenset(
-    {
-        "study",
-        "cell",
-        "cell_id",
-        "parameters",
-        "inputs",
-        "environment",
-        "lock",
-        "other_environments",
-        "sources",
-        "fingerprint",
-        "about",
-        "cell_limits",
-        "taken",
-        "repeat_until",
-        "optional",
-        # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
-        "system",
-        "files",
-        "path",
-        "named",
-    }
-)
+_NOT_TOLD = {
+    *("study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources"),
+    *("fingerprint", "about", "cell_limits", "taken", "repeat_until", "optional"),
+    # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
+    *("system", "files", "path", "named"),
+}
 
 
 def _now() -> str:

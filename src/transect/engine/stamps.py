@@ -11,8 +11,7 @@ from typing import Any
 
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
-from transect.engine.limits import used_limits
-from transect.engine.store import Holds, intact
+from transect.engine.store import Holds, intact, used_limits
 from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 

@@ -21,7 +21,6 @@ from transect.domain.record import Cause, own_record, run_fingerprint
 from transect.domain.takes import record_of
 from transect.engine.differences import Reason, differences, other_inputs, stored_sources
 from transect.engine.job import Job, Result, load_job
-from transect.engine.limits import outgrown
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner, named_facts, not_ok
 
@@ -216,4 +215,52 @@ def changed_input(job: Job, inputs: Collection[str]) -> Result | None:
                 set_aside(job.paths, record.stage, record.cell_id)
             told = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
             return Result.skipped(Cause.MISSING_DEPENDENCY, told)
+    return None
+
+
+# Limits say whether a payload may go on, not what it computes: a record holds while it fits them.
+
+_MIB = 2**20
+
+
+def used_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those limits that end a payload: `seconds`, `memory_mb`."""
+    return {key: limits[key] for key in ("seconds", "memory_mb")}
+
+
+def _peak_bytes(details: Mapping[str, Any], nodes: int) -> float:
+    """Return the most that a payload is known to have held on a node.
+
+    srun's ranks are none of its children: they tell themselves.
+    """
+    ranks = [one for one in details.get("rank_peak_memory_bytes") or () if one]
+    return max(details.get("payload_peak_bytes") or 0, sum(ranks) / nodes)
+
+
+def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None:
+    """Return why a record does not hold under these limits, or None.
+
+    One that ended at a limit holds unless there is more room now; any other as long as what it
+    used fits, or the limit is not below the one that it ended well under: ranks' own peaks, which
+    need not fall together, and pages that they share may sum to more than a limit that held.
+    `record` has the keys of `transect.domain.record.Record`.
+    """
+    was, details = record.get("limits") or {}, record.get("details") or {}
+    seconds, memory = limits["seconds"], limits["memory_mb"]
+    if record.get("cause") == Cause.TIMEOUT:
+        if was and seconds > was["seconds"]:
+            return f"it ended at limits.seconds: {was['seconds']:g}, which is {seconds:g} now"
+        return None
+    if record.get("cause") == Cause.OUT_OF_MEMORY:
+        old = was.get("memory_mb")
+        if old is not None and (memory is None or memory > old):
+            return f"it ended at limits.memory_mb: {old}, which is {memory or 'null'} now"
+        return None
+    took = details.get("payload_s")
+    if took is not None and took > seconds and not ("seconds" in was and seconds >= was["seconds"]):
+        return f"it took {took:.3g} s, more than limits.seconds: {seconds:g} now allows"
+    held = _peak_bytes(details, record.get("cell", {}).get("nodes", 1))
+    kept_to = was.get("memory_mb")
+    if memory is not None and held > memory * _MIB and not (kept_to and memory >= kept_to):
+        return f"it held {held / _MIB:.0f} MB, more than limits.memory_mb: {memory} now allows"
     return None

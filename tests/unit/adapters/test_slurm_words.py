@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transect.adapters.slurm.words import absent, fitting, gpus, minutes, usable
+from transect.adapters.slurm.doctor import absent, fitting, gpus, minutes, usable
 
 # Nodes by index, as sinfo's %f has their features.
 NODES = ["ib,skylake,rack1", "ib,icelake,rack1", "eth,icelake,rack2", "icelake,rack2,ib", "(null)"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from transect.engine.limits import outgrown
+from transect.engine.store import outgrown
 
 MIB = 2**20
 

@@ -17,13 +17,12 @@ from transect.adapters.snakemake.facts import facts_of_plan
 from transect.domain.files import sha256_file
 from transect.domain.record import Cause, Status, read_record, write_record
 from transect.engine.job import Job, load_job
-from transect.engine.limits import used_limits
 from transect.engine.plan_files import write_plan
 from transect.engine.run_block import _drop_stale
 from transect.engine.stage import RUNNERS
 from transect.engine.staleness import Staleness
 from transect.engine.stamps import newest_change, stale_stamps
-from transect.engine.store import Damaged, Holds, fingerprint_of, kept, state
+from transect.engine.store import Damaged, Holds, fingerprint_of, kept, state, used_limits
 from transect.engine.verify import verify_records
 from transect.planning.blocks import make_blocks
 

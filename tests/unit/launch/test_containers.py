@@ -18,8 +18,8 @@ FULL = Inside(image="/images/torch", binds=("/users", "/users/results", "/tmp/x"
 MIN_COUNT = Inside(image="/images/torch")
 CONF = str(Path(podman.__file__).with_name("enroot.conf"))
 PODMAN = (
-    "podman --cgroup-manager=cgroupfs run --rm --interactive --log-driver=none --network=host --pid=host --env-host "
-    "--http-proxy=false --pull=missing --security-opt=seccomp=unconfined --security-opt=label=disable --ulimit=host "
+    "podman --cgroup-manager=cgroupfs run --rm --interactive --log-driver=none --pull=missing --network=host --pid=host "
+    "--env-host --http-proxy=false --ulimit=host --security-opt=seccomp=unconfined --security-opt=label=disable "
     "--volume=/dev/shm:/dev/shm --volume=/tmp:/tmp"
 )
 ENROOT = f"enroot start --conf {CONF} --mount /dev/shm:/dev/shm:none:x-create=dir,rbind --mount /tmp:/tmp:none:x-create=dir,rbind"

@@ -40,21 +40,9 @@ class Podman(Wrapper):
         if os.path.ismount(_UNIFIED) and shutil.which("runc"):
             argv.append("--runtime=runc")
         # systemd's own manager wants a login session, which ranks of a job have not.
-        argv += [
-            "--cgroup-manager=cgroupfs",
-            "run",
-            "--rm",
-            "--interactive",
-            "--log-driver=none",
-            "--network=host",
-            "--pid=host",
-            "--env-host",
-            "--http-proxy=false",
-            "--pull=missing",
-            "--security-opt=seccomp=unconfined",
-            "--security-opt=label=disable",
-            *_limits(),
-        ]
+        argv += ["--cgroup-manager=cgroupfs", "run", "--rm", "--interactive", "--log-driver=none", "--pull=missing"]
+        argv += ["--network=host", "--pid=host", "--env-host", "--http-proxy=false", *_limits()]
+        argv += ["--security-opt=seccomp=unconfined", "--security-opt=label=disable"]
         for folder in outermost([*SHARED, *inside.binds]):
             argv.append(f"--volume={folder}:{folder}")
         if inside.workdir:
