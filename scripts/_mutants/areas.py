@@ -28,7 +28,6 @@ AREAS = {
         "domain/strict_yaml.py",
         "domain/until.py",
         "engine/run_cell.py",
-        "engine/limits.py",
         "engine/verify.py",
         "engine/attempts.py",
         "engine/repetition.py",

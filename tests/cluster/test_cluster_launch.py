@@ -115,19 +115,8 @@ def test_what_ends_one_rank_ends_the_others(cluster, job, base_python, tmp_path,
 def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
     """What `srun -l` and `salloc --ntasks-per-gpu` leave in the environment shapes no step of ours."""
     launch = (*TRANSECT, "launch", "--framework", "numpy", "--strategy", "mpi-allreduce")
-    outer = [
-        "salloc",
-        "-N2",
-        "-n2",
-        "--mem=1500",
-        "srun",
-        "-n1",
-        "-N1",
-        "--label",
-        "--overlap",
-        "env",
-        "SLURM_NTASKS_PER_GPU=1",
-    ]
+    outer = [*("salloc", "-N2", "-n2", "--mem=1500"), *("srun", "-n1", "-N1", "--label", "--overlap")]
+    outer += ["env", "SLURM_NTASKS_PER_GPU=1"]
     code = "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, os.uname().nodename)"
 
     def said(*options: str) -> tuple[list[str], int]:
