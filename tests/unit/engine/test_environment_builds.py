@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 from checkouts import ROOT
+from transect.domain.errors import BadInput
 from transect.engine import build_environment
 from transect.planning import environments
 
@@ -36,7 +38,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cache = folder / "cache"
-        self.source = folder / "plugins" / "envs" / NAME
+        self.envs = folder / "plugins" / "envs"
+        self.source = self.envs / NAME
         self.source.mkdir(parents=True)
         (self.source / "requirements.txt").write_text("")
         self.begun, self.go = folder / "begun", folder / "go"
@@ -63,10 +66,10 @@ class Place:
         found: dict[str, Any] = json.loads((self.folder / "stamp.json").read_text())
         return found
 
-    def build(self) -> dict[str, Any]:
+    def build(self, name: str = NAME) -> dict[str, Any]:
         """Build in this process."""
         environments._lock_of_files.cache_clear()
-        return build_environment.build(NAME, self.folder / "log")
+        return build_environment.build(name, self.folder / "log")
 
 
 @pytest.fixture
@@ -216,3 +219,45 @@ def test_a_cache_that_cannot_be_written_is_a_cause_and_no_traceback(place, below
     assert "not be built" in facts["message"]
     assert str(place.cache if below_a_file else "/fd") in facts["message"]
     assert "TRANSECT_ENVS" in facts["message"]
+
+
+@pytest.fixture
+def upper(place: Place) -> Place:
+    """A place with two environments, of which `upper` links to what `lower` has."""
+    for name in ("lower", "upper"):
+        (place.envs / name).mkdir()
+        (place.envs / name / "requirements.txt").write_text("")
+    (place.envs / "lower" / "build.sh").write_text('echo content > "$1/file"\n')
+    (place.envs / "upper" / "needs.txt").write_text("# what it links to\nlower\n")
+    (place.envs / "upper" / "build.sh").write_text('ln -s "$TRANSECT_NEEDS_LOWER/file" "$1/file"\n')
+    return place
+
+
+def file_of(facts: dict[str, Any]) -> Path:
+    assert facts["status"] == "ok", facts["message"]
+    return Path(facts["python"]).parents[1] / "file"
+
+
+def test_what_is_needed_is_built_first_and_again_when_it_was_edited_or_has_gone(upper):
+    file = file_of(upper.build("upper"))
+    assert file.read_text() == "content\n"
+    shutil.rmtree(file.resolve().parent)
+    assert file_of(upper.build("upper")).read_text() == "content\n"
+    before = upper.build("upper")["lock_hash"]
+    (upper.envs / "lower" / "build.sh").write_text('echo other > "$1/file"\n')
+    after = upper.build("upper")
+    assert after["lock_hash"] != before and file_of(after).read_text() == "other\n"
+
+
+def test_what_cannot_be_built_is_the_cause_of_both(upper):
+    (upper.envs / "lower" / "build.sh").write_text("echo broken: error: no such thing >&2; exit 3\n")
+    facts = upper.build("upper")
+    assert facts["status"] == "failed"
+    assert "needs environment 'lower'" in facts["message"] and "no such thing" in facts["message"]
+
+
+@pytest.mark.parametrize(("line", "words"), [("upper", "in a circle: upper -> upper"), ("lowre", "'lowre'")])
+def test_a_need_that_cannot_be_is_named(upper, line, words):
+    (upper.envs / "upper" / "needs.txt").write_text(f"{line}\n")
+    with pytest.raises(BadInput, match=words):
+        environments.needed_environments("upper")

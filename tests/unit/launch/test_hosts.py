@@ -20,6 +20,11 @@ from transect.launch.hosts import HOSTS, Allocation, allocation, ranks_on
 from transect.launch.network import addresses_of
 from transect.launch.processes import Outcome
 
+
+def slurm(nodes: str, **more: str) -> dict[str, str]:
+    return {f"SLURM_{name}": value for name, value in {"JOB_ID": "7", "JOB_NODELIST": nodes, **more}.items()}
+
+
 TWO = Allocation(source="PBS_NODEFILE", hosts=("a", "b"), ranks=(2, 1))
 
 
@@ -32,30 +37,10 @@ TWO = Allocation(source="PBS_NODEFILE", hosts=("a", "b"), ranks=(2, 1))
         ({"LSB_DJOB_HOSTFILE": "f", "LSB_HOSTS": "x"}, {"f": "a\nb\na\n"}, ("a", "b"), (2, 1)),
         ({"LSB_HOSTS": "a a b"}, {}, ("a", "b"), (2, 1)),
         ({"PE_HOSTFILE": "f"}, {"f": "a 2 all.q@a UNDEFINED\nb 1 all.q@b\n"}, ("a", "b"), (2, 1)),
-        (
-            {
-                "SLURM_JOB_ID": "7",
-                "SLURM_JOB_NODELIST": "n[1-3]",
-                "SLURM_NTASKS": "5",
-                "SLURM_TASKS_PER_NODE": "2(x2),1",
-            },
-            {},
-            ("n1", "n2", "n3"),
-            (2, 2, 1),
-        ),
+        (slurm("n[1-3]", NTASKS="5", TASKS_PER_NODE="2(x2),1"), {}, ("n1", "n2", "n3"), (2, 2, 1)),
         # Nobody asked for tasks: the counts are those of CPUs. Or they are those of a step on one node.
-        (
-            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "8(x2)"},
-            {},
-            ("n1", "n2"),
-            (1, 1),
-        ),
-        (
-            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "4", "SLURM_TASKS_PER_NODE": "4"},
-            {},
-            ("n1", "n2"),
-            (1, 1),
-        ),
+        (slurm("n[1-2]", TASKS_PER_NODE="8(x2)"), {}, ("n1", "n2"), (1, 1)),
+        (slurm("n[1-2]", NTASKS="4", TASKS_PER_NODE="4"), {}, ("n1", "n2"), (1, 1)),
     ],
 )
 def test_a_scheduler_tells_its_hosts(tmp_path, environ, files, hosts, ranks):

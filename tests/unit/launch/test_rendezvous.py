@@ -35,44 +35,26 @@ TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"
 NUMBERS = dict(zip(TORCHRUN, "341212", strict=True))
 
 
+DMLC = "PS_ROOT_URI=10.0.0.1 PS_ROOT_PORT=20000 NUM_WORKER=4 NUM_SERVER=2 INTERFACE=ib0 ROLE=worker WORKER_ID=3"
+HOROVOD = (
+    "CONTROLLER=gloo CPU_OPERATIONS=gloo GLOO_RENDEZVOUS_ADDR=10.0.0.1 GLOO_RENDEZVOUS_PORT=20000 GLOO_IFACE=ib0 "
+    "HOSTNAME=n2 RANK=3 SIZE=4 LOCAL_RANK=1 LOCAL_SIZE=2 CROSS_RANK=1 CROSS_SIZE=2"
+)
+
+
+def named(prefix: str, text: str) -> dict[str, str]:
+    return {f"{prefix}_{name}": value for name, value in (pair.split("=") for pair in text.split())}
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
         ("none", NUMBERS),
         ("mpi", {}),
-        ("tcp", NUMBERS | {"MASTER_ADDR": "n1", "MASTER_PORT": "20000"}),
-        (
-            "dmlc",
-            NUMBERS
-            | {
-                "DMLC_PS_ROOT_URI": "10.0.0.1",
-                "DMLC_PS_ROOT_PORT": "20000",
-                "DMLC_NUM_WORKER": "4",
-                "DMLC_NUM_SERVER": "2",
-                "DMLC_INTERFACE": "ib0",
-                "DMLC_ROLE": "worker",
-                "DMLC_WORKER_ID": "3",
-            },
-        ),
-        (
-            "horovod",
-            NUMBERS
-            | {
-                "HOROVOD_CONTROLLER": "gloo",
-                "HOROVOD_CPU_OPERATIONS": "gloo",
-                "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
-                "HOROVOD_GLOO_RENDEZVOUS_PORT": "20000",
-                "HOROVOD_GLOO_IFACE": "ib0",
-                "HOROVOD_HOSTNAME": "n2",
-                "HOROVOD_RANK": "3",
-                "HOROVOD_SIZE": "4",
-                "HOROVOD_LOCAL_RANK": "1",
-                "HOROVOD_LOCAL_SIZE": "2",
-                "HOROVOD_CROSS_RANK": "1",
-                "HOROVOD_CROSS_SIZE": "2",
-            },
-        ),
-        ("horovod-mpi", {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "mpi"}),
+        ("tcp", NUMBERS | named("MASTER", "ADDR=n1 PORT=20000")),
+        ("dmlc", NUMBERS | named("DMLC", DMLC)),
+        ("horovod", NUMBERS | named("HOROVOD", HOROVOD)),
+        ("horovod-mpi", named("HOROVOD", "CONTROLLER=mpi CPU_OPERATIONS=mpi")),
     ],
 )
 def test_rank_is_told(kind, expected):
