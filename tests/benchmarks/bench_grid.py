@@ -42,11 +42,10 @@ from transect.adapters.snakemake.facts import facts_of_plan, write_facts
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, Status, checksum_of
 from transect.engine.job import load_job
-from transect.engine.store import used_limits
 from transect.engine.plan_files import write_plan
 from transect.engine.stage import RUNNERS
 from transect.engine.stamps import newest_change
-from transect.engine.store import fingerprint_of
+from transect.engine.store import fingerprint_of, used_limits
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_system

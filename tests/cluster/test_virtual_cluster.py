@@ -82,9 +82,9 @@ def test_links_have_the_rate_and_the_delay_that_they_are_given(cluster: VirtualC
     takes(cluster, "far", 1, 4e-3, 8e-3)
     takes(cluster, "far", 20_000_000, 0.15, 0.8)
     takes(cluster, "slow", 1_000_000, 0.07, 0.15)
-    cluster.shape("free", rate="20mbit")
+    cluster.command("shape", "free", "--rate", "20mbit")
     takes(cluster, "free", 1_000_000, 0.36, 0.8)
-    cluster.shape("free", rate="")
+    cluster.command("shape", "free", "--rate", "")
     takes(cluster, "free", 20_000_000, 0, 0.5)
     assert cluster.status()["healthy"]
 

@@ -89,7 +89,8 @@ def make_root(root: Path, definition: ImageDefinition, beside: Path, environment
             _place(root, Path(name))
     files = list(_take_python(root, environment))
     if own:
-        files += _take_programs(root, definition.programs)
+        programs = (shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin") for name in definition.programs)
+        files += [_take(root, Path(path)) for path in programs if path is not None]
         for path in ("/etc/os-release", "/etc/ld.so.cache", "/usr/lib/locale/C.utf8"):
             if Path(path).exists():
                 _take(root, Path(path))
@@ -192,11 +193,6 @@ def _take_python(root: Path, environment: Path) -> Iterator[Path]:
 def _inside(folder: Path) -> Iterator[Path]:
     for where, _, names in os.walk(folder):
         yield from (path for name in names if not (path := Path(where, name)).is_symlink())
-
-
-def _take_programs(root: Path, names: Iterable[str]) -> list[Path]:
-    found = [shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin") for name in names]
-    return [_take(root, Path(path)) for path in found if path is not None]
 
 
 def _libraries_here() -> dict[str, Path]:

@@ -138,14 +138,9 @@ def cell_of(job: Job, kind: type[C]) -> C:
 
 
 @while_unchanged
-def _stamp(path: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return facts
-
-
 def _facts_of(stamp: Path) -> dict[str, Any]:
     try:
-        facts = _stamp(stamp)
+        facts: dict[str, Any] = json.loads(stamp.read_text(encoding="utf-8"))
         facts["python"]
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{stamp}: no readable stamp of an environment: {error}") from None

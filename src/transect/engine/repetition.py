@@ -89,12 +89,9 @@ class Repetition:
                             for cell in self._of_cell:
                                 self.stop_reasons.setdefault(cell.id, TIME)
                             return
-                        self._run_one(one, run_one)
-
-    def _run_one(self, job: Job, run_one: Callable[[Job], None]) -> None:
-        run_one(job)
-        if self._record(job) is None:
-            raise BadInput(f"{job.folder / 'record.json'}: gone or unreadable right after its cell ran")
+                        run_one(one)
+                        if self._record(one) is None:
+                            raise BadInput(f"{one.folder / 'record.json'}: gone or unreadable right after its cell ran")
 
     def _next(self) -> list[Job]:
         wanted: list[Job] = []

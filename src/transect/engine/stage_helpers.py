@@ -69,9 +69,7 @@ def over_subscribed(job: Job) -> bool:
     return shared or cell.ranks_per_node * cell.threads > cores(job)
 
 
-@cache
-def _kept_checksums(file: Path) -> Checksums:
-    return Checksums(file)
+_kept_checksums = cache(Checksums)
 
 
 def facts_of(path: Path, paths: StudyPaths) -> str:

@@ -228,15 +228,6 @@ def used_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
     return {key: limits[key] for key in ("seconds", "memory_mb")}
 
 
-def _peak_bytes(details: Mapping[str, Any], nodes: int) -> float:
-    """Return the most that a payload is known to have held on a node.
-
-    srun's ranks are none of its children: they tell themselves.
-    """
-    ranks = [one for one in details.get("rank_peak_memory_bytes") or () if one]
-    return max(details.get("payload_peak_bytes") or 0, sum(ranks) / nodes)
-
-
 def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None:
     """Return why a record does not hold under these limits, or None.
 
@@ -259,7 +250,9 @@ def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None
     took = details.get("payload_s")
     if took is not None and took > seconds and not ("seconds" in was and seconds >= was["seconds"]):
         return f"it took {took:.3g} s, more than limits.seconds: {seconds:g} now allows"
-    held = _peak_bytes(details, record.get("cell", {}).get("nodes", 1))
+    # srun's ranks are none of the payload's children: they tell themselves.
+    ranks = sum(one for one in details.get("rank_peak_memory_bytes") or () if one)
+    held = max(details.get("payload_peak_bytes") or 0, ranks / record.get("cell", {}).get("nodes", 1))
     kept_to = was.get("memory_mb")
     if memory is not None and held > memory * _MIB and not (kept_to and memory >= kept_to):
         return f"it held {held / _MIB:.0f} MB, more than limits.memory_mb: {memory} now allows"

@@ -34,10 +34,6 @@ class Verdict:
     edited: tuple[str, ...] = ()
 
 
-def _specs(paths: StudyPaths) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(spec["cell"]["stage"], spec["cell_id"]): spec for spec in planned_specs(paths)}
-
-
 def _look(paths: StudyPaths, stage: str, cell: str, spec: dict[str, Any] | None) -> Verdict:
     """Read a record and all its files, and hold it to what it was made from, where it is of the study as planned."""
     found = whole(paths, stage, cell, read_up_to=math.inf)
@@ -57,7 +53,7 @@ def _look(paths: StudyPaths, stage: str, cell: str, spec: dict[str, Any] | None)
 def verify_records(paths: StudyPaths) -> Iterator[Verdict]:
     """Yield a verdict on every record, sorted by stage and cell. Reads all files beside them."""
     paths = StudyPaths(results=paths.results.resolve(), study=paths.study)
-    specs = _specs(paths)
+    specs = {(spec["cell"]["stage"], spec["cell_id"]): spec for spec in planned_specs(paths)}
     edited = cache(partial(_edited, paths, study_file(paths)))
     for path in sorted(paths.folder.glob("*/*~*/record.json")):
         stage, cell = path.parts[-3:-1]

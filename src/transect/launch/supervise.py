@@ -110,16 +110,10 @@ class _Offer(threading.Thread):
                 return
 
 
-def _code(child: subprocess.Popen[bytes]) -> int | None:
-    code = child.poll()
-    return 128 - code if code is not None and code < 0 else code
-
-
 def _is_rank(process: psutil.Process) -> bool:
-    try:
+    with contextlib.suppress(psutil.Error, OSError):
         return bool({"OMPI_COMM_WORLD_RANK", "PMI_RANK"} & process.environ().keys())
-    except (psutil.Error, OSError):
-        return False
+    return False
 
 
 def signal_mpi_ranks(number: int, *, alone: bool = True) -> bool:
@@ -220,8 +214,8 @@ def _wait(
     """Return the first code that is not 0, or 0 when all have ended, and the seconds left to end in."""
     deadline: float | None = None
     while True:
-        codes = [_code(child) for child in children]
-        first = next((code for code in codes if code), 0)
+        codes = [child.poll() for child in children]
+        first = next((code if code > 0 else 128 - code for code in codes if code), 0)
         # Ranks that were asked to end may each take their time.
         if None not in codes or (first and deadline is None):
             return first, grace_s

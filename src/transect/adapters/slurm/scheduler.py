@@ -103,10 +103,6 @@ def _from_accounting(job: str) -> tuple[str, str, str] | None:
     return state.split()[0], nodes, reason if reason != "None" else ""
 
 
-def _log_tells_memory(job: str, logs: Path) -> bool:
-    return any(_MEMORY.search(path.read_text(errors="replace")) for path in logs.rglob(f"{job}.log"))
-
-
 @SCHEDULERS.register("slurm")
 class Slurm(Scheduler):
     """Slurm 21.08 or later, asked by its own programs."""
@@ -142,7 +138,8 @@ class Slurm(Scheduler):
         if found is None:
             return Fate(cause=Cause.KILLED, message=f"Slurm no longer knows what became of job {job}")
         state, nodes, reason = found
-        if state == "FAILED" and _log_tells_memory(job, logs):
+        texts = (path.read_text(errors="replace") for path in logs.rglob(f"{job}.log"))
+        if state == "FAILED" and any(map(_MEMORY.search, texts)):
             state = "OUT_OF_MEMORY"
         where = f" on {nodes}" if nodes and nodes != "(null)" else ""
         if state in _CAUSES:

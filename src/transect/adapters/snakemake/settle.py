@@ -38,17 +38,13 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
 
 
-def _fingerprint(job: Job) -> tuple[str, list[str]]:
-    try:
-        return fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except FAULTS:  # as when the cell's turn comes
-        return str(job.spec["fingerprint"]), []
-
-
 def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
     if isinstance(state(job.paths, job.spec, job), Holds):
         return False
-    fingerprint, inputs = _fingerprint(job)
+    try:
+        fingerprint, inputs = fingerprint_of(job, RUNNERS.get(job.cell.stage))
+    except FAULTS:  # as when the cell's turn comes
+        fingerprint, inputs = str(job.spec["fingerprint"]), []
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     result = _result(job, block, lacking)
     assert result.status is not Status.OK

@@ -36,7 +36,8 @@ class Srun(Launcher):
             *self._step(request, hosts, stdin="0" if request.stdin_at else "none"),
             f"--ntasks={request.ranks}",
             *self._placed(request, hosts),
-            f"--cpus-per-task={self._cpus_per_task(request)}",
+            # With --overcommit it is the number for each node.
+            f"--cpus-per-task={max(1, request.cores) if request.over_subscribed else request.threads}",
             "--kill-on-bad-exit=1",
             # A site's WaitTime would end ranks that finish later than the first one.
             "--wait=0",
@@ -89,10 +90,6 @@ class Srun(Launcher):
         if len(hosts) > request.nodes:
             step.append(f"--nodelist={','.join(hosts[: request.nodes])}")
         return step
-
-    def _cpus_per_task(self, request: Request) -> int:
-        # With --overcommit it is the number for each node.
-        return max(1, request.cores) if request.over_subscribed else request.threads
 
     def _hosts(self, request: Request, kind: Rendezvous) -> list[str]:
         known = bool(os.environ.get("SLURM_JOB_NODELIST"))
