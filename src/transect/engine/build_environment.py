@@ -106,11 +106,10 @@ def _made(folder: Path, name: str) -> dict[str, Any] | None:
         if _made(environments_folder() / f"{other}-{lock_hash(other)}", other) is None:
             return None
     try:
-        facts = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+        facts: dict[str, Any] = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    whole = isinstance(facts, dict) and (folder / "bin" / "python").exists()
-    return facts if whole else None
+    return facts if (folder / "bin" / "python").exists() else None
 
 
 def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
@@ -124,7 +123,7 @@ def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
         if folder.exists():
             shutil.rmtree(folder)
         built = _install(name, folder, log)
-        built = {"build_s": round(time.monotonic() - start, 1)} | built
+        built |= {"build_s": round(time.monotonic() - start, 1)}
         write_atomic(folder / _COMPLETE, json.dumps(built))
     except (OSError, ValueError):
         shutil.rmtree(folder, ignore_errors=True)
@@ -139,24 +138,15 @@ def build(name: str, log: Path, planned: str | None = None, machine: Path | None
     these were edited since, only an environment that was made before is good.
     `machine` is the file by which this machine is held: another study measures beside no build.
     """
-    now = lock_hash(name)
-    wanted = planned or now
+    wanted = planned or lock_hash(name)
     folder = environments_folder() / f"{name}-{wanted}"
-    facts: dict[str, Any] = {
-        "name": name,
-        "lock_hash": wanted,
-        "python": str(folder / "bin" / "python"),
-        "status": "ok",
-        "message": "",
-    }
+    facts = {"name": name, "lock_hash": wanted, "python": str(folder / "bin" / "python"), "status": "ok", "message": ""}
     # Before the lock: a cache that others keep may be readable only.
-    made = _made(folder, name)
-    if made is not None:
+    if (made := _made(folder, name)) is not None:
         return facts | made
-    if wanted != now:
-        text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
-        return facts | {"status": "failed", "message": text}
     try:
+        if wanted != lock_hash(name):
+            raise _Failed(f"{environment_source(name)} was edited since the study was planned: {_AGAIN}")
         with one_builder(folder, log), on_machine(machine, f"environment '{name}'"):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
@@ -185,9 +175,6 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
     }
     if choice.wrapper is not None:
         facts["wrapper"] = choice.wrapper
-    if choice.image and "://" not in choice.image and not Path(choice.image).exists():
-        text = f"the system file names image {choice.image}, which is not there"
-        return facts | {"status": "failed", "message": text}
     reason = complaint(choice.image) if choice.image else None
     return facts | {"status": "failed", "message": reason} if reason else facts
 

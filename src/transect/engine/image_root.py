@@ -181,18 +181,12 @@ def _take_python(root: Path, environment: Path) -> Iterator[Path]:
         raise NotMade(f"{python} does not run: {told.stderr.strip()[-300:]}")
     program, library, platform_library, shared = map(Path, json.loads(told.stdout))
     # First the folders: links that lead to a file are made on the way, and would stand in their way.
-    for folder in {library, platform_library}:
-        yield from _inside(_take(root, folder, _LEFT_OUT))
-    yield from _inside(_take(root, environment))
+    taken = [*(_take(root, folder, _LEFT_OUT) for folder in {library, platform_library}), _take(root, environment)]
+    yield from (Path(where, name) for folder in taken for where, _, names in os.walk(folder) for name in names)
     yield _take(root, python)
     yield _take(root, program)
     if shared.is_file() and _SHARED_OBJECT.search(shared.name):
         yield _take(root, shared)
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    for where, _, names in os.walk(folder):
-        yield from (path for name in names if not (path := Path(where, name)).is_symlink())
 
 
 def _libraries_here() -> dict[str, Path]:

@@ -20,10 +20,7 @@ def _read(path: Path) -> str:
 
 
 def parse_list(text: str) -> list[int]:
-    """Read the kernel's list format: `0-2,8` is [0, 1, 2, 8].
-
-    Raises ValueError for anything else.
-    """
+    """Read the kernel's list format: `0-2,8` is [0, 1, 2, 8]. Raises ValueError for anything else."""
     found: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")

@@ -1,7 +1,4 @@
-"""Podman without a daemon and without root, in the namespaces of the host.
-
-Manual: podman-run(1) of version 4.3.
-"""
+"""Podman without a daemon and without root, in the namespaces of the host. Manual: podman-run(1) of version 4.3."""
 
 from __future__ import annotations
 
