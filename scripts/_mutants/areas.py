@@ -15,7 +15,6 @@ AREAS = {
         "domain/files.py",
         "domain/inventory.py",
         "domain/options.py",
-        "engine/stamps.py",
         "engine/staleness.py",
         "engine/differences.py",
         "engine/store.py",

@@ -31,7 +31,7 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, clear_leftovers
 from transect.engine.build_image import build_image
-from transect.engine.lease import on_machine, one_builder
+from transect.engine.locks import on_machine, one_builder
 from transect.engine.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run

@@ -17,7 +17,7 @@ from typing import Any
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
 from transect.engine.image_root import NotMade, make_root
-from transect.engine.lease import one_builder
+from transect.engine.locks import one_builder
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
 from transect.measure.footprint import footprint

@@ -16,7 +16,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
 from transect.engine.locks import Held
 from transect.engine.scheduler import scheduler
-from transect.engine.stamps import stamp_entry
+from transect.engine.staleness import stamp_entry
 
 
 def cannot_write(results: Path, error: OSError) -> BadInput:

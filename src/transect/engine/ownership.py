@@ -14,7 +14,7 @@ from typing import Any
 
 from transect.domain.paths import StudyPaths
 from transect.engine.plan_files import planned_specs
-from transect.engine.stamps import stamp_entry
+from transect.engine.staleness import stamp_entry
 
 # An id ends in the hash of its axes.
 _ID = re.compile(r".*~[0-9a-f]{8}", re.DOTALL)

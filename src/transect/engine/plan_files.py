@@ -13,7 +13,7 @@ from transect.domain.files import canonical_json, digest, write_atomic, write_if
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.until import AnalysisPlan
-from transect.engine.stamps import stamp_entry
+from transect.engine.staleness import stamp_entry
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 

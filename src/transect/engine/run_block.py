@@ -25,15 +25,14 @@ from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
-from transect.engine.early_report import EarlyReport
 from transect.engine.job import Job, check_locks, load_job
-from transect.engine.lease import leased
+from transect.engine.locks import leased
 from transect.engine.plan_files import read_block
-from transect.engine.progress import Progress
+from transect.engine.progress import EarlyReport, Progress
 from transect.engine.repetition import Repetition, deadline_of
 from transect.engine.run_cell import run_job
 from transect.engine.scheduler import scheduler
-from transect.engine.stamps import newest_change
+from transect.engine.staleness import newest_change
 from transect.engine.store import MISSING, Damaged, intact, kept, set_aside, used_limits
 
 

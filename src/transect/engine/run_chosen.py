@@ -11,14 +11,13 @@ from transect.domain.record import read_record
 from transect.domain.terminal import say
 from transect.engine.build_environment import made, sized
 from transect.engine.claim import Claim, check_environments
-from transect.engine.early_report import make_report_of
 from transect.engine.interruption import end_abandoned
 from transect.engine.job import load_job
-from transect.engine.lease import leased
+from transect.engine.locks import leased
 from transect.engine.plan_files import check_origin, write_plan
-from transect.engine.progress import start_progress
+from transect.engine.progress import make_report_of, start_progress
 from transect.engine.run_block import end_on_signals, run_jobs
-from transect.engine.stamps import stamp_entry
+from transect.engine.staleness import stamp_entry
 from transect.engine.submissions import cancel_earlier
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import Planned, StudyPlan

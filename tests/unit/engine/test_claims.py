@@ -21,12 +21,11 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
 from transect.domain.owner import SESSION, SILENT_S, Owner, is_abandoned
 from transect.domain.paths import StudyPaths
-from transect.engine import lease, submissions
+from transect.engine import locks, submissions
 from transect.engine.claim import Claim, check_environments
 from transect.engine.interruption import end_abandoned
 from transect.engine.job import Job, check_locks
-from transect.engine.lease import Busy, leased, runs_elsewhere
-from transect.engine.locks import Held
+from transect.engine.locks import Busy, Held, leased, runs_elsewhere
 
 ELSEWHERE = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "start": 1, "since": "t", "token": "theirs"}
 
@@ -251,8 +250,8 @@ def test_a_job_holds_its_cells_for_as_long_as_slurm_says_or_it_gives_signs_of_li
 def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, monkeypatch, capsys):
     slurm["scontrol"] = "JobId=17 JobState=RUNNING Reason=None"
     held_by(paths.lease("train", "n1"), job="17")
-    monkeypatch.setattr(lease, "_PATIENCE_S", 0.01)
-    monkeypatch.setattr(lease, "_POLL_S", 0.02)
+    monkeypatch.setattr(locks, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(locks, "_POLL_S", 0.02)
     with pytest.raises(Busy, match=r"train\.n1.*job 17 .*`scancel 17`"), leased(paths, [("train", "n1")]):
         pytest.fail("two jobs run the same cells")
     assert "train.n1 waits: " in capsys.readouterr().err
@@ -262,7 +261,7 @@ def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, mon
 
 def test_who_waits_ends_with_its_snakemake(paths, slurm, monkeypatch):
     held_by(paths.lease("train", "n1"))
-    monkeypatch.setattr(lease, "is_abandoned", lambda: True)
+    monkeypatch.setattr(locks, "is_abandoned", lambda: True)
     with pytest.raises(Interruption), leased(paths, [("train", "n1")]):
         pytest.fail("taken")
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from transect.adapters.snakemake.facts import facts_of_plan
+from transect.adapters.snakemake.flow import facts_of_plan
 from transect.domain import checksums
 from transect.domain.checksums import Checksums
 from transect.engine.job import load_job

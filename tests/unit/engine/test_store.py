@@ -13,15 +13,14 @@ import pytest
 from factories import make_record, plan_study
 from sealed import resealed
 from transect.adapters.snakemake import settle
-from transect.adapters.snakemake.facts import facts_of_plan
+from transect.adapters.snakemake.flow import facts_of_plan
 from transect.domain.files import sha256_file
 from transect.domain.record import Cause, Status, read_record, write_record
 from transect.engine.job import Job, load_job
 from transect.engine.plan_files import write_plan
 from transect.engine.run_block import _drop_stale
 from transect.engine.stage import RUNNERS
-from transect.engine.staleness import Staleness
-from transect.engine.stamps import newest_change, stale_stamps
+from transect.engine.staleness import Staleness, newest_change, stale_stamps
 from transect.engine.store import Damaged, Holds, fingerprint_of, kept, state, used_limits
 from transect.engine.verify import verify_records
 from transect.planning.blocks import make_blocks

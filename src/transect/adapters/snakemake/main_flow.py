@@ -16,8 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from transect.adapters.snakemake.facts import facts_of_plan, read_facts, write_facts
-from transect.adapters.snakemake.flow import Flow
+from transect.adapters.snakemake.flow import Flow, facts_of_plan, read_facts, write_facts
 from transect.adapters.snakemake.settle import settle
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.owner import SESSION, Owner
@@ -26,13 +25,11 @@ from transect.domain.terminal import printable, say
 from transect.engine import submissions
 from transect.engine.build_image import lost
 from transect.engine.claim import Claim, cannot_write, check_environments
-from transect.engine.early_report import EarlyReport
 from transect.engine.interruption import end_abandoned, watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
-from transect.engine.progress import Journal, start_progress, tell
+from transect.engine.progress import EarlyReport, Journal, start_progress, tell
 from transect.engine.questions import check_questions
-from transect.engine.staleness import Staleness
-from transect.engine.stamps import stale_stamps, stamp_entry
+from transect.engine.staleness import Staleness, stale_stamps, stamp_entry
 from transect.engine.submissions import SUBMISSIONS
 from transect.launch.processes import hear_children
 from transect.planning.blocks import make_blocks

@@ -11,9 +11,9 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, write_record
 from transect.domain.terminal import complain, say
 from transect.engine.attempts import Attempt, fate_of
-from transect.engine.early_report import make_report_of
 from transect.engine.job import Job, Result, load_job
-from transect.engine.lease import runs_elsewhere
+from transect.engine.locks import runs_elsewhere
+from transect.engine.progress import make_report_of
 from transect.engine.run_cell import make_record
 from transect.engine.stage import RUNNERS
 from transect.engine.store import Holds, fingerprint_of, state
