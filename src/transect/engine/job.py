@@ -201,9 +201,8 @@ def check_locks(job: Job) -> None:
     ]:
         if facts["lock_hash"] != lock:
             raise BadInput(
-                f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was "
-                f"planned with {lock}: another clone with other versions uses this results folder: start "
-                "again, or use another folder with --config results=FOLDER"
+                f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was planned with {lock}: "
+                "another clone uses this results folder: start again, or use another one with --config results=FOLDER"
             )
 
 

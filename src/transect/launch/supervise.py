@@ -69,17 +69,12 @@ class _Listener(threading.Thread):
 
 
 def _standard_input() -> int | None:
-    """Return what the first process reads, as Popen takes it: ours, or nothing.
-
-    Ranks have a session of their own, so a terminal would not keep one in the background from
-    reading what is meant for the shell.
-    """
+    """Return what the first process reads, as Popen takes it: ours, or nothing where it is closed."""
     try:
         os.fstat(0)
-        foreground = not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:  # closed
-        foreground = False
-    return None if foreground else subprocess.DEVNULL
+    except OSError:
+        return subprocess.DEVNULL
+    return None
 
 
 class _Offer(threading.Thread):

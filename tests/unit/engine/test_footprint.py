@@ -95,14 +95,6 @@ def test_go_needs_its_program_and_what_that_loads_not_what_built_it(tmp_path):
     assert FRAMEWORKS.get("go").installed(files) == [programs / "transect-trainer-go"]
     blas = FRAMEWORKS.get("go-openblas").installed(files)
     assert blas == [programs / "transect-trainer-go-openblas", library]
-    wheel = site / "nvidia_cudnn_cu11-8.5.dist-info" / "RECORD"
-    wheel.parent.mkdir()
-    wheel.write_text("nvidia/cudnn/lib/libcudnn.so.8,,\n")
-    program = programs / "transect-trainer-go-gorgonia"
-    for device, more in (("cpu", []), ("cuda", [site / "nvidia/cudnn/lib/libcudnn.so.8"])):
-        cell = SimpleNamespace(strategy="single", device=device)
-        files = RankFiles(plan=tmp_path, out=tmp_path, programs=programs, cell=cell)
-        assert FRAMEWORKS.get("go-gorgonia").installed(files) == [program, *more]
     nowhere = RankFiles(plan=tmp_path, out=tmp_path, programs=None)
     assert FRAMEWORKS.get("go").installed(nowhere) is None
 

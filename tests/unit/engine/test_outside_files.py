@@ -62,11 +62,9 @@ def test_content_that_changes_behind_size_and_time_is_seen(tmp_path, name):
 
 def test_kept_checksums_forget_files_that_have_gone_and_tell_no_names(tmp_path, monkeypatch):
     monkeypatch.setattr(checksums, "_YOUNG_NS", 0)
-    files = [tmp_path / "mails" / name for name in ("Anna", "Bob \udcff")]
-    files[0].parent.mkdir()
+    files, kept = [tmp_path / name for name in ("Anna", "Bob \udcff")], tmp_path / "kept.json"
     for file in files:
         file.write_text(str(file.name == "Anna"))
-    kept = tmp_path / "kept.json"
 
     def entries() -> int:
         known = Checksums(kept)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -236,30 +235,6 @@ def test_without_an_open_standard_input_ranks_run(base_python, arguments):
     code = "import sys; print(sys.stdin.read().split())"
     done = launch(*arguments, "--no-label", "--", base_python, "-c", code, preexec_fn=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
-
-
-@pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
-def test_a_terminal_is_read_by_rank_0(base_python, arguments):
-    controller, terminal = pty.openpty()
-    os.write(controller, b"typed\n\x04")
-    code = "import sys; print(sys.stdin.read().split())"
-    # Its terminal, as that of a command that a shell has put into the foreground.
-    foreground = (
-        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    command = [sys.executable, "-c", foreground, *LAUNCH, *arguments, "--no-label", "--"]
-    done = subprocess.run(
-        [*command, base_python, "-c", code],
-        env=environment(),
-        stdin=terminal,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        start_new_session=True,
-    )
-    os.close(controller)
-    os.close(terminal)
-    assert (done.returncode, done.stdout) == (0, "['typed']\n"), done.stderr
 
 
 # Notes how long the ranks that are left have, and ends them at once.
