@@ -42,16 +42,11 @@ class Engine:
         # support/tiers.py: a fast test is not to have one either.
         sys.audit("transect.warm", kind, *arguments[:1])
         server = self._started(environment)
+        variables = {**environment, "PYTHONPATH": str(self._source)}
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch, "out"), Path(scratch, "err")
-            call = {
-                "kind": kind,
-                "arguments": arguments,
-                "folder": str(folder),
-                "environment": {**environment, "PYTHONPATH": str(self._source)},
-                "out": str(out),
-                "err": str(err),
-            }
+            call = {"kind": kind, "arguments": arguments, "folder": str(folder), "environment": variables}
+            call |= {"out": str(out), "err": str(err)}
             assert server.stdin is not None and server.stdout is not None
             answer = ""
             try:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
@@ -36,7 +36,7 @@ class Journal:
         self._stage = ""
         self._done: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: dict[str, float] = defaultdict(float)
 
     def read(self) -> list[dict[str, str]]:
         """Return the rows that are new. A line that is being written is left for the next look."""
