@@ -47,10 +47,8 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
     if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
         here = next(filter(is_local, given.hosts), None)
         if here is None:
-            raise BadInput(
-                f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}: "
-                "cells of one node run here, so start the study on one of these hosts"
-            )
+            here_is = f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}"
+            raise BadInput(f"{here_is}: cells of one node run here, so start the study on one of these hosts")
         os.environ[HOSTS] = ",".join([here, *(host for host in given.hosts if host != here)])
     scheduler().hosts()
 
@@ -193,8 +191,7 @@ def job_is_over(system: Mapping[str, Any]) -> bool:
     job = scheduler().job()
     if not job or (_asks_no_scheduler(system) and system.get("scheduler", "none") == "none"):
         return False
-    state = scheduler().final_state(job)
-    if state is not None:
+    if (state := scheduler().final_state(job)) is not None:
         say(f"[transect] the scheduler calls this job, {job}, {state}: its cells are left to another one")
     return state is not None
 

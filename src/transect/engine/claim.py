@@ -21,9 +21,7 @@ from transect.engine.staleness import stamp_entry
 
 def cannot_write(results: Path, error: OSError) -> BadInput:
     """Make the error for a results folder that is somebody else's, or on a read-only disk."""
-    return BadInput(
-        f"results folder {results} cannot be written: {error}: use another one with --config results=FOLDER"
-    )
+    return BadInput(f"results folder {results} cannot be written: {error}: use another: --config results=FOLDER")
 
 
 def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
@@ -37,9 +35,8 @@ def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
         names = [name for name, lock in locks.items() if theirs.get(name, lock) != lock]
         if names and file != paths.claim and Held(file, lambda: None).holder() is not None:
             raise BadInput(
-                f"study '{other.study}' runs in results folder {paths.results}, with another state of "
-                f"environment {', '.join(names)} than is here now (its files in envs/, or where it is built): "
-                "wait for it, or use another folder with --config results=FOLDER"
+                f"study '{other.study}' runs in results folder {paths.results} with another state of environment "
+                f"{', '.join(names)} than is here now: wait for it, or use another folder with --config results=FOLDER"
             )
 
 

@@ -46,18 +46,13 @@ def differences(paths: StudyPaths, new: Mapping[str, Any], sources: Callable[[st
     reasons = list(_parameters(old, new))
     if old.get("sources") != new["sources"]:
         reasons += _sources(paths, str(old.get("sources")), lambda: sources(new["sources"]))
-    names = [new["environment"]] if _environment(old) != _environment(new) else []
-    others = [side.get("other_environments", {}) for side in (old, new)]
-    names += sorted(name for name in others[1] if others[0].get(name) != others[1][name])
+    locks = [{side.get("environment"): side.get("lock"), **side.get("other_environments", {})} for side in (old, new)]
+    names = sorted(name for name in locks[1] if name and locks[0].get(name) != locks[1][name])
     reasons += [Reason("environment", f"environment '{one}': its pins or what builds it changed") for one in names]
     for role in sorted(new["inputs"].keys() | old.get("inputs", {}).keys()):
         if old.get("inputs", {}).get(role) != new["inputs"].get(role):
             reasons.append(Reason("input", f"it takes its {role} from another cell"))
     return reasons or [Reason("parameter", "what it is told changed")]
-
-
-def _environment(spec: Mapping[str, Any]) -> tuple[Any, Any]:
-    return spec.get("environment"), spec.get("lock")
 
 
 def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) -> list[Reason]:

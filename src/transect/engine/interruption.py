@@ -44,14 +44,6 @@ def end_abandoned(results: Path) -> int:
     return end_processes(left, _PATIENCE_S)
 
 
-def _end_runners() -> None:
-    """Ask this process's runners to end: a block would go on for as long as it has cells."""
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if _RUNNER in process.cmdline():
-                process.terminate()
-
-
 def watch_for_interruption() -> None:
     """Note an interruption by a person before Snakemake's own handler sees it.
 
@@ -78,7 +70,11 @@ def _hung_up(terminals: list[int]) -> NoReturn:
 def _handler(before: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], None]:
     def note(number: int, frame: FrameType | None) -> None:
         SUBMISSIONS.interrupted = True
-        _end_runners()
+        # A block would go on for as long as it has cells.
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if _RUNNER in process.cmdline():
+                    process.terminate()
         before(number, frame)
 
     return note

@@ -92,9 +92,8 @@ def check_origin(paths: StudyPaths, file: Path) -> str | None:
     if not earlier.exists():
         return f"study '{paths.study}' was planned from {before['file']}, which has gone: now from {now['file']}"
     raise BadInput(
-        f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of "
-        f"{before['file']}, another study file of that name: give one of them another name, or remove "
-        f"{paths.folder} or {before['file']}"
+        f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of {before['file']}, "
+        f"another study file of that name: give one of them another name, or remove it or {paths.folder}"
     )
 
 

@@ -104,17 +104,16 @@ def not_ok(job: Job) -> list[str]:
 def need(job: Job, role: str) -> Path:
     """Return the folder of an input cell. Raises MissingDependency unless that cell is ok."""
     folder = job.input(role)
+    takes = f"it takes its {role} from {folder.name}, which"
     try:
         record = record_of(folder / "record.json")
     except FileNotFoundError:
-        raise MissingDependency(f"it takes its {role} from {folder.name}, which has no record") from None
+        raise MissingDependency(f"{takes} has no record") from None
     except BadInput as error:
-        raise MissingDependency(f"the record of its {role} cannot be read: {error}") from None
+        raise MissingDependency(f"{takes} has a record that cannot be read: {error}") from None
     if record.status is not Status.OK:
-        raise MissingDependency(
-            f"it takes its {role} from {record.cell_id}, which is {record.status.value} "
-            f"({record.cause.value if record.cause else ''}: {record.message})"
-        )
+        cause = record.cause.value if record.cause else ""
+        raise MissingDependency(f"{takes} is {record.status.value} ({cause}: {record.message})")
     return folder
 
 
