@@ -56,7 +56,7 @@ def test_hosts_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(MissingDependency, match="PBS_NODEFILE=/nowhere"):
         allocation({"PBS_NODEFILE": "/nowhere"})
     (tmp_path / "empty").write_text("\n")
-    with pytest.raises(BadInput, match="names no host"):
+    with pytest.raises(BadInput, match="is no name or IPv4"):
         allocation({"PBS_NODEFILE": str(tmp_path / "empty")})
     with pytest.raises(BadInput, match="no list of nodes"):
         allocation({HOSTS: "n[1-"})
