@@ -81,7 +81,7 @@ def read_options(config: dict[str, Any]) -> tuple[str, bool]:
         raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
     if set("{}<>") & set(config["results"]):
         raise BadInput(
-            f"config: key 'results': {config['results']}: Snakemake gives {{}} and <> a meaning of their own"
+            f"config: key 'results': {config['results']}: braces and < > mean something else to Snakemake"
         )
     return str(Path(config["results"])), strict == "true"
 
