@@ -80,9 +80,7 @@ def read_options(config: dict[str, Any]) -> tuple[str, bool]:
     if strict not in ("true", "false"):
         raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
     if set("{}<>") & set(config["results"]):
-        raise BadInput(
-            f"config: key 'results': {config['results']}: braces and < > mean something else to Snakemake"
-        )
+        raise BadInput(f"config: key 'results': {config['results']}: braces and < > mean something else to Snakemake")
     return str(Path(config["results"])), strict == "true"
 
 
