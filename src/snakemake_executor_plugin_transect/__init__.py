@@ -36,7 +36,6 @@ _PASSING = re.compile(
 
 
 def _submissions() -> Any:
-    """Return what this run's executor and the Snakefile's handlers share."""
     from transect.engine.submissions import SUBMISSIONS
 
     return SUBMISSIONS
@@ -67,13 +66,6 @@ class _Sacct:
         """Tell whether it did not answer lately."""
         return time.monotonic() < cls.silent_until
 
-    @classmethod
-    def falls_silent(cls) -> None:
-        """Note, and say, that it did not answer."""
-        cls.silent_until = time.monotonic() + _SACCT_AGAIN_S
-        text = "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is "
-        _say(f"{text}asked again in {_SACCT_AGAIN_S} s")
-
 
 def _can_ask(tool: str) -> bool:
     """Keep the stock plug-in from calls of a silent sacct that have no bound: the nodes of a lost job."""
@@ -86,7 +78,9 @@ async def _states(command: str, logger: Any) -> tuple[dict[str, str] | None, flo
             states, seconds = await _ask_states(command, logger)
             if states is not None:
                 return states, seconds
-            _Sacct.falls_silent()
+            _Sacct.silent_until = time.monotonic() + _SACCT_AGAIN_S
+            text = "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is asked again"
+            _say(f"{text} in {_SACCT_AGAIN_S} s")
         command = _CONTROLLER
     return await _ask_states(command, logger)
 
@@ -134,32 +128,20 @@ efficiency_report.get_sacct_data = _by_all_names(efficiency_report.get_sacct_dat
 
 
 def _block_id(job: Any) -> str:
-    """Return what `Block.id` is of the block that a job runs; else the job's own name."""
     block = getattr(job.wildcards, "block", None)
     return str(job.name) if block is None else f"{job.name}.{block}"
+
+
+def _setting(default: int, words: str) -> Any:
+    return field(default=default, metadata={"help": words, "env_var": False, "required": False})
 
 
 @dataclass
 class ExecutorSettings(SlurmSettings):
     """The stock plug-in's settings and two of ours."""
 
-    patience: int = field(
-        default=3600,
-        metadata={
-            "help": "How many seconds to go on submitting when Slurm refuses for a reason that "
-            "passes: a full queue, a controller that restarts.",
-            "env_var": False,
-            "required": False,
-        },
-    )
-    slowest_poll: int = field(
-        default=30,
-        metadata={
-            "help": "The longest pause in seconds between two looks at the queue.",
-            "env_var": False,
-            "required": False,
-        },
-    )
+    patience: int = _setting(3600, "How many seconds to go on submitting when Slurm refuses for a reason that passes.")
+    slowest_poll: int = _setting(30, "The longest pause in seconds between two looks at the queue.")
 
 
 class _NoNodes(set[str]):
@@ -240,17 +222,14 @@ class Executor(SlurmExecutor):
         """Keep the reason for the records that are written when the run has ended."""
         lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
         _submissions().failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
-        self._has_ended(job_info)
+        self._asked = [job for job in self._asked if job is not job_info]
         super().report_job_error(job_info, msg=msg, **more)
 
     def report_job_success(self, job_info: Any) -> None:
         """Forget earlier failures of a job that succeeded after all."""
         _submissions().failed.pop(_block_id(job_info.job), None)
-        self._has_ended(job_info)
-        super().report_job_success(job_info)
-
-    def _has_ended(self, job_info: Any) -> None:
         self._asked = [job for job in self._asked if job is not job_info]
+        super().report_job_success(job_info)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Ask for states; keep the jobs when nobody answers, and drop those Slurm forgot.
@@ -281,12 +260,11 @@ class Executor(SlurmExecutor):
 
         name = job.external_jobid
         if name in _named or await asyncio.to_thread(scheduler.known, name):
-            self._lost.pop(job.external_jobid, None)
+            self._lost.pop(name, None)
             return False
-        since = self._lost.setdefault(job.external_jobid, time.monotonic())
-        if time.monotonic() - since < _FORGOTTEN_S:
+        if time.monotonic() - self._lost.setdefault(name, time.monotonic()) < _FORGOTTEN_S:
             return False
-        self.report_job_error(job, msg=f"Slurm no longer knows job {job.external_jobid}")
+        self.report_job_error(job, msg=f"Slurm no longer knows job {name}")
         return True
 
     def cancel_jobs(self, active_jobs: list[Any]) -> None:

@@ -38,15 +38,14 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from transect.adapters.snakemake.facts import facts_of_plan, write_facts
+from transect.adapters.snakemake.flow import facts_of_plan, write_facts
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, Status, checksum_of
 from transect.engine.job import load_job
-from transect.engine.limits import used_limits
 from transect.engine.plan_files import write_plan
 from transect.engine.stage import RUNNERS
-from transect.engine.stamps import newest_change
-from transect.engine.store import fingerprint_of
+from transect.engine.staleness import newest_change
+from transect.engine.store import fingerprint_of, used_limits
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_system

@@ -94,11 +94,3 @@ def test_wrong_promises_are_named_with_their_cures_in_one_round(checkout):
     for row, *facts in WRONG.values():
         assert rows[row][0] == "wrong", rows
         assert all(fact in rows[row][1] for fact in facts), rows[row]
-
-
-def test_a_results_folder_of_one_node_is_found_out(checkout):
-    # /dev/shm is each node's own.
-    done = asked(checkout, GOOD, "--results", "/dev/shm/results")
-    assert done.returncode == 1
-    told = " ".join(done.stdout.split())
-    assert "not shared" in told and "--results" in told

@@ -57,12 +57,12 @@ class Faults:
         return "killed"
 
     def restart_slurmd(self, folder: Path) -> str:
-        self.cluster.restart("slurmd", self.node(folder))
+        self.cluster.command("restart", "slurmd", self.node(folder))
         (folder / "release").touch()
         return "ok"
 
     def restart_slurmctld(self, folder: Path) -> str:
-        self.cluster.restart("slurmctld")
+        self.cluster.command("restart", "slurmctld")
         (folder / "release").touch()
         return "ok"
 
@@ -105,7 +105,7 @@ class Faults:
         self.cluster.run("scontrol", "update", f"node={node}", "state=down", "reason=test")
         (folder / "release").touch()
         assert self.cluster.job_state(job) == "NODE_FAIL"
-        self.cluster.restart("slurmd", node)
+        self.cluster.command("restart", "slurmd", node)
         return "node-failure"
 
     def lose_stepd(self, folder: Path) -> str:
@@ -120,7 +120,7 @@ class Faults:
     def power_cut(self, folder: Path) -> str:
         """The node does not come back: what was to run on it runs elsewhere."""
         node = self.node(folder)
-        self.cluster.kill_node(node)
+        self.cluster.command("kill-node", node)
         assert self.cluster.node_run(node, "true", check=False).returncode == 3
         eventually(lambda: "down" in self.cluster.node_state(node), what=f"{node} down")
         self.dead = node
@@ -163,7 +163,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(make):
         folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
     text = run.ends()
-    cluster.start_node(faults.dead)
+    cluster.command("start-node", faults.dead)
     found = causes(checkout, name)
     assert {cell: found[cell] for cell in expected} == expected, text
     # Two blocks, and one submission more for each fault that ended a job: no retry inside another
@@ -190,10 +190,10 @@ def test_a_power_cut_in_a_four_node_cell_spares_the_others(make):
     folder = checkout.waits(name)
     nodes = cluster.ask("scontrol", "show", "hostnames", Faults(checkout).node(folder)).split()
     # Not the first, where the block's own runner is.
-    cluster.kill_node(nodes[2])
+    cluster.command("kill-node", nodes[2])
     eventually(lambda: "down" in cluster.node_state(nodes[2]), what=f"{nodes[2]} down")
     # Somebody repairs it: the other cells of the block need four nodes.
-    cluster.start_node(nodes[2])
+    cluster.command("start-node", nodes[2])
     text = run.ends()
     found = causes(checkout, name)
     assert found.pop(cell_of(folder)) == "node-failure", text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from checkouts import Checkout, environment_python
-from framework_rows import ENVIRONMENTS, ON_NODES, ROWS
+from framework_rows import ENVIRONMENTS, ON_NODES
 from transect.launch.wrapping import program_says
 
 pytestmark = pytest.mark.cluster
@@ -21,7 +21,6 @@ MPI_ONCE = [
     ("numpy", "mpi-sendrecv"),
 ]
 FEW_ROWS = [row for row in ON_NODES if row in MPI_ONCE or not row[1].startswith("mpi-")]
-REST = [row for row in ROWS if row not in FEW_ROWS]
 HEAD = """
 name: nodes
 plugins: [plugins]
@@ -63,15 +62,15 @@ class Seen(NumpyFramework):
 '''
 
 
-def run(make, rows, others=""):
-    """Return the training records by framework, strategy and container, and the checkout."""
+def few(make):
+    """Return the checkout, and the training records by framework, strategy and container."""
     checkout = make()
     for name in (*ENVIRONMENTS, "trainer-go", "trainer-go-numpy"):
         # Outside: the nodes see no package index.
         environment_python(name, checkout.folder)
     (checkout.folder / "plugins").mkdir()
     (checkout.folder / "plugins" / "seen.py").write_text(PLUGIN)
-    checkout.study(HEAD + "".join(ROW.format(*row) for row in rows) + others)
+    checkout.study(HEAD + "".join(ROW.format(*row) for row in FEW_ROWS) + OTHERS)
     # Nothing is measured here: two blocks at a time, each on nodes of its own.
     arguments = ("--jobs", "2", "--config", "study=study.yaml", "system=virtual-cluster")
     checkout.start(*arguments).ends(bound_s=7000)
@@ -80,14 +79,6 @@ def run(make, rows, others=""):
         cell = record["cell"]
         found[cell["framework"], cell["strategy"], cell.get("container")] = record
     return checkout, found
-
-
-def few(make):
-    return run(make, FEW_ROWS, OTHERS)
-
-
-def rest(make):
-    return run(make, REST)
 
 
 def follows_the_reference(record, *ratios):
@@ -100,14 +91,8 @@ def follows_the_reference(record, *ratios):
 FEW = pytest.mark.beside.with_args(few)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        *(pytest.param(row, marks=FEW) for row in FEW_ROWS),
-        *(pytest.param(row, marks=[pytest.mark.exhaustive, pytest.mark.beside.with_args(rest)]) for row in REST),
-    ],
-    ids="-".join,
-)
+@FEW
+@pytest.mark.parametrize("row", FEW_ROWS, ids="-".join)
 def test_ranks_on_two_nodes_follow_the_reference(ran, row):
     _, records = ran
     follows_the_reference(records[(*row, None)], "equality_ratio", "weights_equality_ratio")

@@ -12,6 +12,7 @@ import yaml
 
 from checkouts import ROOT
 from clusters import VirtualCluster
+from launching import LAUNCH, TORCH
 
 # The last two nodes, which other tests ask Slurm for rarely; nothing here asks Slurm.
 HOSTS = ("n11", "n12")
@@ -71,32 +72,12 @@ def on_hosts(make):
     # The machine that starts the study and the ranks stands there as the second.
     nodefile.write_text("n12\nn11\nn11\n")
     told = checkout.environment() | ssh | {"PBS_NODEFILE": str(nodefile)}
-    launch = [sys.executable, "-m", "transect", "launch"]
-    who = cluster.run(
-        *launch,
-        "--framework",
-        "torch",
-        "--strategy",
-        "ddp",
-        "--",
-        sys.executable,
-        "-c",
-        WHO,
-        node=HOSTS[0],
-        env=told | {"PYTHONPATH": str(ROOT / "src")},
-    )
-    made = cluster.run(
-        str(Path(sys.executable).with_name("snakemake")),
-        "--profile",
-        "profiles/local",
-        "--config",
-        "study=study.yaml",
-        "system=hosts.yaml",
-        node=HOSTS[0],
-        cwd=checkout.folder,
-        env=told,
-        check=False,
-    )
+    paths = {"PYTHONPATH": str(ROOT / "src")}
+    ranks = (*LAUNCH, *TORCH, "--", sys.executable, "-c", WHO)
+    who = cluster.run(*ranks, node=HOSTS[0], env=told | paths)
+    snakemake = (str(Path(sys.executable).with_name("snakemake")), "--profile", "profiles/local")
+    study = ("--config", "study=study.yaml", "system=hosts.yaml")
+    made = cluster.run(*snakemake, *study, node=HOSTS[0], cwd=checkout.folder, env=told, check=False)
     return checkout, who, made
 
 

@@ -16,6 +16,7 @@ from clusters import eventually
 # What the other files need runs meanwhile.
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("side_by_side")]
 
+TRANSECT = ("env", f"PYTHONPATH={ROOT / 'src'}", sys.executable, "-m", "transect")
 # Every rank says who it is and adds up the ranks' numbers over gloo.
 SUM = """
 import os, torch, torch.distributed as dist
@@ -51,17 +52,8 @@ def job(cluster, tmp_path):
             f"#!/bin/bash\nexport PYTHONPATH={ROOT / 'src'}\n"
             f"exec {sys.executable} -m transect launch {options} -- {python} {tmp_path}/train.py\n"
         )
-        command = (
-            "sbatch",
-            "--parsable",
-            "-N2",
-            "--ntasks-per-node=2",
-            "--mem=1500",
-            "--no-requeue",
-            f"--output={log}",
-            str(tmp_path / "job.sh"),
-        )
-        submitted.append(cluster.run(*command).stdout.strip())
+        options = ("--parsable", "-N2", "--ntasks-per-node=2", "--mem=1500", "--no-requeue", f"--output={log}")
+        submitted.append(cluster.run("sbatch", *options, str(tmp_path / "job.sh")).stdout.strip())
         return submitted[-1], log
 
     yield submit
@@ -101,64 +93,30 @@ def test_an_mpi_rank_that_is_late_in_a_fence_is_waited_for(cluster, job, base_py
     assert len(lines) == 4 and all(line.endswith("sum 6") for line in lines), lines
 
 
-def no_rank(cluster, folder: Path) -> bool:
-    return not any(f"{folder}/train.py" in argv for argv in cluster.processes().values())
-
-
-def waiting(log) -> int:
-    return log.read_text().count("waiting") if log.exists() else 0
-
-
-def test_a_killed_rank_ends_the_others_and_gives_its_code(cluster, job, base_python, tmp_path):
+@pytest.mark.parametrize("how", ["a rank is killed", "the job is cancelled"])
+def test_what_ends_one_rank_ends_the_others(cluster, job, base_python, tmp_path, how):
     options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
     number, log = job(options, base_python, WAIT)
-    eventually(lambda: waiting(log) == 2, what="two ranks")
-    ranks = [
-        p
-        for p, argv in cluster.processes().items()
-        if argv.endswith(f"{tmp_path}/train.py") and "launch" not in argv and "rank.py" not in argv
-    ]
-    cluster.run("kill", "-9", str(ranks[0]))
-    assert ends(cluster, number) == "137:0", log.read_text()
-    eventually(lambda: no_rank(cluster, tmp_path), what="no rank left")
+    eventually(lambda: log.exists() and log.read_text().count("waiting") == 2, what="two ranks")
 
+    def ranks() -> list[str]:
+        found = cluster.processes().items()
+        return [str(p) for p, argv in found if argv.endswith(f"{tmp_path}/train.py") and "launch" not in argv]
 
-def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python, tmp_path):
-    options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
-    number, log = job(options, base_python, WAIT)
-    eventually(lambda: waiting(log) == 2, what="two ranks")
-    cluster.run("scancel", f"--signal={signal.SIGTERM.name}", "--batch", number)
-    assert ends(cluster, number) != "0:0"
-    eventually(lambda: no_rank(cluster, tmp_path), what="no rank left")
+    if how == "a rank is killed":
+        cluster.run("kill", "-9", next(p for p in ranks() if "rank.py" not in cluster.processes()[int(p)]))
+        assert ends(cluster, number) == "137:0", log.read_text()
+    else:
+        cluster.run("scancel", f"--signal={signal.SIGTERM.name}", "--batch", number)
+        assert ends(cluster, number) != "0:0"
+    eventually(lambda: not ranks(), what="no rank left")
 
 
 def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
     """What `srun -l` and `salloc --ntasks-per-gpu` leave in the environment shapes no step of ours."""
-    launch = (
-        "env",
-        f"PYTHONPATH={ROOT / 'src'}",
-        sys.executable,
-        "-m",
-        "transect",
-        "launch",
-        "--framework",
-        "numpy",
-        "--strategy",
-        "mpi-allreduce",
-    )
-    outer = (
-        "salloc",
-        "-N2",
-        "-n2",
-        "--mem=1500",
-        "srun",
-        "-n1",
-        "-N1",
-        "--label",
-        "--overlap",
-        "env",
-        "SLURM_NTASKS_PER_GPU=1",
-    )
+    launch = (*TRANSECT, "launch", "--framework", "numpy", "--strategy", "mpi-allreduce")
+    outer = [*("salloc", "-N2", "-n2", "--mem=1500"), *("srun", "-n1", "-N1", "--label", "--overlap")]
+    outer += ["env", "SLURM_NTASKS_PER_GPU=1"]
     code = "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, os.uname().nodename)"
 
     def said(*options: str) -> tuple[list[str], int]:
@@ -185,18 +143,7 @@ train:
 
 def test_a_study_for_one_machine_in_an_allocation_is_guarded_where_it_runs(cluster, tmp_path, base_python):
     (tmp_path / "study.yaml").write_text(STUDY)
-    run = (
-        "env",
-        f"PYTHONPATH={ROOT / 'src'}",
-        sys.executable,
-        "-m",
-        "transect",
-        "run",
-        str(tmp_path / "study.yaml"),
-        "train",
-        "--results",
-        str(tmp_path),
-    )
+    run = (*TRANSECT, "run", str(tmp_path / "study.yaml"), "train", "--results", str(tmp_path))
     # salloc runs the command on the login node.
     cluster.run("salloc", "-N2", "-n2", "--mem=1500", *run)
     (path,) = tmp_path.glob("inside/train/*/record.json")

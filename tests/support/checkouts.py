@@ -89,11 +89,8 @@ class Place:
         """Return the running processes that are of a cell of this folder."""
         found = []
         for process in psutil.process_iter():
-            try:
-                if str(self.folder) in process.environ().get("TRANSECT_CELL", ""):
-                    found.append(process)
-            except (psutil.Error, OSError):
-                continue
+            with contextlib.suppress(psutil.Error, OSError):
+                found += [process] if str(self.folder) in process.environ().get("TRANSECT_CELL", "") else []
         return found
 
     def stamps(self, name: str, cells: Iterable[str]) -> set[str]:
@@ -137,27 +134,17 @@ class Checkout(Place):
         snakemake = Path(sys.executable).parent / "snakemake"
         return [str(snakemake), "--profile", "profiles/local", *arguments]
 
+    def _run(self, command: list[str], timeout: float, **more: str) -> subprocess.CompletedProcess[str]:
+        given = {"cwd": self.folder, "env": self.environment() | more, "timeout": timeout}
+        return subprocess.run(command, capture_output=True, text=True, **given)
+
     def snakemake(self, *arguments: str, timeout: float = 3000) -> subprocess.CompletedProcess[str]:
         """Run Snakemake to its end."""
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        return self._run(self.command(*arguments), timeout)
 
     def python(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         """Run the driver's Python with this checkout's sources."""
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        return self._run([sys.executable, *arguments], timeout, PYTHONPATH=str(self.folder / "src"))
 
     def summary(self, *config: str, target: str = "all") -> set[str]:
         """Return the outputs that Snakemake's own summary says would be made again, of a target's and all before it."""

@@ -22,10 +22,7 @@ SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
 
 
 def why_not(*, accounting: bool = False) -> str:
-    """Return why no cluster with a shaped link can run here; empty when one can.
-
-    For ``pytest.mark.skipif(bool(why_not()), reason=why_not())``.
-    """
+    """Return why no cluster with a shaped link can run here; empty when one can."""
     code = (
         f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})\n"
         "from virtual_cluster import options, requirements\n"
@@ -89,13 +86,14 @@ class VirtualCluster:
 
     def __enter__(self) -> VirtualCluster:
         try:
-            return self.up()
+            self.command("up", *self.arguments)
         except BaseException:
-            self.down()
+            self.command("down")
             raise
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self.down()
+        self.command("down")
 
     def command(self, *argv: str, check: bool = True, timeout: float = BOUND_S) -> subprocess.CompletedProcess[str]:
         """Run a command of the script on this cluster."""
@@ -105,24 +103,12 @@ class VirtualCluster:
             assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
-    def up(self) -> VirtualCluster:
-        """Start the cluster, or see that it is up."""
-        self.command("up", *self.arguments)
-        return self
-
-    def down(self) -> None:
-        """End the cluster; nothing is left."""
-        self.command("down")
-
     def status(self) -> dict[str, Any]:
         """Return what ``status --json`` tells."""
         return dict(json.loads(self.command("status", "--json", check=False).stdout))
 
     def node_state(self, node: str) -> str:
-        """Return a node's state and its flags in small letters: ``idle``, ``mixed``, ``down+not_responding``.
-
-        As the controller has it: sinfo calls a node that went down `mixed*` for as long as no job's end has it count anew.
-        """
+        """Return a node's state and its flags in small letters, as the controller has it: ``down+not_responding``."""
         told = self.ask("scontrol", "--oneliner", "show", "node", node)
         return re.search(r"\bState=(\S+)", told)[1].lower()  # type: ignore[index]
 
@@ -159,25 +145,17 @@ class VirtualCluster:
 
     def popen(self, *argv: str, node: str | None = None, **options: Any) -> subprocess.Popen[str]:
         """Start a command on the login node; signals to it are forwarded, SIGKILL included."""
-        options = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-            "text": True,
-        } | options
-        return subprocess.Popen(self.shell(*argv, node=node), **options)
+        streams = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE) | {"stdin": subprocess.DEVNULL}
+        return subprocess.Popen(self.shell(*argv, node=node), text=True, **streams | options)
 
-    def node_run(
-        self, node: str, *argv: str, timeout: float = BOUND_S, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
+    def node_run(self, node: str, *argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command on a compute node, outside of any job."""
-        return self.run(*argv, timeout=timeout, check=check, node=node)
+        return self.run(*argv, node=node, **options)
 
     def processes(self, node: str | None = None, below: Path | None = None) -> dict[int, str]:
-        """Return the command lines of processes on a node by their number there.
+        """Return the command lines of processes on a node by their number there; on the login node those of all.
 
-        To be used with ``node_run(node, "kill", "-9", ...)``. On the login node: those of all
-        nodes. `below`: only those that work in this folder or under it.
+        `below`: only those that work in this folder or under it.
         """
         script = (
             f"below={shlex.quote(str(below or ''))}; "
@@ -188,40 +166,12 @@ class VirtualCluster:
         split = [line.partition(" ") for line in lines]
         return {int(pid): argv for pid, _, argv in split if argv and script not in argv}
 
-    def kill_node(self, node: str) -> None:
-        """Cut a node's power."""
-        self.command("kill-node", node)
-
-    def start_node(self, node: str) -> None:
-        """Power a node on."""
-        self.command("start-node", node)
-
-    def restart(self, daemon: str, node: str | None = None) -> None:
-        """Restart ``slurmctld``, or ``slurmd`` on a node."""
-        self.command("restart", daemon, *([node] if node else []))
-
-    def shape(self, link: str, *, rate: str | None = None, delay: str | None = None) -> None:
-        """Change a link's rate or delay; an empty text means none."""
-        rate_option = ["--rate", rate] if rate is not None else []
-        delay_option = ["--delay", delay] if delay is not None else []
-        self.command("shape", link, *rate_option, *delay_option)
-
     def jobs(self) -> list[dict[str, str]]:
         """Return what squeue knows of all jobs, finished ones of the last minutes too.
 
-        Keys: id, name, state (such as RUNNING), partition, nodes, reason, comment, restarts, folder.
+        Keys: id, name, state (such as RUNNING), restarts, folder.
         """
-        columns = {
-            "id": "JobID",
-            "name": "Name",
-            "state": "State",
-            "partition": "Partition",
-            "nodes": "NodeList",
-            "reason": "Reason",
-            "comment": "Comment",
-            "restarts": "RestartCnt",
-            "folder": "WorkDir",
-        }
+        columns = {"id": "JobID", "name": "Name", "state": "State", "restarts": "RestartCnt", "folder": "WorkDir"}
         layout = ",".join(f"{column}:256" for column in columns.values())
         said = self.ask("squeue", "-h", "-t", "all", "-O", layout)
         return [

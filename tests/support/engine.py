@@ -42,16 +42,11 @@ class Engine:
         # support/tiers.py: a fast test is not to have one either.
         sys.audit("transect.warm", kind, *arguments[:1])
         server = self._started(environment)
+        variables = {**environment, "PYTHONPATH": str(self._source)}
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch, "out"), Path(scratch, "err")
-            call = {
-                "kind": kind,
-                "arguments": arguments,
-                "folder": str(folder),
-                "environment": {**environment, "PYTHONPATH": str(self._source)},
-                "out": str(out),
-                "err": str(err),
-            }
+            call = {"kind": kind, "arguments": arguments, "folder": str(folder), "environment": variables}
+            call |= {"out": str(out), "err": str(err)}
             assert server.stdin is not None and server.stdout is not None
             answer = ""
             try:
@@ -231,70 +226,33 @@ def _attempts() -> int:
 
 def _jobs(flow: Any, stale: set[str], *, report: bool) -> list[Any]:
     """Return the jobs that are to run, in an order in which they can. `stale`: outputs that count as not there."""
-    blocks = [(rule, block) for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k))]
     found = []
+
+    def add(outputs: list[str], command: Any, inputs: Any = (), waits: Any = ()) -> None:
+        """Add a job; `command` gives what is run of an attempt."""
+        found.append(SimpleNamespace(outputs=outputs, inputs=inputs, waits=waits, command=command))
+
     for name in flow._facts.environments:
         stamp = f"{flow.results}/environments/{name}.json"
-        found.append(
-            SimpleNamespace(
-                outputs=[stamp],
-                inputs=[],
-                waits=[],
-                command=lambda _, name=name, stamp=stamp: (
-                    "transect.engine.build_environment",
-                    "--name",
-                    name,
-                    f"--results={flow.results}",
-                    f"--system={flow.system_file}",
-                    "--lock",
-                    flow.lock_hash(name),
-                    f"--out={stamp}",
-                ),
-            )
-        )
-    for rule, block in blocks:
+        made = ("transect.engine.build_environment", "--name", name, f"--results={flow.results}")
+        made += (f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}")
+        add([stamp], lambda _, made=made: made)
+    for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k)):
         stamp = flow.pattern(rule).format(block=block)
-        found.append(
-            SimpleNamespace(
-                outputs=[stamp],
-                inputs=flow.inputs(rule, block),
-                waits=flow.waits(rule, block),
-                command=lambda attempt, rule=rule, block=block, stamp=stamp: (
-                    "transect.engine.run_block",
-                    f"--results={flow.results}",
-                    f"--block={flow.folder}/specs/{rule}/{block}.json",
-                    f"--attempt={attempt}",
-                    f"--state={flow.state(rule, block)}",
-                    f"--stamp={stamp}",
-                ),
-            )
+        ran = (
+            "transect.engine.run_block",
+            f"--results={flow.results}",
+            f"--block={flow.folder}/specs/{rule}/{block}.json",
         )
-    if not report:
-        return _needed(_sorted(found), stale)
-    made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
-    found.append(
-        SimpleNamespace(
-            outputs=made,
-            inputs=flow.stamps(),
-            waits=[],
-            command=lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"),
-        )
-    )
-    if flow.strict:
-        found.append(
-            SimpleNamespace(
-                outputs=[f"{flow.folder}/strict.ok"],
-                inputs=made[2:],
-                waits=[],
-                command=lambda _: (
-                    "transect.adapters.snakemake.strict",
-                    "--summary",
-                    made[2],
-                    "--out",
-                    f"{flow.folder}/strict.ok",
-                ),
-            )
-        )
+        ran += (f"--state={flow.state(rule, block)}", f"--stamp={stamp}")
+        command = lambda attempt, ran=ran: (*ran, f"--attempt={attempt}")  # noqa: E731
+        add([stamp], command, flow.inputs(rule, block), flow.waits(rule, block))
+    if report:
+        pages = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
+        add(pages, lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"), flow.stamps())
+        if flow.strict:
+            strict, out = ("transect.adapters.snakemake.strict", "--summary", pages[2]), f"{flow.folder}/strict.ok"
+            add([out], lambda _: (*strict, "--out", out), pages[2:])
     return _needed(_sorted(found), stale)
 
 

@@ -54,20 +54,8 @@ class RunLog:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Note whether every test of `make test` had its turn: only such a run tells how long files take."""
         config = session.config
-        names = (
-            "keyword",
-            "markexpr",
-            "maxfail",
-            "exhaustive",
-            "lf",
-            "deselect",
-            "ignore",
-            "ignore_glob",
-            "stepwise",
-            "setuponly",
-            "setupplan",
-        )
-        chosen = any(getattr(config.option, name, None) for name in names)
+        names = "keyword markexpr maxfail exhaustive lf deselect ignore ignore_glob stepwise setuponly setupplan"
+        chosen = any(getattr(config.option, name, None) for name in names.split())
         self._collected = session.testscollected
         self._whole = exitstatus in (0, 1) and not chosen and config.args_source.name == "TESTPATHS"
 

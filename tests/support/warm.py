@@ -25,26 +25,11 @@ from checkouts import ROOT
 
 # What takes long to load and starts no thread.
 MODULES = (
-    "numpy",
-    "torch",
-    "tensorflow",
-    "jax",
-    "mxnet",
-    "sklearn",
-    "gensim",
-    "pydantic",
+    *("numpy", "torch", "tensorflow", "jax", "mxnet", "sklearn", "gensim", "pydantic"),
     # What a first export by dynamo imports, which takes longer than the export.
-    "onnx",
-    "onnxscript.function_libs.torch_lib.ops",
-    "networkx",
-    "torch._dynamo",
-    "torch.export._trace",
-    "torch.onnx._internal.exporter._core",
-    "torch.onnx._internal.exporter._torchlib.ops",
-    "transect.payloads.data",
-    "transect.payloads.reference",
-    "transect.payloads.train",
-    "transect.engine.stage",
+    *("onnx", "onnxscript.function_libs.torch_lib.ops", "networkx", "torch._dynamo", "torch.export._trace"),
+    *("torch.onnx._internal.exporter._core", "torch.onnx._internal.exporter._torchlib.ops"),
+    *("transect.payloads.data", "transect.payloads.reference", "transect.payloads.train", "transect.engine.stage"),
 )
 LOADED_WITH = {
     "PYTHONPATH": str(ROOT / "src"),
@@ -213,15 +198,8 @@ def run_command(
     program, *arguments = map(str, command)
     if Path(program).name.startswith("python") and not own:
         return warm(program).run(*arguments, cwd=cwd, env=env, merge=merge)
-    return subprocess.run(
-        [program, *arguments],
-        cwd=cwd,
-        env=env,
-        text=True,
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if merge else subprocess.PIPE,
-    )
+    err = subprocess.STDOUT if merge else subprocess.PIPE
+    return subprocess.run([program, *arguments], cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=err)
 
 
 @atexit.register

@@ -125,8 +125,8 @@ def test_a_study_that_cannot_be_read_is_told_in_one_message(place, name):
 
 
 CONFIG = {
-    "a number": (17, "'results': expected text, found"),
-    "an escape": ("a\x1b[31m", "control characters"),
+    "a number": (17, "'results': expected one line of text, found"),
+    "an escape": ("a\x1b[31m", "expected one line of text"),
     "a study's folder that is a file": ("taken", "Not a directory: 'taken/quick'"),
     "below a file": ("taken/quick/x", "Not a directory: 'taken/quick'"),
     "a variable of a path": ("re<s>", "re<s>"),

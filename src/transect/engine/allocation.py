@@ -47,17 +47,10 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
     if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
         here = next(filter(is_local, given.hosts), None)
         if here is None:
-            raise BadInput(
-                f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}: "
-                "cells of one node run here, so start the study on one of these hosts"
-            )
+            here_is = f"{given.source} names {','.join(given.hosts)}, and this machine is {socket.gethostname()}"
+            raise BadInput(f"{here_is}: cells of one node run here, so start the study on one of these hosts")
         os.environ[HOSTS] = ",".join([here, *(host for host in given.hosts if host != here)])
     scheduler().hosts()
-
-
-def _hosts() -> list[str]:
-    given = os.environ.get(HOSTS)
-    return given.split(",") if given else scheduler().hosts()
 
 
 class AllocationGuard(Guard):
@@ -82,9 +75,8 @@ class AllocationGuard(Guard):
         if not self._connections:
             return {}
         with ThreadPoolExecutor(len(self._connections)) as pool:
-            answers = dict(
-                zip(self._connections, pool.map(partial(_answer, order), self._connections.values()), strict=True)
-            )
+            told = pool.map(partial(_answer, order), self._connections.values())
+            answers = dict(zip(self._connections, told, strict=True))
         for host in [host for host, text in answers.items() if not text]:
             # An answer that comes late must not be taken for the next one.
             self._connections.pop(host).close()
@@ -92,7 +84,6 @@ class AllocationGuard(Guard):
 
 
 def _answer(order: str, connection: socket.socket) -> str:
-    """Return the line that a watcher answers, or nothing."""
     try:
         connection.sendall(f"{order}\n".encode())
         with connection.makefile() as lines:
@@ -115,17 +106,15 @@ class _Watchers:
 
     def _start(self) -> subprocess.Popen[bytes]:
         count = len(self._hosts)
-        # Hosts that no Slurm gave know each other by the names of their list.
-        name = self._hosts[0] if self._mpiexec else socket.gethostname()
-        here = f"{name}:{self._server.getsockname()[1]}"
         # An argument would be there for all to read, and mpiexec has one standard input for all.
         token = {WATCHER_TOKEN: self._token}
-        command = (
-            over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
-            if self._mpiexec
-            else scheduler().on_hosts(count)
-        )
-        command += [sys.executable, "-m", "transect.measure.watcher", "--connect", here]
+        if self._mpiexec:
+            # Hosts that no Slurm gave know each other by the names of their list.
+            name, start = self._hosts[0], over_hosts(self._mpiexec, self._hosts, (1,) * count, token)
+        else:
+            name, start = socket.gethostname(), scheduler().on_hosts(count)
+        here = f"{name}:{self._server.getsockname()[1]}"
+        command = [*start, sys.executable, "-m", "transect.measure.watcher", "--connect", here]
         # Apart from a terminal, of which ssh would ask a password.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=os.environ | token, start_new_session=True)
 
@@ -133,16 +122,11 @@ class _Watchers:
         """Accept one watcher from each host, each proving that it is ours."""
         end = time.monotonic() + _JOIN_S
         self._server.settimeout(_POLL_S)
-        self._accept(end)
-        if away := [host for host in self._hosts if host not in self.connections]:
-            say(f"[transect] no guard on {', '.join(away)}: what disturbs cells there is not seen")
-
-    def _accept(self, end: float) -> None:
         while len(self.connections) < len(self._hosts) and time.monotonic() < end:
             if self._step is None or self._step.poll() is not None:
                 self._close()
                 if not self._starts_left:
-                    return
+                    break
                 self._starts_left -= 1
                 self._step = self._start()
             try:
@@ -158,6 +142,8 @@ class _Watchers:
                 self.connections[host] = connection
             else:
                 connection.close()
+        if away := [host for host in self._hosts if host not in self.connections]:
+            say(f"[transect] no guard on {', '.join(away)}: what disturbs cells there is not seen")
 
     def _close(self) -> None:
         while self.connections:
@@ -166,14 +152,12 @@ class _Watchers:
     def end(self) -> None:
         """Let the step end by itself, then make it."""
         self._close()
-        step = self._step
-        if step is None:
-            return
-        try:
-            step.wait(timeout=_END_S)
-        except subprocess.TimeoutExpired:
-            end_all([step.pid], "", _END_S)
-            step.wait()
+        if self._step is not None:
+            try:
+                self._step.wait(timeout=_END_S)
+            except subprocess.TimeoutExpired:
+                end_all([self._step.pid], "", _END_S)
+                self._step.wait()
 
 
 def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
@@ -207,8 +191,7 @@ def job_is_over(system: Mapping[str, Any]) -> bool:
     job = scheduler().job()
     if not job or (_asks_no_scheduler(system) and system.get("scheduler", "none") == "none"):
         return False
-    state = scheduler().final_state(job)
-    if state is not None:
+    if (state := scheduler().final_state(job)) is not None:
         say(f"[transect] the scheduler calls this job, {job}, {state}: its cells are left to another one")
     return state is not None
 
@@ -221,13 +204,12 @@ def open_guard(jobs: Sequence[Job]) -> Iterator[Guard]:
     step for each look would cost more than a short cell.
     """
     here = all(stays_here(job.spec["system"], job.cell.nodes) for job in jobs)
-    hosts, mpiexec = [] if here else _hosts(), None
-    if os.environ.get(HOSTS):
-        hosts = hosts[: max(job.cell.nodes for job in jobs)]
-        found = (find_mpiexec(job.bin) for job in jobs)
-        mpiexec = next(filter(None, found), None)
-        if mpiexec is None:
-            hosts = []  # nothing can start a rank there either
+    given = os.environ.get(HOSTS)
+    hosts, mpiexec = [] if here else given.split(",") if given else scheduler().hosts(), None
+    if given:
+        mpiexec = next(filter(None, (find_mpiexec(job.bin) for job in jobs)), None)
+        # Without it nothing can start a rank there either.
+        hosts = hosts[: max(job.cell.nodes for job in jobs)] if mpiexec else []
     if len(hosts) < 2:
         yield Guard()
         return

@@ -30,21 +30,15 @@ class Attempt:
 
     def begin(self, fingerprint: str, kept: str = "") -> None:
         """Note who runs the payload now. `kept` says what of an earlier attempt it goes on with."""
-        facts = Owner.me().facts() | {
-            "fingerprint": fingerprint,
-            "kept": kept,
-            "job": scheduler().job(),
-            "session": os.environ.get(SESSION),
-        }
-        write_atomic(self.path, json.dumps(facts))
+        facts = {"fingerprint": fingerprint, "kept": kept, "job": scheduler().job(), "session": os.environ.get(SESSION)}
+        write_atomic(self.path, json.dumps(Owner.me().facts() | facts))
 
     def _facts(self) -> dict[str, Any]:
-        """Return what was noted, or nothing."""
         try:
             facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return facts if isinstance(facts, dict) else {}
+        return facts
 
     def of_session(self) -> dict[str, Any] | None:
         """Return the facts of an attempt of this same session of Snakemake, or None.

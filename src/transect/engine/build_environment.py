@@ -16,7 +16,6 @@ import json
 import math
 import re
 import shutil
-import signal
 import sys
 import time
 from dataclasses import asdict
@@ -32,9 +31,7 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, clear_leftovers
 from transect.engine.build_image import build_image
-from transect.engine.build_lock import one_builder
-from transect.engine.build_log import told
-from transect.engine.lease import on_machine
+from transect.engine.locks import on_machine, one_builder
 from transect.engine.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
@@ -43,6 +40,11 @@ from transect.planning.environments import environment_source, lock_hash, lock_h
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
+# What compilers, CMake, make and our own scripts call an error. What pip calls one only frames them.
+_ERROR = re.compile(
+    r"(?:^|[\s:])(?:fatal )?error: (?!subprocess-exited|metadata-generation|legacy-install)"
+    r"|^\s*CMake Error|\*\*\* .*Error \d"
+)
 _AGAIN = "`transect reset RESULTS/STUDY`, and call snakemake again"
 
 
@@ -50,11 +52,16 @@ class _Failed(ValueError):
     """A command of a build failed, or what is built changed under it."""
 
 
-def _needs(name: str, log: Path) -> dict[str, str]:
-    """Build what the environment stands on; return the variables that tell where each lies.
+def said(log: str) -> str:
+    """Return what a failed build said: the lines around its first error, and its last lines."""
+    lines = [line[:300] for line in log.splitlines()]  # a compiler's command line can be kilobytes long
+    last = max(0, len(lines) - 15)
+    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), len(lines))
+    return "\n".join(lines[max(0, first - 2) : min(first + 5, last)] + lines[last:])
 
-    Raises _Failed with what the first one that fails said.
-    """
+
+def _needs(name: str, log: Path) -> dict[str, str]:
+    """Build what the environment stands on; return the variables that tell where each lies."""
     variables = {}
     for other in needed_environments(name):
         facts = build(other, log.with_name(f"{log.stem}.{other}.log"))
@@ -66,25 +73,13 @@ def _needs(name: str, log: Path) -> dict[str, str]:
 
 
 def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
-    """Create the virtual environment; return what took how long.
-
-    Raises _Failed naming the command and OSError; the log tells why.
-    """
+    """Create the virtual environment; return what took how long. Raises _Failed and OSError; the log tells why."""
     source = environment_source(name)
     python = folder / "bin" / "python"
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]
     commands = {
         "venv_s": [sys.executable, "-m", "venv", str(folder)],
-        "requirements_s": [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-            "--quiet",
-            "--requirement",
-            str(source / "requirements.txt"),
-        ],
+        "requirements_s": [*pip, "--requirement", str(source / "requirements.txt")],
     }
     if (source / "build.sh").is_file():
         commands["script_s"] = ["bash", str(source / "build.sh"), str(folder)]
@@ -96,10 +91,9 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     for part, command in commands.items():
         ended = run([(command, variables)], log=log, cwd=Path.cwd(), seconds=math.inf)
         facts[part] = round(ended.seconds, 1)
-        if ended.end == "signalled":
-            raise _Failed(f"{command} died with {signal.Signals(ended.code).name}")
         if ended.code:
-            raise _Failed(f"{command} returned non-zero exit status {ended.code}")
+            how = "died with signal" if ended.end == "signalled" else "returned exit status"
+            raise _Failed(f"{command} {how} {ended.code}")
     if (folder / _FACTS).is_file():
         facts |= json.loads((folder / _FACTS).read_text())
     if lock_hash_now(name) != lock_hash(name):
@@ -108,16 +102,14 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
 
 
 def _made(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return the facts of an environment that is complete, with all that it needs, or None."""
     for other in needed_environments(name):
         if _made(environments_folder() / f"{other}-{lock_hash(other)}", other) is None:
             return None
     try:
-        facts = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+        facts: dict[str, Any] = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    whole = isinstance(facts, dict) and (folder / "bin" / "python").exists()
-    return facts if whole else None
+    return facts if (folder / "bin" / "python").exists() else None
 
 
 def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
@@ -131,7 +123,7 @@ def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
         if folder.exists():
             shutil.rmtree(folder)
         built = _install(name, folder, log)
-        built = {"build_s": round(time.monotonic() - start, 1)} | built
+        built |= {"build_s": round(time.monotonic() - start, 1)}
         write_atomic(folder / _COMPLETE, json.dumps(built))
     except (OSError, ValueError):
         shutil.rmtree(folder, ignore_errors=True)
@@ -146,34 +138,24 @@ def build(name: str, log: Path, planned: str | None = None, machine: Path | None
     these were edited since, only an environment that was made before is good.
     `machine` is the file by which this machine is held: another study measures beside no build.
     """
-    now = lock_hash(name)
-    wanted = planned or now
+    wanted = planned or lock_hash(name)
     folder = environments_folder() / f"{name}-{wanted}"
-    facts: dict[str, Any] = {
-        "name": name,
-        "lock_hash": wanted,
-        "python": str(folder / "bin" / "python"),
-        "status": "ok",
-        "message": "",
-    }
+    facts = {"name": name, "lock_hash": wanted, "python": str(folder / "bin" / "python"), "status": "ok", "message": ""}
     # Before the lock: a cache that others keep may be readable only.
-    made = _made(folder, name)
-    if made is not None:
+    if (made := _made(folder, name)) is not None:
         return facts | made
-    if wanted != now:
-        text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
-        return facts | {"status": "failed", "message": text}
     try:
+        if wanted != lock_hash(name):
+            raise _Failed(f"{environment_source(name)} was edited since the study was planned: {_AGAIN}")
         with one_builder(folder, log), on_machine(machine, f"environment '{name}'"):
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         if (end := interruption_behind(error)) is not None:
             raise end from None
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        text = log.read_text(errors="replace") if log.exists() else ""
         hint = "" if isinstance(error, ValueError) else "; TRANSECT_ENVS names another folder"
         say(f"[transect] environment '{name}' failed, see {log}")
-        text = f"could not be built: {error}{hint}\n{told(lines)}"
-        return facts | {"status": "failed", "message": text}
+        return facts | {"status": "failed", "message": f"could not be built: {error}{hint}\n{said(text)}"}
 
 
 def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
@@ -193,9 +175,6 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
     }
     if choice.wrapper is not None:
         facts["wrapper"] = choice.wrapper
-    if choice.image and "://" not in choice.image and not Path(choice.image).exists():
-        text = f"the system file names image {choice.image}, which is not there"
-        return facts | {"status": "failed", "message": text}
     reason = complaint(choice.image) if choice.image else None
     return facts | {"status": "failed", "message": reason} if reason else facts
 

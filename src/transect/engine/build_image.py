@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
-from transect.engine.build_lock import one_builder
 from transect.engine.image_root import NotMade, make_root
+from transect.engine.locks import one_builder
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
+from transect.measure.footprint import footprint
 from transect.planning.environments import lock_hash_now
 from transect.planning.images import definition_of, image_folder, image_lock
 
@@ -28,14 +28,10 @@ _TRY_S = 120
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, those included that its files' modes would keep."""
-    if not folder.exists():
-        return
-    for where, names, _ in os.walk(folder):
-        for name in [where, *(os.path.join(where, name) for name in names)]:  # noqa: PTH118
-            if not os.path.islink(name) and not os.access(name, os.W_OK | os.X_OK):  # noqa: PTH114
-                os.chmod(name, 0o700)  # noqa: PTH101
-    shutil.rmtree(folder)
+    for where, _, _ in os.walk(folder):  # the modes of some would keep them
+        os.chmod(where, 0o700)  # noqa: PTH101
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
@@ -51,10 +47,7 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
     root.mkdir(parents=True)
     try:
         facts = make_root(root, definition, file.parent, environment)
-        files = bytes_ = 0
-        for where, _, names in os.walk(root):
-            for one in names:
-                files, bytes_ = files + 1, bytes_ + os.lstat(f"{where}/{one}").st_size
+        size = footprint([root])
         # `lock_hash_now` reads again what this process has hashed before.
         if lock_hash_now(name) not in environment.name:
             raise NotMade(f"envs/{name} was edited while its image was made: call it again")
@@ -62,8 +55,8 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
             "name": name,
             "lock_hash": image_lock(name),
             "environment": str(environment),
-            "files": files,
-            "bytes": bytes_,
+            "files": size.files,
+            "bytes": size.bytes,
             "build_s": round(time.monotonic() - start, 1),
         }
         write_atomic(partial / COMPLETE, json.dumps(facts, indent=1) + "\n")
@@ -75,7 +68,6 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
 
 
 def _pack(folder: Path) -> None:
-    """Make one SquashFS file of an image's root, where there is none yet. Raises NotMade."""
     if (folder / PACKED).is_file():
         return
     if shutil.which("mksquashfs") is None:
@@ -94,27 +86,15 @@ def _whole(folder: Path, form: str) -> dict[str, Any] | None:
     return facts if facts and (form != "squashfs" or (folder / PACKED).is_file()) else None
 
 
-def _tried(wrapper: str, folder: Path, python: str) -> str:
-    """Run the image's Python once; return why that does not go, or nothing."""
-    try:
-        wrap, variables = wrapped(str(folder), wrapper=wrapper)
-        done = subprocess.run(
-            [*wrap, python, "-c", "import ctypes, zlib"],
-            env=os.environ | variables | {"PYTHONPATH": ""},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_TRY_S,
-        )
-    except subprocess.TimeoutExpired:
-        return f"its Python did not start within {_TRY_S} s under {wrapper}"
-    except (OSError, BadInput) as error:
-        return str(error)
-    if done.returncode == 0:
-        return ""
-    said = (done.stderr or done.stdout).strip()
-    fault = image_fault(wrapper, str(folder), said)
-    return fault or f"its Python does not start under {wrapper}: {said[-400:]}"
+def _try(wrapper: str, folder: Path, python: str) -> None:
+    wrap, variables = wrapped(str(folder), wrapper=wrapper)
+    command, environment = [*wrap, python, "-c", "import ctypes, zlib"], os.environ | variables | {"PYTHONPATH": ""}
+    none = subprocess.DEVNULL
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=none, timeout=_TRY_S)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        fault = image_fault(wrapper, str(folder), said)
+        raise NotMade(fault or f"its Python does not start under {wrapper}: {said[-400:]}")
 
 
 def build_image(name: str, built: dict[str, Any], planned: str | None = None) -> dict[str, Any]:
@@ -137,16 +117,14 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
     }
     if built["status"] != "ok":
         return facts
-    if planned is not None and planned != image_lock(environment):
-        text = "its image definition was edited since the study was planned: call snakemake again"
-        return facts | {"status": "failed", "message": text}
     says = program_says(wrapper)
     if says is None:
-        programs = " or ".join(WRAPPERS.get(wrapper).programs)
-        text = f"{programs} is not on PATH here, so nothing can run in {wrapper}"
+        text = f"{' or '.join(WRAPPERS.get(wrapper).programs)} is not on PATH here, so nothing can run in {wrapper}"
         return facts | {"status": "failed", "message": text, "skips": True}
     facts["wrapper_version"] = says[1]
     try:
+        if facts["lock_hash"] != image_lock(environment):
+            raise NotMade("its definition was edited since the study was planned: call snakemake again")
         # Before the lock: a cache that others keep may be readable only.
         made = _whole(folder, form)
         if made is None:
@@ -154,12 +132,9 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
                 made = _whole(folder, "folder") or _make(environment, folder, Path(built["python"]).parents[1])
                 if form == "squashfs":
                     _pack(folder)
-        message = _tried(wrapper, folder, built["python"])
-    except (OSError, ValueError) as error:
-        text = f"image {folder} could not be made: {error}"
-        return facts | {"status": "failed", "message": text}
-    if message:
-        return facts | {"status": "failed", "message": message}
+        _try(wrapper, folder, built["python"])
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return facts | {"status": "failed", "message": f"image {folder} cannot be used: {error}"}
     return facts | {"made_of": made}
 
 

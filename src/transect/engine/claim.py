@@ -16,14 +16,12 @@ from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
 from transect.engine.locks import Held
 from transect.engine.scheduler import scheduler
-from transect.engine.stamps import stamp_entry
+from transect.engine.staleness import stamp_entry
 
 
 def cannot_write(results: Path, error: OSError) -> BadInput:
     """Make the error for a results folder that is somebody else's, or on a read-only disk."""
-    return BadInput(
-        f"results folder {results} cannot be written: {error}: use another one with --config results=FOLDER"
-    )
+    return BadInput(f"results folder {results} cannot be written: {error}: use another: --config results=FOLDER")
 
 
 def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
@@ -37,9 +35,8 @@ def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
         names = [name for name, lock in locks.items() if theirs.get(name, lock) != lock]
         if names and file != paths.claim and Held(file, lambda: None).holder() is not None:
             raise BadInput(
-                f"study '{other.study}' runs in results folder {paths.results}, with another state of "
-                f"environment {', '.join(names)} than is here now (its files in envs/, or where it is built): "
-                "wait for it, or use another folder with --config results=FOLDER"
+                f"study '{other.study}' runs in results folder {paths.results} with another state of environment "
+                f"{', '.join(names)} than is here now: wait for it, or use another folder with --config results=FOLDER"
             )
 
 
@@ -52,10 +49,9 @@ class Claim:
         self._held = Held(self.path, self._lost, study=study)
 
     def take(self) -> None:
-        """Claim the study. Raises BadInput that names the run which holds it, or why it cannot be
-        written.
+        """Claim the study; the claim of a run that has died is taken over.
 
-        The claim of a run that has died is taken over.
+        Raises BadInput that names the run which holds it, or why it cannot be written.
         """
         try:
             holder = self._held.take()
@@ -73,32 +69,27 @@ class Claim:
         self._held.give_back()
 
     def _lost(self) -> None:
-        """End this run, as by Ctrl-C: while it was suspended another one has begun."""
         say(
-            f"[transect] this run of study '{self._paths.study}' gave no sign of life for "
-            f"{SILENT_S:.0f} s, and another one has begun: this one ends"
+            f"[transect] this run of study '{self._paths.study}' gave no sign of life for {SILENT_S:.0f} s, "
+            "and another one has begun: this one ends"
         )
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)  # as by Ctrl-C
 
     def _refusal(self, holder: dict[str, Any]) -> str:
-        who = (
-            f"{holder.get('user', '?')}'s run (pid {holder.get('pid', '?')} on "
-            f"{holder.get('host', '?')}, since {holder.get('since', '?')}{self._jobs()})"
-        )
+        user, pid, host, since = (holder.get(key, "?") for key in ("user", "pid", "host", "since"))
         text = (
-            f"study '{self._paths.study}' in results folder {self._paths.results} is in use by {who}: "
-            "wait for it, or use another folder with --config results=FOLDER"
+            f"study '{self._paths.study}' in results folder {self._paths.results} is in use by {user}'s run (pid {pid} "
+            f"on {host}, since {since}{self._jobs()}): wait for it, or use another folder with --config results=FOLDER"
         )
         if not holder or not Owner.of(holder).is_here:
             text += (
-                f". It is on another host or in another container, and gave its last sign of life {holder.get('silent_s', 0):.0f} s "
-                f"ago: after {SILENT_S:.0f} s without any it counts as ended, and whoever then starts "
-                "the study cancels the jobs that it left"
+                f". It is on another host or in another container, and gave its last sign of life "
+                f"{holder.get('silent_s', 0):.0f} s ago: after {SILENT_S:.0f} s without any it counts as ended, and "
+                "whoever then starts the study cancels the jobs that it left"
             )
         return text
 
     def _jobs(self) -> str:
-        """Say which jobs the holder has in the queue."""
         names: list[str] = []
         for file in self._paths.runs.glob("*.json"):
             with contextlib.suppress(OSError):  # it ends just now

@@ -11,21 +11,10 @@ from transect.domain.paths import StudyPaths
 
 # What `differences` compares by itself, and what is told to the runner and not to the payload.
 # No parameters of the payload: compared as what they are.
-_PARTS = (
-    "sources",
-    "lock",
-    "inputs",
-    "environment",
-    "fingerprint",
-    "about",
-    "cell_id",
-    "cell_limits",
-    "taken",
-    "other_environments",
-    "repeat_until",
-    "optional",
-    "named",
-)
+_PARTS = {
+    *("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits", "taken"),
+    *("other_environments", "repeat_until", "optional", "named"),
+}
 _SHOWN = 60
 
 
@@ -57,18 +46,13 @@ def differences(paths: StudyPaths, new: Mapping[str, Any], sources: Callable[[st
     reasons = list(_parameters(old, new))
     if old.get("sources") != new["sources"]:
         reasons += _sources(paths, str(old.get("sources")), lambda: sources(new["sources"]))
-    names = [new["environment"]] if _environment(old) != _environment(new) else []
-    others = [side.get("other_environments", {}) for side in (old, new)]
-    names += sorted(name for name in others[1] if others[0].get(name) != others[1][name])
+    locks = [{side.get("environment"): side.get("lock"), **side.get("other_environments", {})} for side in (old, new)]
+    names = sorted(name for name in locks[1] if name and locks[0].get(name) != locks[1][name])
     reasons += [Reason("environment", f"environment '{one}': its pins or what builds it changed") for one in names]
     for role in sorted(new["inputs"].keys() | old.get("inputs", {}).keys()):
         if old.get("inputs", {}).get(role) != new["inputs"].get(role):
             reasons.append(Reason("input", f"it takes its {role} from another cell"))
     return reasons or [Reason("parameter", "what it is told changed")]
-
-
-def _environment(spec: Mapping[str, Any]) -> tuple[Any, Any]:
-    return spec.get("environment"), spec.get("lock")
 
 
 def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) -> list[Reason]:
@@ -95,10 +79,9 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Reason]:
-    before = dict(_flat({k: v for k, v in old.items() if k not in _PARTS}))
     # As JSON gives it back: a tuple becomes a list.
-    told = json.loads(json.dumps({k: v for k, v in new.items() if k not in _PARTS}))
-    now = dict(_flat(told))
+    told = json.loads(json.dumps([old, dict(new)]))
+    before, now = (dict(_flat({k: v for k, v in one.items() if k not in _PARTS})) for one in told)
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
             values = (str(side.get(key, "nothing"))[:_SHOWN] for side in (before, now))

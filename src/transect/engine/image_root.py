@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.files import sha256_file
-from transect.launch.elf import read_elf, this_machine
+from transect.engine.elf import read_elf
 from transect.planning.images import ImageDefinition
 
 # What a process finds in any root file system; /dev, /proc and /sys are the wrapper's to fill.
@@ -47,18 +48,8 @@ _FILES = {
 }
 # Of the standard library: what no program of ours imports, and is large or asks for libraries that few bases have.
 _LEFT_OUT = (
-    "test",
-    "idlelib",
-    "turtledemo",
-    "tkinter",
-    "_tkinter.*",
-    "nis.*",
-    "_crypt.*",
-    "_dbm.*",
-    "_gdbm.*",
-    "site-packages",
-    "dist-packages",
-    "config-*",
+    *("test", "idlelib", "turtledemo", "tkinter", "site-packages", "dist-packages", "config-*"),
+    *("_tkinter.*", "nis.*", "_crypt.*", "_dbm.*", "_gdbm.*"),
 )
 # Opened by libraries that are asked for by no name in a file.
 _OPENED = ("libnss_files.so.2", "libnss_dns.so.2", "libgcc_s.so.1")
@@ -81,7 +72,7 @@ def make_root(root: Path, definition: ImageDefinition, beside: Path, environment
     for and that are not on this machine either, and what the base is.
     Raises NotMade, naming what is missing, and OSError.
     """
-    facts: dict[str, Any] = {"base": definition.base, "machine": this_machine()}
+    facts: dict[str, Any] = {"base": definition.base, "machine": platform.machine()}
     if definition.base == "debian":
         facts |= _debian(root, definition)
     elif definition.base == "archive":
@@ -98,37 +89,25 @@ def make_root(root: Path, definition: ImageDefinition, beside: Path, environment
             _place(root, Path(name))
     files = list(_take_python(root, environment))
     if own:
-        files += _take_programs(root, definition.programs)
+        programs = (shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin") for name in definition.programs)
+        files += [_take(root, Path(path)) for path in programs if path is not None]
         for path in ("/etc/os-release", "/etc/ld.so.cache", "/usr/lib/locale/C.utf8"):
             if Path(path).exists():
                 _take(root, Path(path))
     return facts | _libraries(root, files, own=own)
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()[-5:]
-        raise NotMade(f"{command[0]} returned {done.returncode}: {' / '.join(lines)}")
-
-
 def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
     if shutil.which("mmdebstrap") is None:
         raise NotMade("base debian needs mmdebstrap, which is not on PATH")
     root.rmdir()
-    _run(
-        [
-            "mmdebstrap",
-            "--quiet",
-            "--variant=extract",
-            "--format=directory",
-            # Constant: mmdebstrap fills in the root. Versions are noted, for a mirror goes on.
-            f'--extract-hook=ls "$1/var/cache/apt/archives" > "$1/{_EXTRACTED}"',
-            f"--include={','.join(['base-files', 'libc-bin', 'dash', 'coreutils', *definition.packages])}",
-            definition.suite,
-            str(root),
-        ]
-    )
+    command = ["mmdebstrap", "--quiet", "--variant=extract", "--format=directory"]
+    # Constant: mmdebstrap fills in the root. Versions are noted, for a mirror goes on.
+    command.append(f'--extract-hook=ls "$1/var/cache/apt/archives" > "$1/{_EXTRACTED}"')
+    command.append(f"--include={','.join(['base-files', 'libc-bin', 'dash', 'coreutils', *definition.packages])}")
+    done = subprocess.run([*command, definition.suite, str(root)], capture_output=True, text=True)
+    if done.returncode:
+        raise NotMade(f"mmdebstrap returned {done.returncode}: {done.stderr.strip()[-400:]}")
     # A folder that mmdebstrap makes for itself is closed to others, as ranks of other users are.
     root.chmod(0o755)
     if not (root / "usr/bin/sh").exists() and (root / "usr/bin/dash").exists():
@@ -141,36 +120,26 @@ def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
 def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, Any]:
     assert definition.archive is not None
     archive = beside / definition.archive
-    if not archive.is_file():
-        raise NotMade(f"the archive {archive} is not there")
-    found = sha256_file(archive)
+    found = sha256_file(archive)  # OSError, which names it, where it is not there
     if found != definition.sha256:
-        raise NotMade(f"the archive {archive} has sha256 {found}, expected {definition.sha256}: it is another one")
+        raise NotMade(f"the archive {archive} has sha256 {found}, expected {definition.sha256}")
     try:
         with tarfile.open(archive) as opened:
-            # Devices need rights and are not wanted; links may lead anywhere in the root.
-            members = [m for m in opened.getmembers() if not (m.isdev() or m.isfifo())]
-            for member in members:
-                if ".." in (*Path(member.name).parts, *(Path(member.linkname).parts if member.islnk() else ())):
-                    raise NotMade(f"the archive {archive} holds {member.name!r}, outside of its root")
-            opened.extractall(root, members=members, filter=_plain)  # noqa: S202
-    except (tarfile.TarError, KeyError, EOFError, zlib.error, lzma.LZMAError) as error:
+            # Devices need rights and are not wanted.
+            opened.extractall(root, [m for m in opened if not (m.isdev() or m.isfifo())], filter=_plain)  # noqa: S202
+    except (tarfile.TarError, KeyError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise NotMade(f"the archive {archive} cannot be read: {error}") from None
     return {"archive": definition.archive, "sha256": found}
 
 
 def _plain(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    """Take a member as it is but for its owner and what is no permission; never outside of the root."""
-    name = member.name.lstrip("/")
-    # A hard link names another member from the root, a symbolic one whatever there will be inside.
-    target = member.linkname.lstrip("/") if member.islnk() else member.linkname
-    written = [str(Path(name).parent) if member.issym() else name, *([target] if member.islnk() else [])]
-    for one in written:
-        # A link among earlier members may lead to this machine's own files.
-        if not Path(os.path.realpath(f"{path}/{one}")).is_relative_to(os.path.realpath(path)):
-            raise NotMade(f"the archive holds {member.name!r}, which a link in it puts outside of its root")
+    """Take a member as it is but for its owner and what is no permission; none outside of the root."""
+    if member.islnk():  # it names another member from the root
+        target = member.linkname.lstrip("/")
+        member = member.replace(linkname=target, deep=False)
+        tarfile.tar_filter(member.replace(name=target, deep=False), path)
     nobody: dict[str, Any] = dict.fromkeys(("uid", "gid", "uname", "gname"))
-    return member.replace(name=name, linkname=target, deep=False, mode=(member.mode & 0o777) | 0o600, **nobody)
+    return tarfile.tar_filter(member, path).replace(deep=False, **nobody)
 
 
 def _place(root: Path, path: Path) -> Path:
@@ -206,39 +175,25 @@ def _take(root: Path, path: Path, leave: Iterable[str] = ()) -> Path:
 
 
 def _take_python(root: Path, environment: Path) -> Iterator[Path]:
-    """Copy the environment and the Python that it stands on; yield what may ask for libraries."""
     python = environment / "bin" / "python"
     told = subprocess.run([str(python), "-I", "-c", _ASK], capture_output=True, text=True)
     if told.returncode:
         raise NotMade(f"{python} does not run: {told.stderr.strip()[-300:]}")
     program, library, platform_library, shared = map(Path, json.loads(told.stdout))
     # First the folders: links that lead to a file are made on the way, and would stand in their way.
-    for folder in {library, platform_library}:
-        yield from _inside(_take(root, folder, _LEFT_OUT))
-    yield from _inside(_take(root, environment))
+    taken = [*(_take(root, folder, _LEFT_OUT) for folder in {library, platform_library}), _take(root, environment)]
+    yield from (Path(where, name) for folder in taken for where, _, names in os.walk(folder) for name in names)
     yield _take(root, python)
     yield _take(root, program)
     if shared.is_file() and _SHARED_OBJECT.search(shared.name):
         yield _take(root, shared)
 
 
-def _inside(folder: Path) -> Iterator[Path]:
-    for where, _, names in os.walk(folder):
-        yield from (path for name in names if not (path := Path(where, name)).is_symlink())
-
-
-def _take_programs(root: Path, names: Iterable[str]) -> list[Path]:
-    found = [shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin") for name in names]
-    return [_take(root, Path(path)) for path in found if path is not None]
-
-
 def _libraries_here() -> dict[str, Path]:
     """Return the shared libraries of this machine by name, as its loader lists them."""
-    program = shutil.which("ldconfig", path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
-    if program is None:
-        raise NotMade("ldconfig is not here: base host cannot find shared libraries")
+    program = shutil.which("ldconfig", path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin") or "ldconfig"
     text = subprocess.run([program, "-p"], capture_output=True, text=True).stdout
-    here = this_machine().replace("_", "-")
+    here = platform.machine().replace("_", "-")
     known: dict[str, Path] = {}
     for name, kind, path in _LISTED.findall(text):
         # `libc6,x86-64`; some architectures are not named.
@@ -252,8 +207,8 @@ def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
 
     Raises NotMade where a foreign base lacks what this machine has.
     """
-    known, machine = _libraries_here(), this_machine()
-    present = {path.name for path in _all_files(root) if _SHARED_OBJECT.search(path.name)}
+    known = _libraries_here()
+    present = {name for _, _, names in os.walk(root) for name in names if _SHARED_OBJECT.search(name)}
     unread = [path for path in files if not path.is_symlink()]
     absent: dict[str, str] = {}
     if own:
@@ -261,7 +216,7 @@ def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
     while unread:
         path = unread.pop()
         elf = read_elf(path) if path.is_file() else None
-        if elf is None or elf.machine != machine:
+        if elf is None:
             continue
         loader = [elf.loader] if elf.loader and not (root / elf.loader.lstrip("/")).exists() else []
         for name in (*elf.needed, *loader):
@@ -278,8 +233,3 @@ def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
         asked = ", ".join(f"{name} (asked for by {path})" for name, path in sorted(absent.items())[:8])
         raise NotMade(f"its base lacks {asked}: name packages that bring them")
     return {"libraries": len(present)}
-
-
-def _all_files(root: Path) -> Iterator[Path]:
-    for where, _, names in os.walk(root):
-        yield from (Path(where, name) for name in names)

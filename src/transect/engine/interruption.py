@@ -27,7 +27,6 @@ _PATIENCE_S = 15
 
 
 def _results(process: psutil.Process) -> Path | None:
-    """Return the results folder of a process, if that is a runner."""
     line = process.cmdline()
     told = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
     return (Path(process.cwd()) / told[0]).resolve() if told and _RUNNER in line else None
@@ -43,14 +42,6 @@ def end_abandoned(results: Path) -> int:
                     yield process
 
     return end_processes(left, _PATIENCE_S)
-
-
-def _end_runners() -> None:
-    """Ask this process's runners to end: a block would go on for as long as it has cells."""
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if _RUNNER in process.cmdline():
-                process.terminate()
 
 
 def watch_for_interruption() -> None:
@@ -79,7 +70,11 @@ def _hung_up(terminals: list[int]) -> NoReturn:
 def _handler(before: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], None]:
     def note(number: int, frame: FrameType | None) -> None:
         SUBMISSIONS.interrupted = True
-        _end_runners()
+        # A block would go on for as long as it has cells.
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if _RUNNER in process.cmdline():
+                    process.terminate()
         before(number, frame)
 
     return note

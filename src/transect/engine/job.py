@@ -122,7 +122,6 @@ class Job:
         return None
 
     def _binds(self, variables: dict[str, str]) -> list[str]:
-        """Return the folders outside that the payload reads and writes."""
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
         named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
@@ -139,15 +138,9 @@ def cell_of(job: Job, kind: type[C]) -> C:
 
 
 @while_unchanged
-def _stamp(path: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return facts
-
-
 def _facts_of(stamp: Path) -> dict[str, Any]:
-    """Return the facts of an environment's stamp. Raises BadInput when they cannot be read."""
     try:
-        facts = _stamp(stamp)
+        facts: dict[str, Any] = json.loads(stamp.read_text(encoding="utf-8"))
         facts["python"]
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{stamp}: no readable stamp of an environment: {error}") from None
@@ -200,15 +193,16 @@ def check_locks(job: Job) -> None:
     Studies of one results folder share the stamps of environments: another clone may have put its own
     there since this run began.
     """
-    planned = {job.spec["environment"]: job.spec["lock"]} if job.spec["environment"] else {}
-    planned |= job.spec.get("other_environments", {})
-    for name, lock in planned.items():
-        facts = job.environment if name == job.spec["environment"] else job.others[parts_of(name)[0]]
+    planned = [(job.spec["environment"], job.spec["lock"], job.environment)] if job.spec["environment"] else []
+    others = job.spec.get("other_environments", {})
+    for name, lock, facts in [
+        *planned,
+        *((name, lock, job.others[parts_of(name)[0]]) for name, lock in others.items()),
+    ]:
         if facts["lock_hash"] != lock:
             raise BadInput(
-                f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was "
-                f"planned with {lock}: another clone with other versions uses this results folder: start "
-                "again, or use another folder with --config results=FOLDER"
+                f"{job.paths.environment(name)}: is of lock {facts['lock_hash']}, and the study was planned with {lock}: "
+                "another clone uses this results folder: start again, or use another one with --config results=FOLDER"
             )
 
 

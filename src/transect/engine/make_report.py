@@ -79,10 +79,6 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
 
 
 def _again(paths: StudyPaths) -> list[str]:
-    """Return what follows `transect run` in a command on this study: its name or file, system and results.
-
-    What its plan does not tell is left out, as whoever types the command leaves it out.
-    """
     file = study_file(paths)
     usual = ROOT / "config"
     words = [paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)]

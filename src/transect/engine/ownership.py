@@ -12,10 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.engine.plan_files import read_block
-from transect.engine.stamps import stamp_entry
+from transect.engine.plan_files import planned_specs
+from transect.engine.staleness import stamp_entry
 
 # An id ends in the hash of its axes.
 _ID = re.compile(r".*~[0-9a-f]{8}", re.DOTALL)
@@ -32,22 +31,18 @@ def why_not_own(paths: StudyPaths, stage: str, cell_id: str, planned: Collection
             return f"{path} is a link"
     if planned is not None and f"{stage}/{cell_id}" in planned:
         return None
-    if _ID.fullmatch(cell_id):
-        study = _planned_name(paths)
-        for file in (folder / "record.json", folder / "spec.json"):
-            facts = _facts(file)
-            cell = facts.get("cell")
-            named = isinstance(cell, dict) and (cell.get("stage"), facts.get("cell_id"))
-            if named == (stage, cell_id) and study in (None, facts.get("study")):
-                return None
+    study = _planned_name(paths)
+    for facts in map(_facts, (folder / "record.json", folder / "spec.json") if _ID.fullmatch(cell_id) else ()):
+        cell = facts.get("cell")
+        named = isinstance(cell, dict) and (cell.get("stage"), facts.get("cell_id")) == (stage, cell_id)
+        if named and study in (None, facts.get("study")):
+            return None
     return f"neither the plan nor a record there says that it is a cell of {paths.study}"
 
 
 @cache
 def _planned_name(paths: StudyPaths) -> object:
-    """Return the study's name as planned last, by whatever version; None without a plan."""
-    study = stamp_entry(paths.plan, "study")
-    return study.get("name") if isinstance(study, dict) else None
+    return (stamp_entry(paths.plan, "study") or {}).get("name")
 
 
 def _facts(file: Path) -> dict[str, Any]:
@@ -64,16 +59,8 @@ def failed_environments(paths: StudyPaths) -> list[Path]:
     What stands for another lock hash, or cannot be read, the next run makes again by itself.
     """
     needed: set[tuple[str, str]] = set()
-    for file in paths.specs.glob("*/*.json"):
-        if file.parent.name == "sources":
-            continue
-        try:
-            specs = read_block(file)[1]
-            for spec in specs:
-                others = spec.get("other_environments", {})
-                needed |= {(spec["environment"], spec["lock"]), *others.items()}
-        except (BadInput, KeyError, TypeError, AttributeError):
-            continue  # the next run writes it anew
+    for spec in planned_specs(paths):
+        needed |= {(spec["environment"], spec["lock"]), *spec.get("other_environments", {}).items()}
     found = []
     for name, lock in sorted(needed):
         stamp = paths.environment(name)

@@ -7,21 +7,21 @@ import shutil
 import signal
 import time
 import traceback
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, BadInput, Interruption, MissingDependency, TransectError, Unsupported
-from transect.domain.files import FULL, free_bytes
-from transect.domain.record import Cause, Status
+from transect.domain.files import FULL, digest, free_bytes
+from transect.domain.record import Cause, MetricValue, Status
 from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result, check_environment
 from transect.engine.scheduler import Refusal, scheduler
 from transect.engine.stage_helpers import StageRunner
-from transect.engine.step_energy import counts_energy, note_energy, step_name
 from transect.launch import LAUNCHERS
 from transect.launch.launchers.mpiexec import unreached
 from transect.launch.processes import Outcome, run
@@ -34,6 +34,8 @@ from transect.planning.expand import reason_to_skip
 _STEP_WAIT_S = 1800
 # Less than this is a full file system: a record does not fit.
 _NO_ROOM = 1 << 20
+# The label of the metric `energy`: no counter of the training loop alone.
+COUNTER = "slurm step"
 
 
 class DiskFull(TransectError):
@@ -43,10 +45,16 @@ class DiskFull(TransectError):
 
 
 def _text(log: Path) -> str:
-    try:
-        return log.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files and folders of a cell's, and no more than the link of what is linked."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def refuse(job: Job) -> Result | None:
@@ -56,8 +64,7 @@ def refuse(job: Job) -> Result | None:
         return Result.skipped(Cause.UNSUPPORTED, reason)
     for facts in (job.environment, *job.others.values()):
         if facts.get("skips"):
-            text = f"environment '{facts['name']}': {facts['message']}"
-            return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+            return Result.skipped(Cause.MISSING_DEPENDENCY, f"environment '{facts['name']}': {facts['message']}")
     try:
         check_environment(job)
     except MissingDependency as error:
@@ -66,7 +73,6 @@ def refuse(job: Job) -> Result | None:
 
 
 def _lacks(job: Job, code: int, log: str) -> str | None:
-    """Return what the cell's modules or image lack, as its log has it; None for another end."""
     for facts in (job.environment, *job.others.values()):
         image = job.image_of(facts)
         if image is not None and (said := image_fault(image[1], image[0], log)):
@@ -75,14 +81,11 @@ def _lacks(job: Job, code: int, log: str) -> str | None:
 
 
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
-    """Turn how the processes ended into a result."""
     limits: dict[str, Any] = job.spec["cell_limits"]
     if outcome.end == "timeout":
-        text = f"ended after its limit of {limits['seconds']:g} s"
-        return Result.failed(Cause.TIMEOUT, text)
+        return Result.failed(Cause.TIMEOUT, f"ended after its limit of {limits['seconds']:g} s")
     if outcome.end == "out-of-memory":
-        text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
-        return Result.failed(Cause.OUT_OF_MEMORY, text)
+        return Result.failed(Cause.OUT_OF_MEMORY, f"its ranks held more than the limit of {limits['memory_mb']} MB")
     if outcome.end == "lost":
         return Result.failed(Cause.NODE_FAILURE, outcome.why)
     if outcome.code:
@@ -99,13 +102,36 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
             return stage.collect(job, outcome)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
-    if number in (signal.SIGKILL, signal.SIGTERM):
-        text = f"{stage.who(job, outcome) or 'a process'} was ended by {signal.Signals(number).name}, not by transect"
-        return Result.failed(Cause.KILLED, text)
-    if outcome.end == "signalled":
-        text = f"{stage.who(job, outcome) or 'a process'} died by {signal.Signals(number).name}"
-        return Result.failed(Cause.CRASH, text)
-    return stage.collect(job, outcome)
+    killed = number in (signal.SIGKILL, signal.SIGTERM)
+    if not killed and outcome.end != "signalled":
+        return stage.collect(job, outcome)
+    who, name = stage.who(job, outcome) or "a process", signal.Signals(number).name
+    if killed:
+        return Result.failed(Cause.KILLED, f"{who} was ended by {name}, not by transect")
+    return Result.failed(Cause.CRASH, f"{who} died by {name}")
+
+
+def counts_energy(job: Job) -> bool:
+    """Tell whether the system's file says that the scheduler counts the energy of job steps, and this is its job."""
+    about = job.spec.get("about") or {}
+    return bool(about.get("step_energy")) and scheduler().job() is not None
+
+
+def step_name(job: Job) -> str:
+    """Return how the cell's job step is called, to find it among those of its job."""
+    return f"transect-{digest([job.cell.stage, job.cell.id])[:12]}"
+
+
+def note_energy(job: Job, outcome: Outcome, result: Result) -> None:
+    """Add the energy of the cell's job step to its result, or to its details why that is not known."""
+    if not counts_energy(job) or result.status is not Status.OK:
+        return
+    told = scheduler().step_energy(step_name(job))
+    if isinstance(told, str):
+        result.details["step_energy"] = {"missing": told}
+        return
+    result.details["step_energy"] = {"seconds": outcome.seconds}
+    result.metrics.append(MetricValue.of("energy", told, label=COUNTER))
 
 
 def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
@@ -113,16 +139,10 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
 
     No payload runs twice: its ranks have ended, and were never all there.
     """
-    if not refused.passes:
-        return False
-    if refused.step and not scheduler().end_step(refused.step, _STEP_WAIT_S):
+    if not refused.passes or (refused.step and not scheduler().end_step(refused.step, _STEP_WAIT_S)):
         return False
     say(f"[transect] asking again: {refused.line}")
-    for path in set(job.folder.iterdir()) - prepared:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    remove(set(job.folder.iterdir()) - prepared)
     return True
 
 
@@ -135,20 +155,15 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
         if counted:
             request = replace(request, name=step_name(job))
         launcher = LAUNCHERS.get(name)
-        reason = launcher.supports(request)
-        if reason is not None:
-            return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
+        if (reason := launcher.supports(request)) is not None:
+            raise Unsupported(reason)
         commands = launcher.processes(request)
     except Unsupported as error:
         return Result.skipped(Cause.UNSUPPORTED, str(error)), None, {}
     except MissingDependency as error:
         return Result.skipped(Cause.MISSING_DEPENDENCY, str(error)), None, {}
-    except BadInput as error:
-        return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     limits: dict[str, Any] = job.spec["cell_limits"]
-    memory = limits["memory_mb"]
-    begin = time.monotonic()
-    prepared = set(job.folder.iterdir())
+    memory, begin, prepared = limits["memory_mb"], time.monotonic(), set(job.folder.iterdir())
     while True:
         os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
         outcome = run(
@@ -165,8 +180,7 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
         if job_is_over(job.spec.get("system") or {}):
             Attempt(job.folder).end()  # it never began: the next job runs it
             raise Interruption(1)
-        late = time.monotonic() - begin > _STEP_WAIT_S
-        if late or not _begins_anew(job, refused, prepared):
+        if time.monotonic() - begin > _STEP_WAIT_S or not _begins_anew(job, refused, prepared):
             return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
         time.sleep(1)
     variables = speed_variables({**os.environ, **commands[0][1]})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,17 @@ from transect.domain.files import canonical_json, digest, write_atomic, write_if
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.until import AnalysisPlan
-from transect.engine.stamps import stamp_entry
+from transect.engine.staleness import stamp_entry
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
+
+
+def _facts(paths: StudyPaths) -> dict[str, Any]:
+    try:
+        facts = json.loads(paths.plan.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
@@ -22,13 +31,10 @@ def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
 
     A repeat that may not be needed counts from when it has a record.
     """
-    try:
-        facts = json.loads(paths.plan.read_text(encoding="utf-8"))
-        cells, optional = facts["cells"], frozenset(facts.get("optional", ()))
-        if not isinstance(cells, dict):
-            return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    facts = _facts(paths)
+    if not isinstance(cells := facts.get("cells"), dict):
         return None
+    optional = frozenset(facts.get("optional", ()))
     return {
         name: fingerprint
         for name, fingerprint in cells.items()
@@ -37,65 +43,37 @@ def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
 
 
 def planned_study(paths: StudyPaths) -> Study:
-    """Return the study as it was planned, without the sections of its stages.
-
-    Raises BadInput when there is no readable plan.
-    """
+    """Return the study as it was planned, without the sections of its stages. Raises BadInput without a plan."""
     try:
-        return Study.model_validate(json.loads(paths.plan.read_text(encoding="utf-8"))["study"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Study.model_validate(_facts(paths)["study"])
+    except (ValueError, KeyError) as error:
         raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
 
 
 def planned_analysis(paths: StudyPaths) -> AnalysisPlan:
     """Return what the study wanted to know when it was planned; the defaults without a plan."""
-    try:
-        facts = json.loads(paths.plan.read_text(encoding="utf-8"))
-        # Results of before 2026-11-26 have it by another name: their margin is the same.
-        return AnalysisPlan(**facts.get("analysis_plan", facts.get("aims")))
-    except (OSError, ValueError, KeyError, TypeError):
-        return AnalysisPlan()
+    facts = _facts(paths)
+    # Results of before 2026-11-26 have it by another name: their margin is the same.
+    return AnalysisPlan(**facts.get("analysis_plan", facts.get("aims", {})))
 
 
 def _origin(file: Path) -> dict[str, str]:
-    """Return a study file's path below the project, if it is there, and the project's folder."""
     path = file.resolve()
     if path.is_relative_to(ROOT):
         return {"file": str(path.relative_to(ROOT)), "project": str(ROOT)}
     return {"file": str(path), "project": ""}
 
 
-def _noted(paths: StudyPaths) -> tuple[str, str] | None:
-    try:
-        facts = json.loads(paths.plan.read_text(encoding="utf-8"))["origin"]
-        return str(facts["file"]), str(facts["project"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def study_file(paths: StudyPaths) -> Path | None:
     """Return the file from which a study was planned last, which may have gone; None if unknown."""
-    noted = _noted(paths)
-    return Path(noted[1], noted[0]) if noted else None
+    origin = _facts(paths).get("origin")
+    return Path(origin["project"], origin["file"]) if origin else None
 
 
 def system_file(paths: StudyPaths) -> Path | None:
     """Return the file of the system for which a study was planned last; None if unknown."""
-    try:
-        return Path(json.loads(paths.plan.read_text(encoding="utf-8"))["system"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _name_in(file: Path) -> object:
-    """Return the name that a study file gives now; None when nobody can tell."""
-    # Not for jobs, which plan nothing.
-    from transect.domain.strict_yaml import load_yaml
-
-    try:
-        return load_yaml(file).get("name")
-    except BadInput:
-        return None
+    told = _facts(paths).get("system")
+    return Path(told) if told else None
 
 
 def check_origin(paths: StudyPaths, file: Path) -> str | None:
@@ -104,25 +82,18 @@ def check_origin(paths: StudyPaths, file: Path) -> str | None:
     Raises BadInput when the results are those of another study file of the same name: cells of two
     such studies have the same ids, and would overwrite each other.
     """
-    noted = _noted(paths)
-    if noted is None:
+    before, now, earlier = _facts(paths).get("origin"), _origin(file), study_file(paths)
+    if before is None or earlier is None:
         return None  # no plan, or one from before it was noted
-    before, project = noted
-    now, earlier = _origin(file), Path(project, before)
     # Two clones on one results folder have the same study below different folders.
-    same = before == now["file"] and bool(project) == bool(now["project"])
+    same = before["file"] == now["file"] and bool(before["project"]) == bool(now["project"])
     if same or earlier.resolve() == file.resolve():
         return None
     if not earlier.exists():
-        return f"study '{paths.study}' was planned from {before}, which has gone: now from {now['file']}"
-    name = _name_in(earlier)
-    if isinstance(name, str) and name != paths.study:
-        told = f"study '{paths.study}' was planned from {before}, which is '{name}' today"
-        return f"{told}: now from {now['file']}"
+        return f"study '{paths.study}' was planned from {before['file']}, which has gone: now from {now['file']}"
     raise BadInput(
-        f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of "
-        f"{before}, another study file of that name: give one of them another name, or remove "
-        f"{paths.folder} or {before}"
+        f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of {before['file']}, "
+        f"another study file of that name: give one of them another name, or remove it or {paths.folder}"
     )
 
 
@@ -181,7 +152,6 @@ def _linked(path: Path) -> bool:
 
 
 def _head(file: Path) -> dict[str, Any] | None:
-    """Return the head of a block's file; None for one that is cut, or no such file."""
     try:
         with file.open("rb") as stream:
             line = stream.readline()
@@ -202,3 +172,12 @@ def read_block(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     except (OSError, ValueError) as error:
         raise BadInput(f"{file}: no readable block of cells: {error}") from None
     return head, specs
+
+
+def planned_specs(paths: StudyPaths) -> Iterator[dict[str, Any]]:
+    """Yield the specs of all cells as planned last; not of a damaged file, which the next run writes anew."""
+    for file in paths.specs.glob("*/*.json"):
+        if file.parent.name != "sources":
+            with contextlib.suppress(BadInput, KeyError, TypeError):
+                head, specs = read_block(file)
+                yield from [spec | {"about": head["about"]} for spec in specs]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
@@ -34,7 +36,7 @@ class Journal:
         self._stage = ""
         self._done: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
-        self._seconds: dict[str, float] = {}
+        self._seconds: dict[str, float] = defaultdict(float)
 
     def read(self) -> list[dict[str, str]]:
         """Return the rows that are new. A line that is being written is left for the next look."""
@@ -63,20 +65,17 @@ class Journal:
         self._stage = row["stage"]
         self._done[row["stage"]] += 1
         self._ends[row["status"]] += 1
-        spent = self._seconds.get(row["stage"], 0.0)
-        self._seconds[row["stage"]] = spent + float(row["seconds"])
+        self._seconds[row["stage"]] += float(row["seconds"])
 
     def line(self) -> str:
         """Say where the study stands."""
         stage, done, total = self._stage, self._done.total(), sum(self.todo.values())
-        every = sum(self._seconds.values()) / max(1, done)
-        left = 0.0
+        every, left = sum(self._seconds.values()) / max(1, done), 0.0
         for name, count in self.todo.items():
             # Cells of a stage cost alike: what is left is estimated stage by stage.
             known = self._done[name]
             left += max(0, count - known) * (self._seconds[name] / known if known else every)
-        minutes, rest = divmod(round(left), 60)
-        in_stage = self._done[stage]
+        (minutes, rest), in_stage = divmod(round(left), 60), self._done[stage]
         return (
             f"{stage} {in_stage}/{max(in_stage, self.todo.get(stage, 0))} · "
             f"all {done}/{max(total, done)} done, {self._ends['failed']} failed, "
@@ -123,3 +122,47 @@ class Progress:
         self._journal.read()
         if self._journal.todo:
             say(f"[transect]         {self._journal.line()}")
+
+
+# The first one comes early; then a report may take a twentieth of the time.
+_FIRST_S = 60.0
+_SHARE = 20
+
+
+def make_report_of(paths: StudyPaths) -> None:
+    """Make the report in a process of its own; a failure is told and harms nothing."""
+    command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
+    subprocess.run(command, check=False)
+
+
+class EarlyReport:
+    """Makes the report when enough time has passed since the last one.
+
+    On one machine the runner makes it, between two cells; on a cluster the main process does, whose
+    node measures nothing.
+    """
+
+    def __init__(self, paths: StudyPaths) -> None:
+        self._paths = paths
+        self._took = 0.0
+        try:
+            # What a run of before left says nothing of this one.
+            started = json.loads(paths.progress.open(encoding="utf-8").readline())["started"]
+            self._last = max(float(started), self._made_at())
+        except (OSError, ValueError, KeyError, TypeError):
+            self._last = time.time()
+
+    def _made_at(self) -> float:
+        try:
+            return self._paths.report.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def make_if_due(self) -> None:
+        """Make the report if it is due."""
+        due = max(_FIRST_S, _SHARE * self._took)
+        if time.time() - max(self._last, self._made_at()) < due:
+            return
+        begin = time.monotonic()
+        make_report_of(self._paths)
+        self._took, self._last = time.monotonic() - begin, time.time()

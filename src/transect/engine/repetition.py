@@ -65,18 +65,17 @@ class Repetition:
 
     def skipped_optional(self) -> dict[str, str]:
         """Return the repeats that were not needed, by `STAGE/ID`, and for which `repeat_until`."""
-        return {
-            f"{stage}/{cell_id}": repeat_until_of(job.spec)
-            for (stage, cell_id), job in self._jobs.items()
-            if job.spec.get("optional") and not (job.folder / "record.json").exists()
-        }
+        return self._optional(with_record=False)
 
     def completed_optional(self) -> dict[str, str]:
         """Return the optional repeats that have a record, as `skipped_optional` does: one that goes is missed."""
+        return self._optional(with_record=True)
+
+    def _optional(self, *, with_record: bool) -> dict[str, str]:
         return {
             f"{stage}/{cell_id}": repeat_until_of(job.spec)
             for (stage, cell_id), job in self._jobs.items()
-            if job.spec.get("optional") and (job.folder / "record.json").exists()
+            if job.spec.get("optional") and (job.folder / "record.json").exists() is with_record
         }
 
     def run(self, run_one: Callable[[Job], None]) -> None:
@@ -90,18 +89,11 @@ class Repetition:
                             for cell in self._of_cell:
                                 self.stop_reasons.setdefault(cell.id, TIME)
                             return
-                        self._run_one(one, run_one)
-
-    def _run_one(self, job: Job, run_one: Callable[[Job], None]) -> None:
-        run_one(job)
-        if self._record(job) is None:
-            raise BadInput(
-                f"{job.folder / 'record.json'}: gone or unreadable right after its cell ran: expected "
-                "its record, without which it would run for ever"
-            )
+                        run_one(one)
+                        if self._record(one) is None:
+                            raise BadInput(f"{one.folder / 'record.json'}: gone or unreadable right after its cell ran")
 
     def _next(self) -> list[Job]:
-        """Return the jobs up to the next look of every cell that is open, in rounds."""
         wanted: list[Job] = []
         for members in self._by_repeat_until():
             over = self._is_over(self._of_cell[members[0]][0])
@@ -119,19 +111,16 @@ class Repetition:
         return sorted(wanted, key=lambda job: (job.cell.repeat, places[_key(job)]))
 
     def _open(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Return the cells that need more repeats, and note why the others need none."""
         standings = self._standings(cells)
         going_on = []
         for cell in cells:
             standing = standings.get(cell)
             why = "no result" if standing is None else standing.value
-            if why == "open":
-                why = "" if self._up_to_next_look(cell) else MAXIMUM
-            self.stop_reasons.pop(cell.id, None)
-            if why:
-                self.stop_reasons[cell.id] = why
-            else:
+            if why == "open" and self._up_to_next_look(cell):
+                self.stop_reasons.pop(cell.id, None)
                 going_on.append(cell)
+            else:
+                self.stop_reasons[cell.id] = MAXIMUM if why == "open" else why
         return going_on
 
     def _is_over(self, job: Job) -> bool:
@@ -144,18 +133,17 @@ class Repetition:
         )
 
     def _repeat_until(self, cell: Cell) -> dict[str, Any]:
-        repeat_until: dict[str, Any] = self._of_cell[cell][0].spec["repeat_until"]
-        return repeat_until
+        return dict(self._of_cell[cell][0].spec["repeat_until"])
+
+    def _looks(self, cell: Cell) -> Sequence[int]:
+        told = self._repeat_until(cell)
+        return looks_of(told["min_repeats"], told["max_repeats"])
 
     def _by_repeat_until(self) -> list[list[Cell]]:
         """Part cells by stage and `repeat_until`, whatever their own numbers of repeats: those that are judged together."""
         parts: dict[str, list[Cell]] = defaultdict(list)
         for cell in self._of_cell:
-            shared = {
-                key: value
-                for key, value in self._repeat_until(cell).items()
-                if key not in ("min_repeats", "max_repeats")
-            }
+            shared = self._repeat_until(cell) | {"min_repeats": 0, "max_repeats": 0}
             parts[f"{cell.stage} {canonical_json(shared)}"].append(cell)
         return list(parts.values())
 
@@ -163,20 +151,14 @@ class Repetition:
         return sum(self._record(job) is not None for job in self._of_cell[cell])
 
     def _between_looks(self, cell: Cell) -> bool:
-        repeat_until, done = self._repeat_until(cell), self._done(cell)
-        return repeat_until["min_repeats"] < done < repeat_until["max_repeats"] and done not in looks_of(
-            repeat_until["min_repeats"], repeat_until["max_repeats"]
-        )
+        told, done = self._repeat_until(cell), self._done(cell)
+        return told["min_repeats"] < done < told["max_repeats"] and done not in self._looks(cell)
 
     def _up_to_next_look(self, cell: Cell) -> list[Job]:
-        jobs = self._of_cell[cell]
-        repeat_until = jobs[0].spec["repeat_until"]
-        done = self._done(cell)
-        target = next((n for n in looks_of(repeat_until["min_repeats"], repeat_until["max_repeats"]) if n > done), 0)
-        return [job for job in jobs if job.cell.repeat < target and self._record(job) is None]
+        target = next((n for n in self._looks(cell) if n > self._done(cell)), 0)
+        return [job for job in self._of_cell[cell] if job.cell.repeat < target and self._record(job) is None]
 
     def _needs(self, job: Job) -> list[Job]:
-        """Return the cells that have to run before this one and that only optional repeats need."""
         sources = (self._jobs.get(tuple(source)) for source in job.spec["inputs"].values())
         return [one for one in sources if one is not None and one.spec.get("optional") and self._record(one) is None]
 
@@ -185,20 +167,18 @@ class Repetition:
         from transect.analysis.contests import standings
         from transect.analysis.groups import Floors, group_records
 
-        repeat_until = self._repeat_until(cells[0])
+        told = self._repeat_until(cells[0])
         records = [record for cell in cells for job in self._of_cell[cell] if (record := self._record(job)) is not None]
         groups = group_records(records)
-        analysis_plan = AnalysisPlan(
-            margin=repeat_until["equivalence_margin"], looks={cells[0].stage: repeat_until["looks"]}
-        )
+        floors = Floors(groups, AnalysisPlan(margin=told["equivalence_margin"], looks={cells[0].stage: told["looks"]}))
         return standings(
             groups,
-            ComparisonRule.of(repeat_until["comparison"]),
-            Floors(groups, analysis_plan),
-            interval=repeat_until["ci_half_width"],
-            decide=repeat_until["decide"],
-            looks=repeat_until["looks"],
-            ways=repeat_until["ways"],
+            ComparisonRule.of(told["comparison"]),
+            floors,
+            interval=told["ci_half_width"],
+            decide=told["decide"],
+            looks=told["looks"],
+            ways=told["ways"],
         )
 
     def _record(self, job: Job) -> Record | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 
 from transect.analysis.load import Problem, load_records
 from transect.analysis.log_runs import with_log_runs
@@ -16,7 +17,6 @@ from transect.engine.plan_files import planned_analysis, planned_cells
 
 # Runs lie this deep below a folder that is given at most: archive/DATE/results/STUDY.
 _DEEPEST = 3
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def letter_of(place: int) -> str:
@@ -25,8 +25,8 @@ def letter_of(place: int) -> str:
     >>> [letter_of(place) for place in (0, 1, 26)]
     ['A', 'B', 'A2']
     """
-    turn, letter = divmod(place, len(_LETTERS))
-    return f"{_LETTERS[letter]}{turn + 1 if turn else ''}"
+    turn, letter = divmod(place, len(ascii_uppercase))
+    return f"{ascii_uppercase[letter]}{turn + 1 if turn else ''}"
 
 
 def read_sets(folders: Sequence[Path], *, over_time: bool = False) -> list[ResultSet]:
@@ -84,28 +84,22 @@ def find_runs(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 def _folder(folder: Path) -> Path:
     try:
-        if folder.is_dir():
-            # What cannot be listed is not empty.
-            next(folder.iterdir(), None)
-            return folder.resolve()
+        # What cannot be listed is not empty.
+        next(folder.iterdir(), None)
     except OSError as error:
-        raise BadInput(f"{folder}: cannot be read: {error.strerror}") from None
-    what = "is no folder" if os.path.lexists(folder) else "no such folder"
-    raise BadInput(f"{folder}: {what}, expected one such as results/quick")
+        raise BadInput(f"{folder}: cannot be read: {error.strerror}: expected one such as results/quick") from None
+    return folder.resolve()
 
 
 def _checked(folder: Path) -> Path:
     real = _folder(folder)
     if not _is_run(folder):
-        below = sorted(one.name for one in _below(folder, 1))
-        if below:
-            raise BadInput(f"{folder}: holds the results of {', '.join(below[:5])}: expected one of these folders")
-        raise BadInput(f"{folder}: no records there, expected a folder such as results/quick")
+        below = ", ".join(sorted(one.name for one in _below(folder, 1))[:5]) or "such as results/quick"
+        raise BadInput(f"{folder}: no records there, expected a folder with some: {below}")
     return real
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a folder is that of a study: it has been planned, or holds the folder of a cell."""
     if (folder / "plan.json").is_file():
         return True
     return any("~" in cell.name for stage in _folders(folder) for cell in _folders(stage))

@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -25,17 +24,15 @@ from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
 from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
-from transect.engine.early_report import EarlyReport
 from transect.engine.job import Job, check_locks, load_job
-from transect.engine.lease import leased
-from transect.engine.limits import used_limits
+from transect.engine.locks import leased
 from transect.engine.plan_files import read_block
-from transect.engine.progress import Progress
+from transect.engine.progress import EarlyReport, Progress
 from transect.engine.repetition import Repetition, deadline_of
 from transect.engine.run_cell import run_job
 from transect.engine.scheduler import scheduler
-from transect.engine.stamps import newest_change
-from transect.engine.store import MISSING, Damaged, intact, kept, set_aside
+from transect.engine.staleness import newest_change
+from transect.engine.store import MISSING, Damaged, intact, kept, set_aside, used_limits
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
@@ -66,9 +63,11 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
             continue
         found, record = intact(job.paths, job.spec), job.folder / "record.json"
         if isinstance(found, Damaged):
-            aside = set_aside(job.paths, job.cell.stage, job.cell.id)
-            told = f"{job.cell.stage}/{job.cell.id}: {found.what}: made again"
-            say(f"[transect] {told}; the old record is kept as {aside}")
+            aside, told = (
+                set_aside(job.paths, job.cell.stage, job.cell.id),
+                f"{job.cell.stage}/{job.cell.id}: {found.what}",
+            )
+            say(f"[transect] {told}: made again; the old record is kept as {aside}")
         elif found is not MISSING and takes:
             record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
         else:
@@ -78,7 +77,6 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
 
 
 def _holds_again(job: Job) -> bool:
-    """Put back the record that was set aside, and tell whether it holds after all."""
     try:
         aside = job.paths.record_aside(job.cell.stage, job.cell.id)
         aside.replace(job.folder / "record.json")
@@ -103,15 +101,12 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
         return 0
     progress, ran = Progress(paths), 0
     early = None if scheduler().job() else EarlyReport(paths)
-    with ExitStack() as stack:
-        guard = stack.enter_context(open_guard(jobs))
+    with open_guard(jobs) as guard:
 
         def run_one(job: Job) -> None:
             nonlocal ran
-            if is_abandoned():
-                say("[transect] its Snakemake has gone: the rest is left")
-                raise Interruption(1)
-            if job_is_over(job.spec["system"]):
+            if is_abandoned() or job_is_over(job.spec["system"]):
+                say("[transect] its Snakemake or its job has gone: the rest is left")
                 raise Interruption(1)
             if _holds_again(job):
                 return
@@ -159,11 +154,8 @@ def main(arguments: list[str] | None = None) -> int:
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             if repetition.has_optional_repeats:
-                stamp |= {
-                    "stop_reasons": repetition.stop_reasons,
-                    "skipped_optional": repetition.skipped_optional(),
-                    "completed_optional": repetition.completed_optional(),
-                }
+                stamp |= {"stop_reasons": repetition.stop_reasons, "skipped_optional": repetition.skipped_optional()}
+                stamp |= {"completed_optional": repetition.completed_optional()}
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
             stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")
@@ -173,8 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         return say_fault(error, given.results)
     needed = len(jobs) - len(repetition.skipped_optional())
     if ran < needed:
-        told = f"{head['name']}: {needed - ran} of {needed} {head['rule']} cells up to date"
-        say(f"[transect]         {told}")
+        say(f"[transect]         {head['name']}: {needed - ran} of {needed} {head['rule']} cells up to date")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Collection, Sequence
@@ -13,46 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, Interruption, TransectError
-from transect.domain.files import FULL, digest, sha256_file
+from transect.domain.files import digest, sha256_file
 from transect.domain.record import Cause, Record, Status, write_record
 from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fate_of
 from transect.engine.job import Job, Result
-from transect.engine.limits import used_limits
-from transect.engine.payload import DiskFull, execute, refuse
+from transect.engine.payload import DiskFull, execute, refuse, remove
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner
-from transect.engine.store import changed_input, checksums_beside, fingerprint_of
+from transect.engine.store import changed_input, checksums_beside, fingerprint_of, used_limits
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
 _TAIL_BYTES = 6000
 # Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
-_NOT_TOLD = frozenset(
-    {
-        "study",
-        "cell",
-        "cell_id",
-        "parameters",
-        "inputs",
-        "environment",
-        "lock",
-        "other_environments",
-        "sources",
-        "fingerprint",
-        "about",
-        "cell_limits",
-        "taken",
-        "repeat_until",
-        "optional",
-        # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
-        "system",
-        "files",
-        "path",
-        "named",
-    }
-)
+_NOT_TOLD = {
+    *("study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources"),
+    *("fingerprint", "about", "cell_limits", "taken", "repeat_until", "optional"),
+    # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
+    *("system", "files", "path", "named"),
+}
 
 
 def _now() -> str:
@@ -60,29 +40,20 @@ def _now() -> str:
 
 
 def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            start = max(0, path.stat().st_size - _TAIL_BYTES)
-            stream.seek(start)
-            # In half a line a password would not be seen as one.
-            first = stream.readline() if start else b""
-            rest = stream.read() or first
-            return rest.decode("utf-8", "replace").replace("\0", "\ufffd")
-    except OSError:
+    if not path.exists():
         return ""
+    with path.open("rb") as stream:
+        start = max(0, path.stat().st_size - _TAIL_BYTES)
+        stream.seek(start)
+        # In half a line a password would not be seen as one.
+        first = stream.readline() if start else b""
+        return (stream.read() or first).decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
-    if kept:
-        for path in set(job.folder.iterdir()) - {*kept}:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True, exist_ok=True)
+    remove(set(job.folder.iterdir()) - {*kept})
     job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
 
 
@@ -104,7 +75,6 @@ def _digest_of(files: Collection[Path]) -> str:
 def _measure(
     job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
-    """Run the payload, again when others disturbed it and the budget allows."""
     limits = job.spec["cell_limits"]
     again = limits["repeats_if_disturbed"] if stage.measures else 0
     for repeats in range(again + 1):
@@ -141,10 +111,8 @@ def make_record(
     files: dict[str, str] | None = None,
     **more: Any,
 ) -> Record:
-    """Return the record of a result, without secrets. A cause without a word gets one."""
-    message = result.message.strip()
-    if result.status is not Status.OK and not message:
-        message = f"{result.cause}, and nobody said why"
+    """Return the record of a result, without secrets."""
+    message = result.message.strip() or ("" if result.status is Status.OK else f"{result.cause}, and nobody said why")
     return Record(
         study=job.spec["study"],
         stage=job.cell.stage,
@@ -183,14 +151,12 @@ def _told(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
 
 
 def _files(job: Job, result: Result) -> dict[str, str]:
-    """Return the checksums of what others may take: of a cell that ended well."""
     if result.status is not Status.OK:
         return {}
     return checksums_beside(job.folder, result.details.get("files"))
 
 
 def _fault(error: BaseException) -> Result:
-    """Return the result of a cell whose plug-in or runner raised what nobody expected."""
     say(*traceback.format_exc().splitlines())
     return Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}")
 
@@ -198,7 +164,6 @@ def _fault(error: BaseException) -> Result:
 def _run(
     job: Job, stage: StageRunner, side: Attempt, known: tuple[str, list[str]], guard: Guard
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
-    """Run the payload unless the cell is refused. Whatever a cell raises is its own result."""
     fingerprint, inputs = known
     try:
         refusal = changed_input(job, inputs) or refuse(job)
@@ -207,16 +172,11 @@ def _run(
         return _measure(job, stage, side, fingerprint, guard)
     except DiskFull:
         raise
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFull(f"{job.folder}: {error}") from None
-        return _fault(error), {}, {}
     except FAULTS as error:  # the study goes on, whatever a plug-in does
         return _fault(error), {}, {}
 
 
 def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
-    """Return what runs the cell, its fingerprint and its inputs, or why these are not known."""
     try:
         stage = RUNNERS.get(job.cell.stage)
     except TransectError as error:
@@ -237,12 +197,9 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     Raises DiskFull when the record cannot be written.
     """
     started, inputs = _now(), list[str]()
-    known = _look(job)
-    if isinstance(known, Result):
-        fingerprint = str(job.spec["fingerprint"])
-    else:
+    known, fingerprint, side = _look(job), str(job.spec["fingerprint"]), Attempt(job.folder)
+    if not isinstance(known, Result):
         stage, fingerprint, inputs = known
-    side = Attempt(job.folder)
     earlier = side.earlier(fingerprint) if attempt > 1 else None
     if side.path.exists():
         clear_leftovers(job.folder)
@@ -250,19 +207,16 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     if left:
         earlier = None
     tail = _tail(job.log) if earlier else ""
-    variables: dict[str, str] = {}
-    seen: dict[str, Any] = {}
+    variables, seen = dict[str, str](), dict[str, Any]()
     os.environ[CELL_VARIABLE] = str(job.folder)
     try:
         _fresh(job, left)
         if isinstance(known, Result):
             result = known
         elif earlier is not None:
-            told = fate_of(earlier)
-            result = Result.failed(told.cause, told.message)
+            result = Result.failed(*fate_of(earlier))
         else:
-            given = (fingerprint, inputs)
-            result, variables, seen = _run(job, stage, side, given, guard or Guard())
+            result, variables, seen = _run(job, stage, side, (fingerprint, inputs), guard or Guard())
             tail = _tail(job.log)
         record = make_record(
             job,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
 
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
@@ -12,13 +11,13 @@ from transect.domain.record import read_record
 from transect.domain.terminal import say
 from transect.engine.build_environment import made, sized
 from transect.engine.claim import Claim, check_environments
-from transect.engine.early_report import make_report_of
 from transect.engine.interruption import end_abandoned
 from transect.engine.job import load_job
-from transect.engine.lease import leased
+from transect.engine.locks import leased
 from transect.engine.plan_files import check_origin, write_plan
-from transect.engine.progress import start_progress
+from transect.engine.progress import make_report_of, start_progress
 from transect.engine.run_block import end_on_signals, run_jobs
+from transect.engine.staleness import stamp_entry
 from transect.engine.submissions import cancel_earlier
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import Planned, StudyPlan
@@ -46,15 +45,10 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
     check_environments(paths, locks)
     for name, lock in sorted(locks.items()):
         stamp = paths.environment(name)
-        try:
-            facts = json.loads(stamp.read_text(encoding="utf-8"))
-            if facts["status"] == "ok" and facts["lock_hash"] == lock:
-                continue
-        except (OSError, ValueError, KeyError):
-            pass
-        choice, log = plan.system.environments.get(name), stamp.with_suffix(".log")
-        facts = made(name, choice, log, lock, paths.machine)
-        write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
+        if (stamp_entry(stamp, "status"), stamp_entry(stamp, "lock_hash")) != ("ok", lock):
+            choice, log = plan.system.environments.get(name), stamp.with_suffix(".log")
+            facts = made(name, choice, log, lock, paths.machine)
+            write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
 
 
 def run_chosen(plan: StudyPlan, cells: list[Planned], *, force: bool) -> dict[str, int]:
@@ -91,7 +85,6 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, force: bool) -> dict[st
             run_jobs(jobs, paths, attempt=1)
         # One that was made between two cells, or for a run before, does not have all of these.
         make_report_of(paths)
-        ends: Counter[Any] = Counter(read_record(paths.record(*planned.key)).status.value for planned in cells)
-        return dict(ends)
+        return dict(Counter(read_record(paths.record(*planned.key)).status.value for planned in cells))
     finally:
         claim.give_back()

@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from transect.domain.record import Cause
 from transect.domain.registry import Registry
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fate:
+class Fate(NamedTuple):
     """How a job ended, in the words of a record."""
 
     cause: Cause

@@ -10,8 +10,6 @@ from transect.planning.stage import STAGES
 
 
 class _Runners:
-    """The runners of stages, by the stage's name."""
-
     def get(self, name: str) -> StageRunner:
         """Make the runner of a stage. Raises BadInput for one that cannot be made: other stages do not suffer from it."""
         stage = STAGES.get(name)

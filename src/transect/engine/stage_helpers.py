@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from transect.domain.checksums import Checksums
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
-from transect.domain.takes import Takes, record_of
+from transect.domain.takes import record_of
 from transect.engine.job import Job, Result, read_result
 from transect.hpc.sources import log_facts
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.measure.provenance import available_cores
+
+# srun gives up a step that has not begun by then; the payload's runner asks again.
+STEP_PATIENCE_S = 5
 
 
 def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
@@ -32,9 +34,8 @@ def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
     if physical is not None:
         # Pinning virtual nodes would put the first rank of each on the same core.
         variables = variables | {"TRANSECT_BIND": "none"}
-    if physical is not None and cell.ranks * cell.threads > physical:
-        # Nodes that are one machine: Slurm believes in more cores than there are.
-        variables = variables | {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+        if cell.ranks * cell.threads > physical:  # Slurm believes in more cores than there are
+            variables |= {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
     network = system.get("network") or {}
     return system["mpi_launcher" if RENDEZVOUS.get(rendezvous).mpi else "launcher"], Request(
         command=command,
@@ -64,14 +65,11 @@ def cores(job: Job) -> int:
 def over_subscribed(job: Job) -> bool:
     """Whether ranks or threads share cores, on a node or on the one machine that all nodes are."""
     cell, physical = job.cell, job.spec["system"].get("physical_cores")
-    if physical is not None and cell.ranks * cell.threads > physical:
-        return True
-    return cell.ranks_per_node * cell.threads > cores(job)
+    shared = physical is not None and cell.ranks * cell.threads > physical
+    return shared or cell.ranks_per_node * cell.threads > cores(job)
 
 
-@cache
-def _kept_checksums(file: Path) -> Checksums:
-    return Checksums(file)
+_kept_checksums = cache(Checksums)
 
 
 def facts_of(path: Path, paths: StudyPaths) -> str:
@@ -90,10 +88,6 @@ def named_facts(job: Job) -> list[str]:
     return [f"{Path(one).name} {facts_of(Path(one), job.paths)}" for one in job.spec.get("named", ())]
 
 
-# srun gives up a step that has not begun by then; the payload's runner asks again.
-STEP_PATIENCE_S = 5
-
-
 def not_ok(job: Job) -> list[str]:
     """Return role and status of each input cell whose record says that it did not end well."""
     told = []
@@ -110,49 +104,17 @@ def not_ok(job: Job) -> list[str]:
 def need(job: Job, role: str) -> Path:
     """Return the folder of an input cell. Raises MissingDependency unless that cell is ok."""
     folder = job.input(role)
+    takes = f"it takes its {role} from {folder.name}, which"
     try:
         record = record_of(folder / "record.json")
     except FileNotFoundError:
-        raise MissingDependency(f"it takes its {role} from {folder.name}, which has no record") from None
+        raise MissingDependency(f"{takes} has no record") from None
     except BadInput as error:
-        raise MissingDependency(f"the record of its {role} cannot be read: {error}") from None
+        raise MissingDependency(f"{takes} has a record that cannot be read: {error}") from None
     if record.status is not Status.OK:
-        raise MissingDependency(
-            f"it takes its {role} from {record.cell_id}, which is {record.status.value} "
-            f"({record.cause.value if record.cause else ''}: {record.message})"
-        )
+        cause = record.cause.value if record.cause else ""
+        raise MissingDependency(f"{takes} is {record.status.value} ({cause}: {record.message})")
     return folder
-
-
-class Declared(Protocol):
-    """What a stage declares that its runner needs: see `planning.stage.Stage`."""
-
-    @property
-    def payload(self) -> str:
-        """A function, as `package.module:function`."""
-        ...
-
-    @property
-    def measures(self) -> bool:
-        """Whether a disturbed run is repeated."""
-        ...
-
-    @property
-    def keeps(self) -> tuple[str, ...]:
-        """Files with which a second attempt goes on."""
-        ...
-
-    def taken(self, role: str) -> Takes:
-        """What is read of the cell that plays a role."""
-        ...
-
-    def programs(self, cell: Any) -> Mapping[str, str]:
-        """Environments of programs that the payload starts."""
-        ...
-
-    def files(self, spec: dict[str, Any]) -> list[Path]:
-        """Files from outside."""
-        ...
 
 
 class StageRunner(ABC):
@@ -161,7 +123,8 @@ class StageRunner(ABC):
     # Whether what its cells draw counts, where the system can tell.
     energy = False
 
-    def __init__(self, stage: Declared) -> None:
+    def __init__(self, stage: Any) -> None:
+        # A `planning.stage.Stage`, which is not imported: what plans is no part of what a cell's outcome depends on.
         self.stage = stage
         self.measures = stage.measures
         self.keeps = stage.keeps

@@ -8,9 +8,7 @@ whether a cell runs again asks here: the block's runner, `transect why` and `ver
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +21,13 @@ from transect.domain.record import Cause, own_record, run_fingerprint
 from transect.domain.takes import record_of
 from transect.engine.differences import Reason, differences, other_inputs, stored_sources
 from transect.engine.job import Job, Result, load_job
-from transect.engine.limits import outgrown
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner, named_facts, not_ok
 
 # What a cell of these causes lacked may have been mended outside of what a fingerprint covers.
 _MENDED = frozenset({Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED})
+# The length of a SHA-256 as text.
+_SHA256 = 64
 # What a cell takes is read up to this size before it runs; larger files go by their time stamps.
 _READ_WHOLE_BYTES = 1 << 30
 # Ours, and a log that a straggler may still write to.
@@ -154,17 +153,11 @@ def checksums_beside(folder: Path, told: object = None) -> dict[str, str]:
     """
     known = told if isinstance(told, dict) else {}
     found: dict[str, str] = {}
-    for here, _, names in os.walk(folder):
-        for name in names:
-            path = Path(here, name)
-            relative = path.relative_to(folder).as_posix()
-            if relative in _OURS or path.is_symlink() or not path.is_file():
-                continue
-            if relative.isprintable():
-                own = known.get(relative)
-                is_one = isinstance(own, str) and len(own) == hashlib.sha256().digest_size * 2
-                with contextlib.suppress(OSError):
-                    found[relative] = str(own) if is_one else sha256_file(path)
+    for path in (Path(here, name) for here, _, names in os.walk(folder) for name in names):
+        name = path.relative_to(folder).as_posix()
+        if name not in _OURS and name.isprintable() and path.is_file() and not path.is_symlink():
+            with contextlib.suppress(OSError):
+                found[name] = str(own) if len(own := known.get(name, "")) == _SHA256 else sha256_file(path)
     return dict(sorted(found.items()))
 
 
@@ -200,8 +193,6 @@ def set_aside(paths: StudyPaths, stage: str, cell_id: str) -> Path:
     """
     kept_as = paths.damaged(stage, cell_id)
     kept_as.parent.mkdir(parents=True, exist_ok=True)
-    if kept_as.is_dir() and not kept_as.is_symlink():
-        shutil.rmtree(kept_as)
     paths.record(stage, cell_id).replace(kept_as)
     return kept_as
 
@@ -222,6 +213,47 @@ def changed_input(job: Job, inputs: Collection[str]) -> Result | None:
         if wrong is not None:
             with contextlib.suppress(FileNotFoundError):  # another job was faster
                 set_aside(job.paths, record.stage, record.cell_id)
-            text = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
-            return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+            told = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
+            return Result.skipped(Cause.MISSING_DEPENDENCY, told)
+    return None
+
+
+# Limits say whether a payload may go on, not what it computes: a record holds while it fits them.
+
+_MIB = 2**20
+
+
+def used_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those limits that end a payload: `seconds`, `memory_mb`."""
+    return {key: limits[key] for key in ("seconds", "memory_mb")}
+
+
+def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None:
+    """Return why a record does not hold under these limits, or None.
+
+    One that ended at a limit holds unless there is more room now; any other as long as what it
+    used fits, or the limit is not below the one that it ended well under: ranks' own peaks, which
+    need not fall together, and pages that they share may sum to more than a limit that held.
+    `record` has the keys of `transect.domain.record.Record`.
+    """
+    was, details = record.get("limits") or {}, record.get("details") or {}
+    seconds, memory = limits["seconds"], limits["memory_mb"]
+    if record.get("cause") == Cause.TIMEOUT:
+        if was and seconds > was["seconds"]:
+            return f"it ended at limits.seconds: {was['seconds']:g}, which is {seconds:g} now"
+        return None
+    if record.get("cause") == Cause.OUT_OF_MEMORY:
+        old = was.get("memory_mb")
+        if old is not None and (memory is None or memory > old):
+            return f"it ended at limits.memory_mb: {old}, which is {memory or 'null'} now"
+        return None
+    took = details.get("payload_s")
+    if took is not None and took > seconds and not ("seconds" in was and seconds >= was["seconds"]):
+        return f"it took {took:.3g} s, more than limits.seconds: {seconds:g} now allows"
+    # srun's ranks are none of the payload's children: they tell themselves.
+    ranks = sum(one for one in details.get("rank_peak_memory_bytes") or () if one)
+    held = max(details.get("payload_peak_bytes") or 0, ranks / record.get("cell", {}).get("nodes", 1))
+    kept_to = was.get("memory_mb")
+    if memory is not None and held > memory * _MIB and not (kept_to and memory >= kept_to):
+        return f"it held {held / _MIB:.0f} MB, more than limits.memory_mb: {memory} now allows"
     return None

@@ -77,12 +77,9 @@ def cancel_earlier(runs: Path, study: str) -> None:
                 time.sleep(_POLL_S)
         if jobs is None:
             raise BadInput(
-                f"an earlier run of study '{study}' may have jobs in the queue, and the scheduler does not "
-                "answer: try again when it does"
+                f"an earlier run of study '{study}' may have jobs in the queue: the scheduler does not answer"
             )
         if jobs:
-            raise BadInput(
-                f"jobs {', '.join(jobs)} of an earlier run of study '{study}' are still in the queue: "
-                f"end them by `{queue.how_to_cancel(*jobs)}`, or wait for their end, and start again"
-            )
+            how = f"end them by `{queue.how_to_cancel(*jobs)}`, or wait for their end, and start again"
+            raise BadInput(f"jobs {', '.join(jobs)} of an earlier run of study '{study}' are still in the queue: {how}")
         file.unlink(missing_ok=True)

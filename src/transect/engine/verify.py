@@ -9,11 +9,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.record import run_fingerprint
 from transect.engine.differences import stored_sources
-from transect.engine.plan_files import read_block, study_file
+from transect.engine.plan_files import planned_specs, study_file
 from transect.engine.store import Damaged, Holds, state, whole
 from transect.planning.code_hash import changed_sources
 
@@ -35,21 +34,6 @@ class Verdict:
     edited: tuple[str, ...] = ()
 
 
-def _specs(paths: StudyPaths) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the specs of all cells as planned last."""
-    found = {}
-    for file in paths.specs.glob("*/*.json"):
-        if file.parent.name == "sources":
-            continue
-        try:
-            head, specs = read_block(file)
-            for spec in specs:
-                found[spec["cell"]["stage"], spec["cell_id"]] = spec | {"about": head["about"]}
-        except (BadInput, KeyError, TypeError):
-            continue  # the next run writes it anew
-    return found
-
-
 def _look(paths: StudyPaths, stage: str, cell: str, spec: dict[str, Any] | None) -> Verdict:
     """Read a record and all its files, and hold it to what it was made from, where it is of the study as planned."""
     found = whole(paths, stage, cell, read_up_to=math.inf)
@@ -69,7 +53,7 @@ def _look(paths: StudyPaths, stage: str, cell: str, spec: dict[str, Any] | None)
 def verify_records(paths: StudyPaths) -> Iterator[Verdict]:
     """Yield a verdict on every record, sorted by stage and cell. Reads all files beside them."""
     paths = StudyPaths(results=paths.results.resolve(), study=paths.study)
-    specs = _specs(paths)
+    specs = {(spec["cell"]["stage"], spec["cell_id"]): spec for spec in planned_specs(paths)}
     edited = cache(partial(_edited, paths, study_file(paths)))
     for path in sorted(paths.folder.glob("*/*~*/record.json")):
         stage, cell = path.parts[-3:-1]
@@ -81,7 +65,6 @@ def verify_records(paths: StudyPaths) -> Iterator[Verdict]:
 
 
 def _edited(paths: StudyPaths, study: Path | None, sources: str) -> tuple[str, ...]:
-    """Return which of the source files that a hash stands for are other ones now."""
     try:
         return tuple(changed_sources(stored_sources(paths, sources), study.parent if study else None))
     except (OSError, ValueError, AttributeError):

@@ -30,13 +30,9 @@ class Allocation:
 def of_hosts(source: str, listed: Sequence[str]) -> Allocation:
     """Make an allocation of a list in which a host stands once for each of its ranks."""
     counts = Counter(listed)
-    for host in counts:
+    for host in counts or [""]:
         if not _HOST.fullmatch(host):
-            raise BadInput(
-                f"{source}: {host!r} is no name or IPv4 address of a host; one of two ranks stands there twice: a,a,b"
-            )
-    if not counts:
-        raise BadInput(f"{source}: names no host")
+            raise BadInput(f"{source}: {host!r} is no name or IPv4 address of a host, such as those of a,a,b")
     return Allocation(source=source, hosts=tuple(counts), ranks=tuple(counts.values()))
 
 
@@ -70,16 +66,15 @@ def allocation(environ: Mapping[str, str] = os.environ) -> Allocation | None:
         return of_hosts(HOSTS, expand_hosts(environ[HOSTS]))
     if "SLURM_JOB_ID" in environ:
         return _slurm(environ)
-    for variable in ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE"):
+    for variable in ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"):
         if environ.get(variable):
             lines = _lines(variable, environ[variable])
-            return of_hosts(variable, [words[0] for words in lines])
+            slots = [int(words[1]) if variable == "PE_HOSTFILE" else 1 for words in lines]
+            return of_hosts(
+                variable, [words[0] for words, count in zip(lines, slots, strict=True) for _ in range(count)]
+            )
     if environ.get("LSB_HOSTS"):
         return of_hosts("LSB_HOSTS", environ["LSB_HOSTS"].split())
-    if environ.get("PE_HOSTFILE"):
-        lines = _lines("PE_HOSTFILE", environ["PE_HOSTFILE"])
-        slots = [(words[0], int(words[1]) if len(words) > 1 else 1) for words in lines]
-        return of_hosts("PE_HOSTFILE", [host for host, count in slots for _ in range(count)])
     if environ.get("FLUX_JOB_ID") or environ.get("FLUX_URI"):
         listed = ask("flux", "hostlist", "--expand", "local").split()
         hosts = tuple(dict.fromkeys(listed))
@@ -95,10 +90,8 @@ def ranks_on(
     `ranks` that do not divide are dealt out evenly, the first nodes have one more. Raises BadInput when
     a count is no count, or a node would have no rank.
     """
-    asked = {"--nodes": nodes, "--ranks": ranks, "--ranks-per-node": ranks_per_node}
-    for option, value in asked.items():
-        if value is not None and value < 1:
-            raise BadInput(f"{option} {value}: expected 1 or more")
+    if any(value is not None and value < 1 for value in (nodes, ranks, ranks_per_node)):
+        raise BadInput("--nodes, --ranks, --ranks-per-node: expected 1 or more")
     if ranks is not None and ranks_per_node is not None:
         raise BadInput("--ranks and --ranks-per-node: give one of them")
     there = len(given.hosts) if given is not None else 1

@@ -7,30 +7,13 @@ file; and `transect-image.json`, written last, which says what it is and that it
 from __future__ import annotations
 
 import json
-import os
-import re
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.launch.elf import read_elf, this_machine
 
 COMPLETE = "transect-image.json"
 ROOT_NAME, PACKED = "root", "image.sqfs"
-# Programs of which an image has one: what they are made for, the image is made for.
-_PROGRAMS = ("usr/bin/env", "bin/sh", "usr/bin/sh", "usr/bin/python3", "bin/bash")
-# Programs of the right hand also run on the left.
-_ALSO = {"x86_64": {"i686"}, "aarch64": {"armv7l"}}
-# What the dynamic loader (glibc, musl) and the kernel say, whatever the wrapper.
-_LOADER = (
-    (
-        r"(?:error while loading shared libraries|ImportError): (lib[\w.+-]+\.so[\w.]*): cannot open shared",
-        r"image {image} lacks the library \1",
-    ),
-    (r"Error loading shared library (\S+?):", r"image {image} lacks the library \1"),
-    (r"version `(GLIBC\w*_[\d.]+)' not found", r"image {image} lacks \1: its C library is too old"),
-    (r"[Ee]xec format error", r"image {image} is made for another architecture"),
-)
 _AT = "@"
 
 
@@ -70,7 +53,7 @@ def root_of(image: str, form: str = "folder") -> str | None:
 
 
 def complaint(image: str) -> str | None:
-    """Return why an image cannot be used on this machine, or None. A URI is the wrapper's to look at."""
+    """Return why an image cannot be used here, or None. A URI is the wrapper's to look at; so is another machine's."""
     if "://" in image:
         return None
     path = Path(image)
@@ -78,45 +61,6 @@ def complaint(image: str) -> str | None:
         return f"image {image} is not there"
     if (path / ROOT_NAME).is_dir() and image_facts(path) is None:
         return f"image {image} is not whole: {COMPLETE} is missing or cannot be read"
-    root = Path(root_of(image) or image)
-    if not root.is_dir():
-        return None  # one file: the wrapper reads it
-    machine = _machine_of(root)
-    here = this_machine()
-    if machine is not None and machine != here and machine not in _ALSO.get(here, ()):
-        return f"image {image} is made for {machine}, and this machine is {here}"
-    return None
-
-
-def _machine_of(root: Path) -> str | None:
-    """Return what the programs of a root file system are made for; None where none is known."""
-    for name in _PROGRAMS:
-        path = _within(root, name)
-        try:
-            found = read_elf(path) if path is not None else None
-        except OSError:
-            continue
-        if found is not None:
-            return found.machine
-    return None
-
-
-def _within(root: Path, name: str) -> Path | None:
-    """Follow links as a process in the root would; None where nothing is."""
-    path = root / name
-    for _ in range(20):
-        for part in [*reversed(path.relative_to(root).parents), path.relative_to(root)]:
-            step = root / part
-            if step.is_symlink():
-                target = os.readlink(step)  # noqa: PTH115 text is wanted
-                base = root if target.startswith("/") else step.parent
-                rest = path.relative_to(step)
-                path = Path(os.path.normpath(f"{base}/{target.lstrip('/')}")) / rest
-                break
-        else:
-            return path if path.is_file() else None
-        if not path.is_relative_to(root):
-            return None
     return None
 
 
@@ -129,19 +73,6 @@ def mount_points(root: Path, folders: tuple[str, ...]) -> None:
     for folder in folders:
         inside = root / folder.lstrip("/")
         try:
-            if not inside.is_dir():
-                inside.mkdir(parents=True, exist_ok=True)
+            inside.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(
-                f"image {root} has no folder {folder}, where that of the host is to appear, and it cannot "
-                f"be made: {error.strerror}"
-            ) from None
-
-
-def loader_fault(image: str, log: str, more: tuple[tuple[str, str], ...] = ()) -> str | None:
-    """Return the sentence that an image's fault deserves, from what was printed; None: no such fault."""
-    for pattern, sentence in (*more, *_LOADER):
-        match = re.search(pattern, log, re.MULTILINE)
-        if match:
-            return match.expand(sentence.replace("{image}", re.sub(r"\\", r"\\\\", image)))
-    return None
+            raise BadInput(f"image {root} has no folder {folder}, to show the host's: {error.strerror}") from None

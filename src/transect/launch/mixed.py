@@ -21,13 +21,10 @@ def command_of(rank: int, arguments: Sequence[str]) -> list[str]:
     >>> command_of(2, ["even", "plan.json", "--", "odd"])
     ['even', 'plan.json']
     """
-    if BETWEEN not in arguments:
+    if BETWEEN not in arguments[1:-1]:
         raise ValueError(f"expected two commands with {BETWEEN} between them, got {arguments}")
     at = list(arguments).index(BETWEEN)
-    found = [list(arguments[:at]), list(arguments[at + 1 :])][rank % 2]
-    if not found:
-        raise ValueError(f"expected two commands with {BETWEEN} between them, got {arguments}")
-    return found
+    return [*arguments[at + 1 :]] if rank % 2 else [*arguments[:at]]
 
 
 def main() -> None:

@@ -84,22 +84,16 @@ def addresses_of(names: Sequence[str], said: Callable[[], str] | None) -> tuple[
         return ("127.0.0.1",)
     if said is not None:
         told = dict(line.split() for line in said().splitlines() if len(line.split()) == 2)
-        addresses = []
-        for place, name in enumerate(names):
-            keys = {str(place), name, name.split(".")[0]} & told.keys()
-            if not keys:
-                raise MissingDependency(f"node {name} did not tell the address of its interface")
-            addresses.append(told[keys.pop()])
-        return tuple(addresses)
-    found = {}
+        addresses = [told.get(str(n)) or told.get(name) or told.get(name.split(".")[0]) for n, name in enumerate(names)]
+        if None in addresses:
+            raise MissingDependency(f"node {names[addresses.index(None)]} did not tell the address of its interface")
+        return tuple(filter(None, addresses))
+    found = []
     for name in names:
         try:
-            found[name] = socket.gethostbyname(name)
+            found.append(socket.gethostbyname(name))
         except OSError as error:
             raise MissingDependency(f"the address of node {name}: {error}") from None
-    wrong = [name for name, address in found.items() if address.startswith("127.")]
-    if wrong:
-        raise BadInput(
-            f"node {wrong[0]} goes by {found[wrong[0]]} here, which no other node can reach: name a network interface"
-        )
-    return tuple(found.values())
+        if found[-1].startswith("127."):
+            raise BadInput(f"node {name} goes by {found[-1]} here, which no other node can reach: name an interface")
+    return tuple(found)

@@ -60,7 +60,8 @@ def copy_lines(source: int, target: int, prefix: bytes, end: bytes = b"") -> Non
             lines.append(rest)
             rest = b""
         pending = b""
-        try:
+        # Where nobody reads any more, go on reading, so that the rank does not stop.
+        with contextlib.suppress(OSError):
             for line in lines:
                 whole = prefix + line + b"\n"
                 if len(pending) + len(whole) > _WHOLE:
@@ -68,9 +69,6 @@ def copy_lines(source: int, target: int, prefix: bytes, end: bytes = b"") -> Non
                     pending = b""
                 pending += whole
             _write(target, pending)
-        except OSError:
-            # Nobody reads any more: go on reading, so that the rank does not stop.
-            pass
         if not piece:
             return
 
@@ -100,10 +98,7 @@ class Child:
         _write(2, line.encode())
 
     def start(self, command: Sequence[str], environ: Mapping[str, str], label: str, *, reads: bool = False) -> int:
-        """Start a process, in a group of its own when a signal is to come through us alone.
-
-        `reads`: it has our standard input.
-        """
+        """Start a process, in a group of its own when a signal is to come through us alone; `reads` our input."""
 
         def prepare() -> None:
             if self.forwards:
@@ -176,17 +171,10 @@ class Child:
                 socket.create_connection((host, int(port)), timeout=60).close()
                 return
             except OSError as error:
-                late = time.monotonic() > end
-                if late or self.ended_from_outside or self.service_ended():
+                ended = [pid for pid in self.pids if os.waitpid(pid, os.WNOHANG)[0]]
+                if time.monotonic() > end or self.ended_from_outside or ended:
                     raise ConnectionError(f"no service answers at {place}: {error}") from None
                 time.sleep(0.05)
-
-    def service_ended(self) -> bool:
-        """Tell whether a service of this rank has ended before the command began."""
-        ended = [pid for pid in self.pids if os.waitpid(pid, os.WNOHANG)[0]]
-        for pid in ended:
-            del self.pids[pid]
-        return bool(ended)
 
     def wait(self) -> int:
         """Wait for the command; end it when a service that it needs fails."""

@@ -20,10 +20,7 @@ def _read(path: Path) -> str:
 
 
 def parse_list(text: str) -> list[int]:
-    """Read the kernel's list format: `0-2,8` is [0, 1, 2, 8].
-
-    Raises ValueError for anything else.
-    """
+    """Read the kernel's list format: `0-2,8` is [0, 1, 2, 8]. Raises ValueError for anything else."""
     found: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -56,7 +53,6 @@ def _cores(allowed: set[int], sys: Path) -> list[tuple[int, list[int]]]:
 
 
 def _split(nodes: list[int], ranks: int, threads: int) -> list[range]:
-    """Return the cores of each rank, as positions; `nodes` is each core's NUMA node, in order."""
     size = len(nodes) // ranks
     whole = [range(r * size, (r + 1) * size) for r in range(ranks)]
     ends = {i for i in range(1, len(nodes)) if nodes[i] != nodes[i - 1]} | {0, len(nodes)}
@@ -127,7 +123,7 @@ def gpu_nodes(sys: Path = SYS, proc: Path = Path("/proc"), dev: Path = Path("/de
             if line.startswith("Device Minor:"):
                 minor = line.split(":")[1].strip()
         # A scheduler's cgroup shows all GPUs here and lets only the job's own be opened.
-        if os.access(dev / f"nvidia{minor}", os.R_OK | os.W_OK) and _opens(dev / f"nvidia{minor}"):
+        if _opens(dev / f"nvidia{minor}"):
             text = _read(sys / "bus/pci/devices" / folder.name.lower() / "numa_node")
             found.append(int(text) if text else -1)
     return found
@@ -149,10 +145,8 @@ def gpu_shares(
     `device_nodes` may be shorter than `devices`, or empty. Raises ValueError when there are too few.
     """
     if len(devices) < per_rank * len(rank_nodes):
-        raise ValueError(
-            f"{len(rank_nodes)} ranks need {per_rank * len(rank_nodes)} GPUs on this node, "
-            f"it shows {len(devices)}: {','.join(devices) or 'none'}"
-        )
+        needed = per_rank * len(rank_nodes)
+        raise ValueError(f"{len(rank_nodes)} ranks need {needed} GPUs, this node shows {','.join(devices) or 'none'}")
     places = dict(zip(devices, device_nodes))  # noqa: B905 Python 3.8
     left = list(devices)
     shares: list[list[str]] = [[] for _ in rank_nodes]

@@ -104,8 +104,8 @@ def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
 
 
 def marked(name: str, value: str) -> Iterator[psutil.Process]:
-    """Yield the other processes that have `name=value` in their environment."""
-    yield from _processes(_marked(name, value))
+    """Return the other processes that have `name=value` in their environment."""
+    return _processes(_marked(name, value))
 
 
 def _resident(roots: list[int]) -> int:
@@ -195,37 +195,33 @@ def run(
     stdout and stderr go to `log`. On an exception, KeyboardInterrupt and Interruption included,
     every process is ended before it is passed on.
     """
-    session = f"{os.getpid()}-{time.time_ns()}"
-    started_ns = time.monotonic_ns()
-    begin = started_ns * 1e-9
-    peak, next_look = 0, _FIRST_POLL_S
+    session, started_ns = f"{os.getpid()}-{time.time_ns()}", time.monotonic_ns()
     end: End = "exited"
+    peak, next_look, why, next_question = 0, _FIRST_POLL_S, "", _FIRST_QUESTION_S
     # Whether there are such, what the last search found, and when the next one is due.
     apart = any("TRANSECT_DETACHED" in variables for _, variables in commands)
     found, next_search = list[int](), 0.0
-    why, next_question = "", _FIRST_QUESTION_S
     ends: _Ends | None = None
     children: list[subprocess.Popen[bytes]] = []
     with log.open("ab") as stream:
         try:
             for argv, variables in commands:
                 environment = os.environ | variables | {MARK: session}
-                children.append(
-                    subprocess.Popen(
-                        argv,
-                        stdout=stream,
-                        stderr=subprocess.STDOUT,
-                        stdin=subprocess.DEVNULL,
-                        cwd=cwd,
-                        env=environment,
-                        start_new_session=True,
-                    )
+                child = subprocess.Popen(
+                    argv,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    cwd=cwd,
+                    env=environment,
+                    start_new_session=True,
                 )
+                children.append(child)
             pids = [child.pid for child in children]
             ends = _Ends(children)
             while True:
                 codes = [child.poll() for child in children]
-                now = time.monotonic() - begin
+                now = time.monotonic() - started_ns * 1e-9
                 if any(codes) or None not in codes:
                     break
                 if now > seconds:
@@ -263,7 +259,7 @@ def run(
     return Outcome(
         end=end,
         code=abs(first),
-        seconds=time.monotonic() - begin,
+        seconds=time.monotonic() - started_ns * 1e-9,
         peak_bytes=peak,
         started_ns=started_ns,
         pid=pid,

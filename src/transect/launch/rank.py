@@ -73,17 +73,8 @@ def find_numbers(environ: Mapping[str, str], told_by: str = "auto", ranks_per_no
             "must be placed node by node (is SLURM_DISTRIBUTION or a rank file set?)"
         )
     crossing = [count > local_rank for count in counts]
-    return Numbers(
-        rank,
-        size,
-        local_rank,
-        counts[node],
-        node,
-        len(counts),
-        socket.gethostname(),
-        sum(crossing[:node]),
-        sum(crossing),
-    )
+    cross = sum(crossing[:node]), sum(crossing)
+    return Numbers(rank, size, local_rank, counts[node], node, len(counts), socket.gethostname(), *cross)
 
 
 def fill(template: str, numbers: Numbers) -> str:
@@ -107,12 +98,10 @@ def place(options: argparse.Namespace, numbers: Numbers, environ: dict[str, str]
     """
     import placement  # type: ignore[import-not-found]  # the file beside this one
 
-    mask = os.sched_getaffinity(0)
-    blocks = None
-    if options.bind != "never" and environ.get("TRANSECT_BIND") != "none":
-        limit = placement.cgroup_cpus()
-        if options.bind == "always" or not placement.already_bound(mask, environ, limit):
-            blocks = placement.core_blocks(mask, numbers.local_size, options.threads)
+    mask, blocks = os.sched_getaffinity(0), None
+    bind = options.bind if environ.get("TRANSECT_BIND") != "none" else "never"
+    if bind == "always" or (bind == "auto" and not placement.already_bound(mask, environ, placement.cgroup_cpus())):
+        blocks = placement.core_blocks(mask, numbers.local_size, options.threads)
     if blocks:
         os.sched_setaffinity(0, blocks[numbers.local_rank])
     if not options.gpus_per_rank:
@@ -171,15 +160,11 @@ def environment(options: argparse.Namespace, environ: Mapping[str, str]) -> tupl
     return numbers, variables
 
 
-def _counts(text: str) -> list[int]:
-    return [int(count) for count in text.split(",")]
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Start one rank; `transect launch` calls this.")
     add = parser.add_argument
     add("--told-by", choices=["auto", *_TOLD], default="auto", help="who numbers the ranks")
-    add("--ranks-per-node", type=_counts, default=(), metavar="N[,N...]")
+    add("--ranks-per-node", type=lambda text: [*map(int, text.split(","))], default=(), metavar="N[,N...]")
     add("--threads", type=int, default=1)
     add("--set", action="append", default=[], metavar="NAME=TEMPLATE")
     add("--bind", choices=["never", "auto", "always"], default="never")
@@ -219,9 +204,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.label or services or waits:
         import parent  # type: ignore[import-not-found]  # the file beside this one
 
-        child = parent.Child(
-            options.command, environ, rank=who, label=options.label, forwards=options.told_by != "slurm"
-        )
+        forwards = options.told_by != "slurm"
+        child = parent.Child(options.command, environ, rank=who, label=options.label, forwards=forwards)
         return int(child.run(services, waits, numbers.node))
     try:
         os.execvpe(options.command[0], options.command, environ)  # noqa: S606 no shell is meant

@@ -9,14 +9,9 @@ from typing import Literal
 # Imported for their files: they run on the nodes, and are part of what is measured.
 from transect.launch import Request, parent, placement, rank, thread_variables
 from transect.launch.network import interface_variables
-from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+from transect.launch.rendezvous import Rendezvous, World
 
 FILES = tuple(module.__file__ for module in (rank, parent, placement))
-
-
-def rendezvous_of(request: Request) -> Rendezvous:
-    """Return the request's rendezvous. Raises BadInput when its name is unknown."""
-    return RENDEZVOUS.get(request.rendezvous)
 
 
 def common_variables(request: Request, kind: Rendezvous, world: World) -> dict[str, str]:
@@ -40,11 +35,9 @@ def rank_command(
 ) -> list[str]:
     """Return the argv of one rank. Without anything to do it is the wrapped command itself."""
     command = [*request.wrap, *request.command]
-    options: list[str] = []
-    for name, template in kind.per_rank(world).items():
-        # Plain processes have got theirs from the launcher.
-        if told_by != "given":
-            options += ["--set", f"{name}={template}"]
+    # Plain processes have got theirs from the launcher.
+    numbers = kind.per_rank(world).items() if told_by != "given" else ()
+    options = [word for name, template in numbers for word in ("--set", f"{name}={template}")]
     if request.bind and bind != "never" and request.ranks_per_node > 1:
         options += ["--bind", bind, "--threads", str(request.threads)]
     if request.gpus_per_rank:

@@ -14,19 +14,12 @@ from collections.abc import Mapping, Sequence
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.terminal import say
 
-_PART = re.compile(r"([^,\[\]]+|\[[^\]]*\])+")
-_RANGE = re.compile(r"\[([^\]]*)\]")
+_RANGE = re.compile(r"\[([\d,-]+)\]")
 
 
 def _numbers(text: str) -> list[str]:
-    """`1-3,07` is 1 2 3 07; the width of the first number is that of all."""
-    numbers = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise ValueError(part)
-        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last or first) + 1)]
-    return numbers
+    ends = [part.partition("-")[::2] for part in text.split(",")]
+    return [str(n).zfill(len(first)) for first, last in ends for n in range(int(first), int(last or first) + 1)]
 
 
 def _expand(part: str) -> list[str]:
@@ -38,18 +31,14 @@ def _expand(part: str) -> list[str]:
 
 
 def expand_hosts(text: str) -> list[str]:
-    """Return the hosts of a Slurm node list: `n[1-2,07],login` is n1 n2 n07 login.
-
-    Raises BadInput when it is no node list.
-    """
-    text = text.strip()
-    parts = [match[0] for match in _PART.finditer(text)]
+    """Return the hosts of a Slurm node list: `n[1-2,07],login` is n1 n2 n07 login. Raises BadInput for no such list."""
     try:
-        if not text or ",".join(parts) != text:
-            raise ValueError(text)
-        return [host for part in parts for host in _expand(part)]
+        hosts = [host for part in re.split(r",(?![^\[]*\])", text.strip()) for host in _expand(part)]
     except ValueError:
-        raise BadInput(f"{text!r} is no list of nodes, expected such as n[1-4,7]") from None
+        hosts = []
+    if not hosts or any(not host or "[" in host for host in hosts):
+        raise BadInput(f"{text!r} is no list of nodes, expected such as n[1-4,7]")
+    return hosts
 
 
 # What Slurm's programs say when the controller is restarted, or too busy to answer in time.
@@ -94,10 +83,9 @@ def ask(*argv: str, patience_s: float = 300) -> str:
 
 def job_id(environ: Mapping[str, str] = os.environ) -> str:
     """Return the job's number. Raises BadInput outside of an allocation."""
-    try:
-        return environ["SLURM_JOB_ID"]
-    except KeyError:
-        raise BadInput("srun needs a Slurm allocation: SLURM_JOB_ID is not set") from None
+    if "SLURM_JOB_ID" not in environ:
+        raise BadInput("srun needs a Slurm allocation: SLURM_JOB_ID is not set")
+    return environ["SLURM_JOB_ID"]
 
 
 def job_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -177,15 +165,12 @@ def signal_step(name: str, number: int) -> bool:
     if number not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         return False
     try:
-        steps = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
-    except (MissingDependency, BadInput):
-        return False
-    steps_of_name = [step for step, _, one in (line.strip().partition(" ") for line in steps) if one == name]
-    for step in steps_of_name:
-        # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
-        argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
-        try:
+        lines = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
+        steps = [step for step, _, one in (line.strip().partition(" ") for line in lines) if one == name]
+        for step in steps:
+            # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
+            argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
             subprocess.run(argv, capture_output=True, timeout=_ANSWER_S)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    return bool(steps_of_name)
+    except (MissingDependency, BadInput, OSError, subprocess.TimeoutExpired):
+        return False
+    return bool(steps)

@@ -17,7 +17,6 @@ from collections.abc import Callable
 import psutil
 
 from transect.domain.errors import MissingDependency
-from transect.launch.orphans import guarded
 from transect.launch.parent import die_with_parent
 from transect.launch.processes import end_all
 
@@ -34,20 +33,16 @@ _BY_NAME = {signal.strsignal(number): int(number) for number in signal.valid_sig
 
 
 def _reported(line: str) -> int:
-    """Return the exit code that a line of stderr tells of a rank, or 0."""
     match = _FAILED.match(line)
     if match is None:
         return 0
     code, number, task_code, name = match.groups()
-    number = number or _BY_NAME.get((name or "").removesuffix(" (core dumped)").strip())
-    return int(code or task_code or 0) or (128 + int(number) if number else 0)
+    number = number or _BY_NAME.get((name or "").removesuffix(" (core dumped)").strip()) or -128
+    return int(code or task_code or 128 + int(number))
 
 
 class _Listener(threading.Thread):
-    """Passes stderr on and notes the code of the first rank that failed.
-
-    `sink` is where the launcher writes.
-    """
+    """Passes on what the launcher writes to `sink`, and notes the code of the first rank that failed."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -74,17 +69,12 @@ class _Listener(threading.Thread):
 
 
 def _standard_input() -> int | None:
-    """Return what the first process reads, as Popen takes it: ours, or nothing.
-
-    Ranks have a session of their own, so a terminal would not keep one in the background from
-    reading what is meant for the shell.
-    """
+    """Return what the first process reads, as Popen takes it: ours, or nothing where it is closed."""
     try:
         os.fstat(0)
-        foreground = not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:  # closed
-        foreground = False
-    return None if foreground else subprocess.DEVNULL
+    except OSError:
+        return subprocess.DEVNULL
+    return None
 
 
 class _Offer(threading.Thread):
@@ -115,16 +105,10 @@ class _Offer(threading.Thread):
                 return
 
 
-def _code(child: subprocess.Popen[bytes]) -> int | None:
-    code = child.poll()
-    return 128 - code if code is not None and code < 0 else code
-
-
 def _is_rank(process: psutil.Process) -> bool:
-    try:
+    with contextlib.suppress(psutil.Error, OSError):
         return bool({"OMPI_COMM_WORLD_RANK", "PMI_RANK"} & process.environ().keys())
-    except (psutil.Error, OSError):
-        return False
+    return False
 
 
 def signal_mpi_ranks(number: int, *, alone: bool = True) -> bool:
@@ -155,15 +139,12 @@ def supervise(
 ) -> int:
     """Start every (argv, variables), wait for all, end all as soon as one fails.
 
-    Returns the exit code of the first rank that failed, 128 + number for a signal, or 0.
-    `launcher`: the one process starts the ranks elsewhere, so its own code may be that of a rank
-    that was ended because another one failed; the first report of a rank on stderr counts.
-    SIGINT, SIGTERM, SIGHUP (unless it is ignored, as under `nohup`), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
-    returns true. After one of the first three, or the failure of another rank, the ranks have
-    `grace_s` seconds, or until the second one, to end. When this process dies, the ranks die too.
-    The first process has our standard input, the others have none; with `stdin_at` it is handed to
-    rank 0, which asks for it at the socket of that name (transect/launch/rank.py).
-    Raises MissingDependency when a program cannot be started. To be called in the main thread.
+    Returns the exit code of the first rank that failed, 128 + number for a signal, or 0. `launcher`: the one process
+    starts the ranks elsewhere, and its code may be another's: the first report of a rank on stderr counts.
+    SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
+    returns true. After one of the first three, or the failure of another rank, the ranks have `grace_s` seconds, or
+    until the second one, to end. The first process has our standard input; with `stdin_at` rank 0 asks for it at the
+    socket of that name. Raises MissingDependency when a program cannot be started. To be called in the main thread.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
     waited = _PASSED_ON | {signal.SIGCHLD}
@@ -188,9 +169,7 @@ def supervise(
     if listener is not None:
         listener.start()
     first, patience_s = 0, grace_s
-    apart = contextlib.ExitStack()
     try:
-        apart.enter_context(guarded(processes, session, launcher=launcher))
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(
@@ -217,7 +196,6 @@ def supervise(
             child.wait()
         if listener is not None:
             listener.finish()
-        apart.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return listener.code if first and listener is not None and listener.code else first
 
@@ -231,8 +209,8 @@ def _wait(
     """Return the first code that is not 0, or 0 when all have ended, and the seconds left to end in."""
     deadline: float | None = None
     while True:
-        codes = [_code(child) for child in children]
-        first = next((code for code in codes if code), 0)
+        codes = [child.poll() for child in children]
+        first = next((code if code > 0 else 128 - code for code in codes if code), 0)
         # Ranks that were asked to end may each take their time.
         if None not in codes or (first and deadline is None):
             return first, grace_s

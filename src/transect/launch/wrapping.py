@@ -18,7 +18,7 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.launch.images import loader_fault, mount_points, root_of
+from transect.launch.images import mount_points, root_of
 
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
 # Constant: names of modules travel in a variable, the command in "$@".
@@ -28,6 +28,11 @@ _SCRIPT = (
 )
 # What it says itself: bash's own words, before it, come in any language.
 _NO_MODULES = re.compile(r"^(?:\[\d+\] )?transect: (?:module load .+: failed|.+: cannot be run)$", re.MULTILINE)
+# What the dynamic loader (glibc, musl) and the kernel say, whatever the wrapper.
+_LOADER = (
+    r"error while loading shared libraries: |ImportError: lib\S+: cannot open shared|Error loading shared library "
+    r"|version `GLIBC\S+' not found|[Ee]xec format error"
+)
 # The one that runs an image whose system file, or whose user, names none.
 USUAL = "apptainer"
 # Ranks of one node meet there: sockets of mpiexec and PMIx, shared memory of MPI and of NCCL.
@@ -74,8 +79,8 @@ class Wrapper(ABC):
     form = "folder"
     # Whether its processes are no children of the command that starts them.
     detaches = False
-    # (pattern, sentence): what its own words say about an image. {image} and \1 are filled in.
-    faults: tuple[tuple[str, str], ...] = ()
+    # What its own words begin with, or hold, where an image lacks something: a regular expression.
+    faults = r"(?!)"
     # Characters at which it cuts what it is told to show.
     separators = ":"
 
@@ -129,21 +134,14 @@ def program_says(wrapper: str) -> tuple[str, str] | None:
     return None
 
 
-def container(
+def wrapped(
     image: str, *, wrapper: str = USUAL, gpus: bool = False, binds: Sequence[str] = (), workdir: str | None = None
-) -> list[str]:
-    """Return the wrap that runs the command inside an image.
+) -> tuple[list[str], dict[str, str]]:
+    """Return (wrap, variables) that run a command inside an image.
 
     `binds` are folders that the command needs besides /tmp and what the wrapper shows by itself.
     Raises BadInput for an empty name and for what the wrapper cannot do.
     """
-    return wrapped(image, wrapper=wrapper, gpus=gpus, binds=binds, workdir=workdir)[0]
-
-
-def wrapped(
-    image: str, *, wrapper: str = USUAL, gpus: bool = False, binds: Sequence[str] = (), workdir: str | None = None
-) -> tuple[list[str], dict[str, str]]:
-    """Return (wrap, variables) that run a command inside an image; see `container`."""
     if not image or image.startswith("-"):
         raise BadInput(f"container {image!r}: expected an image file or a URI such as docker://…")
     chosen = WRAPPERS.get(wrapper)
@@ -152,15 +150,12 @@ def wrapped(
     reason = chosen.supports(inside)
     if reason is not None:
         raise BadInput(f"container {image}: {reason}")
-    for folder in (*binds, *([workdir] if workdir else [])):
-        for sign in chosen.separators:
-            if sign in folder:
-                raise BadInput(
-                    f"container {image}: {wrapper} cannot show the folder {folder!r}: it takes {sign!r} "
-                    "for the end of its name"
-                )
+    folders = [*binds, *([workdir] if workdir else [])]
+    for folder in folders:
+        if {*chosen.separators} & {*folder}:
+            raise BadInput(f"container {image}: {wrapper} cannot show the folder {folder!r}, for a sign in its name")
     if root is not None and os.path.isdir(root):  # noqa: PTH112 a root may be a file as well
-        mount_points(Path(root), outermost([*SHARED, *binds, *([workdir] if workdir else [])]))
+        mount_points(Path(root), outermost([*SHARED, *folders]))
     variables = _MPI | chosen.variables(inside)
     if chosen.detaches:
         variables |= {"TRANSECT_DETACHED": "1"}
@@ -177,5 +172,6 @@ def modules_fault(code: int, log: str) -> str | None:
 
 
 def image_fault(wrapper: str, image: str, log: str) -> str | None:
-    """Return in one sentence what an image lacks, from what a command in it printed, or None."""
-    return loader_fault(image, log, WRAPPERS.get(wrapper).faults)
+    """Return the line that tells what an image lacks, of what a command in it printed, or None."""
+    match = re.search(rf"^.*(?:{_LOADER}|{WRAPPERS.get(wrapper).faults}).*$", log, re.MULTILINE)
+    return match and f"image {image}: {match[0].strip()[:300]}"

@@ -31,10 +31,10 @@ def test_a_copy_is_no_second_measurement(tmp_path, compared):
         (("a",), "one folder alone"),
         (("a", "a"), "is the same folder as"),
         (("a", "link"), "is the same folder as"),
-        (("a", "nowhere"), "no such folder"),
-        (("a", "file"), "is no folder"),
+        (("a", "nowhere"), "No such file"),
+        (("a", "file"), "Not a directory"),
         (("a", "empty"), "no records there"),
-        (("a", "many"), "holds the results of other, quick: expected one of these"),
+        (("a", "many"), "expected a folder with some: other, quick"),
     ],
 )
 def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, transect, folders, told):

@@ -19,14 +19,13 @@ from transect.adapters.snakemake.flow import Flow
 from transect.adapters.snakemake.main_flow import MainFlow
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
-from transect.domain.owner import SESSION, SILENT_S, Owner, is_abandoned, user_name
+from transect.domain.owner import SESSION, SILENT_S, Owner, is_abandoned
 from transect.domain.paths import StudyPaths
-from transect.engine import lease, submissions
+from transect.engine import locks, submissions
 from transect.engine.claim import Claim, check_environments
 from transect.engine.interruption import end_abandoned
 from transect.engine.job import Job, check_locks
-from transect.engine.lease import Busy, leased, runs_elsewhere
-from transect.engine.locks import Held
+from transect.engine.locks import Busy, Held, leased, runs_elsewhere
 
 ELSEWHERE = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "start": 1, "since": "t", "token": "theirs"}
 
@@ -55,40 +54,6 @@ def slurm(monkeypatch) -> dict[str, str | None]:
     monkeypatch.setattr(slurm_adapter.shutil, "which", lambda _: "/usr/bin/squeue")
     monkeypatch.setattr(submissions, "_POLL_S", 0)
     return answers
-
-
-@pytest.mark.env
-def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
-    code = (
-        "import sys, time; from pathlib import Path\n"
-        "from transect.engine.claim import Claim\n"
-        f"Claim(Path({str(tmp_path)!r}), 'ours').take(); print('taken', flush=True)\n"
-        "time.sleep(6000)"
-    )
-    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert other.stdout is not None
-    try:
-        assert other.stdout.readline() == "taken\n"
-        with pytest.raises(BadInput, match=rf"study 'ours' .*pid {other.pid} on .*results=FOLDER"):
-            Claim(tmp_path, "ours").take()
-        another = Claim(tmp_path, "another")
-        another.take()
-        another.give_back()
-    finally:
-        other.kill()
-        # Not waited for yet: a zombie holds nothing.
-        claim = Claim(tmp_path, "ours")
-        for _ in range(3000):
-            try:
-                claim.take()
-                break
-            except BadInput:
-                time.sleep(0.1)
-        other.wait()
-        other.stdout.close()
-    assert json.loads(claim.path.read_text())["study"] == "ours"
-    claim.give_back()
-    assert not claim.path.exists()
 
 
 def test_a_run_on_another_host_is_named_with_its_jobs_and_what_to_do(paths, slurm):
@@ -138,20 +103,6 @@ def test_a_sign_of_life_is_a_new_time_and_brings_a_removed_file_back(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.env
-def test_a_forked_child_gives_nothing_back(tmp_path):
-    held = Held(tmp_path / "x.json", pytest.fail)
-    held.take()
-    child = os.fork()
-    if child == 0:
-        held.give_back()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert held.path.exists()
-    held.give_back()
-    assert not held.path.exists()
-
-
 def test_of_two_that_find_a_dead_holder_one_takes_over(tmp_path):
     """The slower one has seen the dead one's file, and finds the faster one's in its place."""
     path = held_by(tmp_path / "x.json", silent_s=SILENT_S + 5)
@@ -181,25 +132,6 @@ def test_a_dead_holder_is_removed_by_one_at_a_time(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_another_one_has_just_made_is_not_removed_for_the_one_before(tmp_path, monkeypatch):
-    """That one was given back between two looks; of the new one nothing is written yet."""
-    path = tmp_path / "x.json"
-    held = Held(path, pytest.fail)
-    look = held._look
-
-    def others() -> object:
-        told = look()
-        path.touch()
-        return told
-
-    held_by(path)
-    path.unlink()
-    monkeypatch.setattr(held, "_create", lambda: False)
-    monkeypatch.setattr(held, "_look", others)
-    assert held.take() == {}
-    assert path.exists()
-
-
 def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_path):
     path = held_by(tmp_path / "x.json", silent_s=60)
     path.write_text("")
@@ -211,40 +143,36 @@ def test_a_holder_that_has_not_yet_said_who_it_is_counts_until_it_is_silent(tmp_
     held.give_back()
 
 
-def test_an_owner_is_told_of_in_files_and_variables():
+# Of a process that has gone, with this number: who it may be is told by its start, its kernel and its user.
+GONE = 2**30
+NOT_MINE = Owner.me().start - 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "silent_s", "lives"),
+    [
+        ({}, 0, True),
+        # A number that is used again is another process.
+        ({"start": NOT_MINE}, 0, False),
+        ({"pid": GONE}, 5, False),
+        # Two containers that do not see each other's processes have the name of their host.
+        ({"pid": GONE, "kernel": "another"}, 5, True),
+        ({"kernel": "another"}, SILENT_S + 5, False),
+        # As with `hidepid` on many login nodes.
+        ({"pid": GONE, "user": "somebody"}, 5, True),
+        ({"pid": GONE, "user": "somebody"}, SILENT_S + 5, False),
+    ],
+)
+def test_an_owner_lives_by_its_process_or_its_signs_of_life(changes, silent_s, lives):
+    assert replace(Owner.me(), **changes).lives(silent_s) is lives
+
+
+def test_an_owner_is_told_of_in_files_and_its_start_does_not_follow_the_clock():
     me = Owner.me()
     assert Owner.of(json.loads(json.dumps(me.facts() | {"more": 1}))) == me
     assert replace(Owner.of_text(me.text), user=me.user) == me
-    for other in ("", "17", "17:host"):
-        with pytest.raises(ValueError):
-            Owner.of_text(other)
-
-
-def test_a_pid_that_is_used_again_is_another_process():
-    assert Owner.me().lives()
-    assert not replace(Owner.me(), start=Owner.me().start - 1).lives()
-
-
-def test_a_process_lives_on_when_the_clock_is_set():
-    """Its start is counted from the host's, as the time that the host is up, and not told by the clock."""
     up_s = float(Path("/proc/uptime").read_text().split()[0])
-    assert 0 < Owner.me().start / os.sysconf("SC_CLK_TCK") <= up_s < time.time() / 2
-
-
-def test_a_process_of_a_host_of_the_same_name_lives_by_its_signs_of_life():
-    """Two containers that do not see each other's processes have the name of their host."""
-    gone = replace(Owner.me(), pid=2**30)
-    assert not gone.lives(5)
-    assert replace(gone, kernel="another").lives(5)
-    assert not replace(Owner.me(), kernel="another").lives(SILENT_S + 5)
-
-
-def test_another_users_process_that_is_hidden_lives_by_its_signs_of_life():
-    # As with `hidepid` on many login nodes; no process has this number.
-    hidden = replace(Owner.me(), pid=2**30, user="somebody")
-    assert hidden.lives(5)
-    assert not hidden.lives(SILENT_S + 5)
-    assert not replace(hidden, user=user_name()).lives(5)
+    assert 0 < me.start / os.sysconf("SC_CLK_TCK") <= up_s < time.time() / 2
 
 
 @pytest.mark.env
@@ -308,18 +236,22 @@ def test_a_job_holds_its_cells_for_as_long_as_slurm_says_or_it_gives_signs_of_li
 ):
     monkeypatch.setattr(slurm_adapter, "_CLEANING_S", 0)
     slurm["scontrol"] = says and f"JobId=17 {says} Reason=None"
-    held_by(paths.lease("train", "n1"), silent_s, job="17")
+    file = held_by(paths.lease("train", "n1"), silent_s, job="17")
     told = runs_elsewhere(paths, "train", "n1")
     assert (told is not None) == lives
     if lives:
         assert "job 17" in str(told)
+        return
+    with leased(paths, [("train", "n1")]):
+        assert json.loads(file.read_text())["pid"] == os.getpid() and paths.machine.exists()
+    assert not file.exists() and not paths.machine.exists()
 
 
 def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, monkeypatch, capsys):
     slurm["scontrol"] = "JobId=17 JobState=RUNNING Reason=None"
     held_by(paths.lease("train", "n1"), job="17")
-    monkeypatch.setattr(lease, "_PATIENCE_S", 0.01)
-    monkeypatch.setattr(lease, "_POLL_S", 0.02)
+    monkeypatch.setattr(locks, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(locks, "_POLL_S", 0.02)
     with pytest.raises(Busy, match=r"train\.n1.*job 17 .*`scancel 17`"), leased(paths, [("train", "n1")]):
         pytest.fail("two jobs run the same cells")
     assert "train.n1 waits: " in capsys.readouterr().err
@@ -329,18 +261,9 @@ def test_cells_that_another_job_goes_on_running_are_left_to_it(paths, slurm, mon
 
 def test_who_waits_ends_with_its_snakemake(paths, slurm, monkeypatch):
     held_by(paths.lease("train", "n1"))
-    monkeypatch.setattr(lease, "is_abandoned", lambda: True)
+    monkeypatch.setattr(locks, "is_abandoned", lambda: True)
     with pytest.raises(Interruption), leased(paths, [("train", "n1")]):
         pytest.fail("taken")
-
-
-def test_cells_of_a_job_that_was_killed_are_taken_at_once(paths, slurm):
-    slurm["scontrol"] = "JobId=17 JobState=TIMEOUT Reason=TimeLimit"
-    file = held_by(paths.lease("train", "n1"), job="17")
-    with leased(paths, [("train", "n1")]):
-        assert json.loads(file.read_text())["pid"] == os.getpid()
-        assert paths.machine.exists()
-    assert not file.exists() and not paths.machine.exists()
 
 
 def test_in_a_job_the_machine_is_the_schedulers_to_give(paths, monkeypatch):

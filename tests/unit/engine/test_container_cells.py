@@ -9,20 +9,17 @@ from pathlib import Path
 import pytest
 
 from factories import plan_study
-from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
-from transect.domain.strict_yaml import load_model
-from transect.domain.system import EnvironmentChoice, System
+from transect.domain.system import EnvironmentChoice
 from transect.engine import build_image
-from transect.engine.build_environment import chosen
 from transect.engine.build_image import image_changed
 from transect.engine.job import Job, load_job
 from transect.engine.payload import refuse
 from transect.launch.images import parts_of
 from transect.launch.wrapping import wrapped
 from transect.planning.environments import lock_hash
-from transect.planning.images import ImageDefinition, definition_of, image_folder, image_lock
+from transect.planning.images import definition_of, image_folder, image_lock
 from transect.planning.plan import StudyPlan
 
 STUDY = """
@@ -40,13 +37,6 @@ def boxes_plan(folder: Path, study: str = STUDY, system: str = "name: here\n") -
     return plan_study(folder, study, system=system)
 
 
-def test_without_a_container_an_id_is_what_it_was():
-    axes = {"stage": "train", "workload": "iris-mlp", "framework": "numpy", "strategy": "single", "batch": 16}
-    assert Cell.of(**axes).id == "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c"
-    assert Cell.of(**axes, container=None) == Cell.of(**axes)
-    assert ".podman~" in Cell.of(**axes, container="podman").id
-
-
 def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
     made = boxes_plan(tmp_path)
     train = {p.cell.container: p for p in made.stage("train").values()}
@@ -60,14 +50,12 @@ def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
 
 
 def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choose(tmp_path):
-    made = boxes_plan(tmp_path, system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n")
+    system = "name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n"
+    made = boxes_plan(tmp_path, system=system)
     assert {parts_of(p.environment) for p in made.stage("data").values()} == {("base", "enroot")}
     train = {p.cell.container: p.environment for p in made.stage("train").values()}
     assert train == {None: "base@enroot", "charliecloud": "base@charliecloud"}
-    torch = STUDY.replace("[numpy]", "[torch]")
-    made = boxes_plan(
-        tmp_path, torch, system="name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n"
-    )
+    made = boxes_plan(tmp_path, STUDY.replace("[numpy]", "[torch]"), system=system)
     assert {p.environment for p in made.stage("train").values()} == {"torch"}
 
 
@@ -97,15 +85,6 @@ def test_an_image_lock_follows_environment_and_definition(tmp_path, monkeypatch)
     (source / "image.yaml").unlink()
     with pytest.raises(BadInput, match="'small' has no image"):
         definition_of("small")
-
-
-def test_an_archive_needs_its_checksum(tmp_path):
-    (tmp_path / "image.yaml").write_text("base: archive\narchive: base.tar\n")
-    with pytest.raises(BadInput, match=r"base archive.* `archive` and its `sha256`"):
-        load_model(tmp_path / "image.yaml", ImageDefinition)
-    (tmp_path / "image.yaml").write_text("base: debian\npackages: ['--option']\n")
-    with pytest.raises(BadInput, match="packages"):
-        load_model(tmp_path / "image.yaml", ImageDefinition)
 
 
 def job(folder: Path, facts: dict[str, object]) -> Job:
@@ -141,29 +120,15 @@ def test_the_rank_is_told_its_image_its_folders_and_its_working_folder(tmp_path)
     assert one.bin == Path("/env/bin")
 
 
-def test_an_image_that_has_gone_fails_its_cell_with_one_sentence(tmp_path):
-    result = refuse(job(tmp_path, {"image": f"{tmp_path}/gone"}))
-    assert result is not None and (result.status, result.cause) == (Status.FAILED, Cause.MISSING_DEPENDENCY)
-    assert result.message.startswith(f"environment 'base@charliecloud': image {tmp_path}/gone ")
-
-
-def test_a_program_that_is_not_here_skips_the_cell(tmp_path):
-    told = {"image": f"{tmp_path}/gone", "status": "failed", "message": "ch-run is not on PATH here", "skips": True}
-    result = refuse(job(tmp_path, told))
-    assert result is not None and (result.status, result.cause) == (Status.SKIPPED, Cause.MISSING_DEPENDENCY)
-    assert result.message == f"environment 'base@charliecloud': {told['message']}"
-
-
-def test_a_systems_image_says_who_runs_it(tmp_path):
-    (tmp_path / "folder").mkdir()
-    text = f"name: here\nenvironments: {{base: {{image: {tmp_path}/folder, wrapper: charliecloud}}}}\n"
-    (tmp_path / "system.yaml").write_text(text)
-    choice = load_model(tmp_path / "system.yaml", System).environments["base"]
-    facts = chosen("base", choice)
-    assert (facts["wrapper"], facts["status"]) == ("charliecloud", "ok")
-    (tmp_path / "system.yaml").write_text("name: here\nenvironments: {base: {modules: [a], wrapper: podman}}\n")
-    with pytest.raises(BadInput, match=r"`wrapper` .* `image`"):
-        load_model(tmp_path / "system.yaml", System)
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [({}, Status.FAILED), ({"status": "failed", "message": "ch-run is not on PATH", "skips": True}, Status.SKIPPED)],
+)
+def test_an_image_or_a_program_that_is_not_here_is_told_in_one_sentence(tmp_path, told, status):
+    result = refuse(job(tmp_path, {"image": f"{tmp_path}/gone"} | told))
+    assert result is not None and (result.status, result.cause) == (status, Cause.MISSING_DEPENDENCY)
+    said = told.get("message", f"image {tmp_path}/gone ")
+    assert result.message.startswith(f"environment 'base@charliecloud': {said}")
 
 
 def test_a_folder_as_image_counts_by_its_files_and_not_by_what_is_bound_in_it(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from transect.cli.crate import check_crate, write_crate
 from transect.cli.main import app
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
-from transect.domain.inventory import name_of, take_inventory, uri_of
+from transect.domain.inventory import name_of, take_inventory
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
 from transect.report.crate import METADATA
@@ -102,18 +103,13 @@ def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
     before = (study.folder / METADATA).read_bytes()
     write_crate(study)
     assert (study.folder / METADATA).read_bytes() == before
+    (study.folder / ".checksums.json").write_text('{"new": []}')
     code, told = verify(study)
     assert code == 0, told
     assert "0 missing, 0 changed, 0 added" in told
 
 
-def test_a_cache_that_is_written_anew_changes_nothing(study: StudyPaths) -> None:
-    write_crate(study)
-    (study.folder / ".checksums.json").write_text('{"new": []}')
-    assert check_crate(study.folder).holds
-
-
-@pytest.mark.parametrize("name", ["a b", "caf\u00e9", "a:b", "#x", "a%20b", "new\nline", "\udcff", "<b>", "a?b", "\\"])
+@pytest.mark.parametrize("name", ["a b:#?", "caf\u00e9", "a%20b", "new\nline", "\udcff", "<b>", "\\"])
 def test_files_of_any_name_are_found_again(study: StudyPaths, name: str) -> None:
     place = study.folder / "train" / "strange"
     place.mkdir()
@@ -149,8 +145,9 @@ def test_links_are_named_and_not_followed(study: StudyPaths) -> None:
     outside.write_text("secret")
     link = study.folder / "link"
     link.symlink_to(outside)
+    os.mkfifo(study.folder / "pipe")
     _, inventory = write_crate(study)
-    assert list(inventory.others) == ["link"] and "link" not in inventory.files
+    assert sorted(inventory.others) == ["link", "pipe"] and "link" not in inventory.files
     assert check_crate(study.folder).holds
     link.unlink()
     assert check_crate(study.folder).missing == ["link"]
@@ -160,13 +157,6 @@ def test_links_are_named_and_not_followed(study: StudyPaths) -> None:
     report.unlink()
     report.symlink_to(outside)
     assert any(f"link to {outside}" in one for one in check_crate(study.folder).changed)
-
-
-def test_a_file_that_nobody_may_read_or_is_a_pipe_is_named(study: StudyPaths) -> None:
-    os.mkfifo(study.folder / "pipe")
-    _, inventory = write_crate(study)
-    assert inventory.others == {"pipe": "no regular file"}
-    assert check_crate(study.folder).holds
 
 
 def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
@@ -179,52 +169,37 @@ def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
     assert code == 1 and "no JSON" in told, "the crate holds, the record does not"
 
 
+THEIRS = json.dumps({"@graph": [{"@id": "./", "@type": "Dataset", "description": "My pictures"}]})
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("name", "text"),
     [
-        "",
-        "{",
-        "[]",
-        '{"@graph": 3}',
-        '{"@graph": [{"@id": "a"}, {"@id": "a"}]}',
-        "[" * 10**5,
-        '{"@graph": [{"@id": 3, "@type": "File"}]}',
+        (METADATA, ""),
+        (METADATA, "[]"),
+        (METADATA, '{"@graph": [{"@id": "a"}, {"@id": "a"}]}'),
+        (METADATA, '{"@graph": [{"@id": 3, "@type": "File"}]}'),
+        (METADATA, "[" * 10**5),
+        (METADATA, THEIRS),
+        ("README.md", "mine"),
     ],
 )
-def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(study: StudyPaths, text: str) -> None:
-    (study.folder / METADATA).write_text(text)
-    code, _ = verify(study)
-    assert code != 0
-    with pytest.raises(BadInput, match="damaged"):
+def test_what_is_not_ours_or_damaged_is_never_overwritten(study: StudyPaths, name: str, text: str) -> None:
+    (study.folder / name).write_text(text)
+    if text not in (THEIRS, "mine"):
+        assert verify(study)[0] != 0
+    with pytest.raises(BadInput, match=re.escape(name)):
         write_crate(study)
-    assert (study.folder / METADATA).read_text() == text
+    assert (study.folder / name).read_text() == text
 
 
-def test_metadata_of_somebody_else_are_not_overwritten(study: StudyPaths) -> None:
-    theirs = json.dumps({"@graph": [{"@id": "./", "@type": "Dataset", "description": "My pictures"}]})
-    (study.folder / METADATA).write_text(theirs)
-    with pytest.raises(BadInput, match="somebody else"):
-        write_crate(study)
-    assert (study.folder / METADATA).read_text() == theirs
-
-
-@pytest.mark.parametrize("uri", ["../outside", "/etc/passwd", "a/../../b", "%2e%2e/x"])
-def test_a_crate_that_names_a_file_outside_is_refused(study: StudyPaths, uri: str) -> None:
+@pytest.mark.parametrize("uri", ["../outside", "/etc/passwd", "a/../../b", "%2e%2e/x", "report%2Ehtml"])
+def test_a_crate_that_names_a_file_outside_or_twice_is_refused(study: StudyPaths, uri: str) -> None:
     write_crate(study)
     content = json.loads((study.folder / METADATA).read_text())
     content["@graph"].append({"@id": uri, "@type": "File", "sha256": "0" * 64})
     (study.folder / METADATA).write_text(json.dumps(content))
-    with pytest.raises(BadInput, match="outside the folder"):
-        check_crate(study.folder)
-
-
-def test_a_crate_that_names_a_file_twice_is_refused(study: StudyPaths) -> None:
-    write_crate(study)
-    path = study.folder / METADATA
-    content = json.loads(path.read_text())
-    content["@graph"].append({"@id": "report%2Ehtml", "@type": "File", "sha256": "0" * 64})
-    path.write_text(json.dumps(content))
-    with pytest.raises(BadInput, match="in it twice"):
+    with pytest.raises(BadInput, match=r"outside the folder|in it twice"):
         check_crate(study.folder)
 
 
@@ -269,20 +244,6 @@ def test_a_study_that_is_half_done_says_so(study: StudyPaths) -> None:
     assert run["actionStatus"].endswith("FailedActionStatus") and run["error"].startswith("1 more")
 
 
-def test_nothing_to_describe_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInput, match="no records there"):
-        write_crate(StudyPaths(results=tmp_path, study="empty"))
-    assert list((tmp_path / "empty").iterdir()) == []
-
-
-def test_a_page_of_a_persons_own_is_not_overwritten(study: StudyPaths) -> None:
-    (study.folder / "README.md").write_text("mine")
-    with pytest.raises(BadInput, match=r"README\.md"):
-        write_crate(study)
-    assert (study.folder / "README.md").read_text() == "mine"
-
-
 def test_the_python_in_its_page_finds_a_change(
     study: StudyPaths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,8 +277,3 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkey
     monkeypatch.setattr(inventory, "sha256_file", read)
     with pytest.raises(BadInput, match="changed while"):
         take_inventory(tmp_path)
-
-
-def test_uris_have_no_scheme_and_come_back() -> None:
-    for name in ("http://x", "a/b~c", "a%2Fb", "\udc80\u4e2d"):
-        assert ":" not in uri_of(name) and name_of(uri_of(name)) == name

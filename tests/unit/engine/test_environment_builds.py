@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +17,8 @@ import psutil
 import pytest
 
 from checkouts import ROOT
-from transect.domain.errors import Interruption
+from transect.domain.errors import BadInput
 from transect.engine import build_environment
-from transect.engine.build_lock import builder
 from transect.planning import environments
 
 pytestmark = pytest.mark.env
@@ -39,7 +38,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cache = folder / "cache"
-        self.source = folder / "plugins" / "envs" / NAME
+        self.envs = folder / "plugins" / "envs"
+        self.source = self.envs / NAME
         self.source.mkdir(parents=True)
         (self.source / "requirements.txt").write_text("")
         self.begun, self.go = folder / "begun", folder / "go"
@@ -50,33 +50,26 @@ class Place:
         text = SCRIPT.format(begun=self.begun, go=self.go)
         (self.source / "build.sh").write_text(text)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        plugins = str(self.folder / "plugins")
+        return {"TRANSECT_ENVS": str(self.cache), "TRANSECT_PLUGINS": plugins, "PYTHONPATH": str(ROOT / "src")}
+
     def builder(self, *more: str) -> subprocess.Popen[bytes]:
-        variables = {
-            "TRANSECT_ENVS": str(self.cache),
-            "TRANSECT_PLUGINS": str(self.folder / "plugins"),
-            "PYTHONPATH": str(ROOT / "src"),
-        }
-        command = [
-            sys.executable,
-            "-m",
-            "transect.engine.build_environment",
-            "--name",
-            NAME,
-            "--out",
-            str(self.folder / "stamp.json"),
-            *more,
-        ]
-        return subprocess.Popen(command, env=os.environ | variables)
+        command = [sys.executable, "-m", "transect.engine.build_environment", "--name", NAME]
+        return subprocess.Popen(
+            [*command, "--out", str(self.folder / "stamp.json"), *more], env=os.environ | self.variables
+        )
 
     @property
     def facts(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "stamp.json").read_text())
         return found
 
-    def build(self) -> dict[str, Any]:
+    def build(self, name: str = NAME) -> dict[str, Any]:
         """Build in this process."""
         environments._lock_of_files.cache_clear()
-        return build_environment.build(NAME, self.folder / "log")
+        return build_environment.build(name, self.folder / "log")
 
 
 @pytest.fixture
@@ -118,11 +111,11 @@ def test_after_a_killed_builder_the_next_builds_alone_and_another_waits(place, n
     third = place.builder()
     # It says that it waits, so that nobody takes it for dead.
     said = ""
-    while "waits for " not in said:
+    while " waits: " not in said:
         said += capfd.readouterr().err
         assert third.poll() is None, said
         time.sleep(0.05)
-    assert f"(pid {second.pid} on " in said and "its log " in said, said
+    assert f"pid {second.pid} on " in said and "its log " in said, said
     place.go.write_text("\n")
     assert (second.wait(), third.wait()) == (0, 0)
     assert len(writers.read_text().split()) == 1
@@ -132,36 +125,13 @@ def test_after_a_killed_builder_the_next_builds_alone_and_another_waits(place, n
 def test_a_command_that_is_ended_leaves_no_builder_behind(place):
     place.wait_in_script()
     code = f"from transect.cli.elsewhere import _python; _python({NAME!r})"
-    variables = {
-        "TRANSECT_ENVS": str(place.cache),
-        "TRANSECT_PLUGINS": str(place.folder / "plugins"),
-        "PYTHONPATH": str(ROOT / "src"),
-    }
-    command = subprocess.Popen([sys.executable, "-c", code], env=os.environ | variables)
+    command = subprocess.Popen([sys.executable, "-c", code], env=os.environ | place.variables)
     place.begun.read_text()
     [writers] = place.cache.glob(f"{NAME}-*/writers")
     [script] = map(int, writers.read_text().split())
     command.terminate()
     assert command.wait() != 0
     assert not psutil.pid_exists(script)
-
-
-def test_a_signal_in_the_midst_of_a_removal_ends_the_build(place, monkeypatch):
-    def broken_off(folder, **_):
-        # As shutil.rmtree does: closed, broken off before it notes that, and closed again.
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.close(handle)
-            raise Interruption(143)
-        finally:
-            os.close(handle)
-
-    half_made = place.cache / f"{NAME}-{environments.lock_hash(NAME)}"
-    half_made.mkdir(parents=True)
-    monkeypatch.setattr(build_environment.shutil, "rmtree", broken_off)
-    with pytest.raises(Interruption) as end:
-        place.build()
-    assert end.value.code == 143
 
 
 def test_files_that_are_edited_while_they_are_used_make_no_environment(place):
@@ -195,21 +165,14 @@ def test_what_was_made_before_an_edit_is_good_for_what_was_planned_before_it(qui
     assert build_environment.build(NAME, quick.folder / "log", planned) == before
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "\xff"])
-def test_a_damaged_mark_means_that_it_is_built_again(quick, content):
+@pytest.mark.parametrize("damaged", ["transect-complete.json", "bin/python"])
+def test_a_damaged_environment_is_built_again(quick, damaged):
     folder = Path(quick.build()["python"]).parents[1]
-    (folder / "transect-complete.json").write_text(content, encoding="latin-1")
+    (folder / damaged).unlink()
+    (folder / damaged).symlink_to(folder / "uninstalled")
     (folder / "left").touch()
     assert quick.build()["status"] == "ok"
-    assert not (folder / "left").exists()
-
-
-def test_an_environment_whose_interpreter_has_gone_is_built_again(quick):
-    python = Path(quick.build()["python"])
-    python.unlink()
-    python.symlink_to(quick.folder / "uninstalled" / "python3")
-    assert quick.build()["status"] == "ok"
-    assert python.exists()
+    assert not (folder / "left").exists() and (folder / "bin/python").exists()
 
 
 @pytest.mark.parametrize("job", [None, "17"])
@@ -258,42 +221,43 @@ def test_a_cache_that_cannot_be_written_is_a_cause_and_no_traceback(place, below
     assert "TRANSECT_ENVS" in facts["message"]
 
 
-def test_a_half_made_environment_that_cannot_be_removed_is_not_built_upon(place, monkeypatch):
-    folder = environments.environment_folder(NAME)
-    (folder / "lib").mkdir(parents=True)
-    (folder / "lib" / "half").touch()
+@pytest.fixture
+def upper(place: Place) -> Place:
+    """A place with two environments, of which `upper` links to what `lower` has."""
+    for name in ("lower", "upper"):
+        (place.envs / name).mkdir()
+        (place.envs / name / "requirements.txt").write_text("")
+    (place.envs / "lower" / "build.sh").write_text('echo content > "$1/file"\n')
+    (place.envs / "upper" / "needs.txt").write_text("# what it links to\nlower\n")
+    (place.envs / "upper" / "build.sh").write_text('ln -s "$TRANSECT_NEEDS_LOWER/file" "$1/file"\n')
+    return place
 
-    unlink = os.unlink
 
-    def refuse(path: object, *more: object, **options: object) -> None:
-        if str(path).endswith("half"):
-            raise PermissionError(13, "Permission denied", str(path))
-        unlink(path, *more, **options)
+def file_of(facts: dict[str, Any]) -> Path:
+    assert facts["status"] == "ok", facts["message"]
+    return Path(facts["python"]).parents[1] / "file"
 
-    monkeypatch.setattr(os, "unlink", refuse)
-    facts = place.build()
+
+def test_what_is_needed_is_built_first_and_again_when_it_was_edited_or_has_gone(upper):
+    file = file_of(upper.build("upper"))
+    assert file.read_text() == "content\n"
+    shutil.rmtree(file.resolve().parent)
+    assert file_of(upper.build("upper")).read_text() == "content\n"
+    before = upper.build("upper")["lock_hash"]
+    (upper.envs / "lower" / "build.sh").write_text('echo other > "$1/file"\n')
+    after = upper.build("upper")
+    assert after["lock_hash"] != before and file_of(after).read_text() == "other\n"
+
+
+def test_what_cannot_be_built_is_the_cause_of_both(upper):
+    (upper.envs / "lower" / "build.sh").write_text("echo broken: error: no such thing >&2; exit 3\n")
+    facts = upper.build("upper")
     assert facts["status"] == "failed"
-    assert "Permission denied" in facts["message"]
+    assert "needs environment 'lower'" in facts["message"] and "no such thing" in facts["message"]
 
 
-def test_a_full_disk_at_the_last_moment_is_a_failed_build(quick, monkeypatch):
-    def full(path: Path, _: object) -> None:
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(build_environment, "write_atomic", full)
-    facts = quick.build()
-    assert facts["status"] == "failed"
-    assert os.strerror(28) in facts["message"]
-    assert not Path(facts["python"]).parents[1].exists()
-
-
-def test_who_waits_is_told_how_far_the_build_is(tmp_path):
-    log = tmp_path / "base.log"
-    log.write_text("Collecting torch\n  Building wheel for horovod\n\n")
-    os.utime(log, (time.time() - 90,) * 2)
-    facts = {"user": "ann", "pid": 7, "host": "login1", "log": str(log)}
-    said = builder(facts)
-    assert re.search(r"ann builds \(pid 7 on login1\).* 9\d s old .*: Building wheel for horovod$", said)
-    log.unlink()
-    assert "ann builds" in builder(facts)
-    assert "(pid ? on ?)" in builder({})
+@pytest.mark.parametrize(("line", "words"), [("upper", "in a circle: upper -> upper"), ("lowre", "'lowre'")])
+def test_a_need_that_cannot_be_is_named(upper, line, words):
+    (upper.envs / "upper" / "needs.txt").write_text(f"{line}\n")
+    with pytest.raises(BadInput, match=words):
+        environments.needed_environments("upper")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -17,8 +15,7 @@ import pytest
 
 from checkouts import ROOT
 from transect.domain.errors import BadInput
-from transect.domain.files import digest
-from transect.engine import build_environment, build_log
+from transect.engine import build_environment
 from transect.planning import environments
 
 SHARED = ROOT / "envs" / "shared"
@@ -43,12 +40,6 @@ def lock_hash(tmp_path, monkeypatch):
 
     yield read
     environments._lock_of_files.cache_clear()
-
-
-def test_an_environment_without_a_script_is_its_requirements(lock_hash, tmp_path):
-    write(tmp_path / "envs", {"plain/requirements.txt": "a==1\n", "shared/tool.sh": "true\n"})
-    python = [sys.version.split()[0], platform.machine(), sys.platform]
-    assert lock_hash("plain") == digest([*python, "requirements.txt", b"a==1\n"])[:16]
 
 
 def test_shared_files_count_where_the_script_uses_them(lock_hash, tmp_path):
@@ -126,15 +117,8 @@ def test_a_listed_source_that_is_not_there_is_named(lock_hash, tmp_path, line):
 def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
     tools = tmp_path / "tools"
     build = 'mpicc -o "$1/bin/x" x.c'
-    write(
-        tmp_path / "envs",
-        {
-            "c/requirements.txt": "",
-            "c/build.sh": build,
-            "d/requirements.txt": "",
-            "d/build.sh": "true  # go over there",
-        },
-    )
+    write(tmp_path / "envs", {"c/requirements.txt": "", "c/build.sh": build})
+    write(tmp_path / "envs", {"d/requirements.txt": "", "d/build.sh": "true  # go over there"})
 
     def compiler(version: str) -> None:
         write(tools, {"cc": f"#!/bin/sh\necho cc {version}\necho more\n"})
@@ -153,110 +137,37 @@ def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
     environments.program_version.cache_clear()
 
 
-PROGRAM = """
-#include <stdio.h>
-#include "answer.h"
-int main(void) { return printf("%d\\n", ANSWER) < 0; }
-"""
-
-
-@pytest.mark.env
-def test_an_edited_source_of_a_plug_in_is_compiled_anew(lock_hash, tmp_path, monkeypatch):
-    plugins = tmp_path / "plugins"
-    build = 'here=$(cd "$(dirname "$0")/../.." && pwd)\ncc -o "$1/bin/answer" "$here/src/main.c"\n'
-    write(
-        plugins,
-        {
-            "envs/answer/requirements.txt": "",
-            "envs/answer/build.sh": build,
-            "envs/answer/sources.txt": "src\n",
-            "src/main.c": PROGRAM,
-            "src/answer.h": "#define ANSWER 41\n",
-        },
-    )
-    monkeypatch.setattr("transect.domain.registry.plugin_folders", lambda: [plugins])
-
-    def answer() -> tuple[str, str]:
-        environments._lock_of_files.cache_clear()
-        facts = build_environment.build("answer", tmp_path / "log")
-        assert facts["status"] == "ok", facts["message"]
-        program = Path(facts["python"]).with_name("answer")
-        return facts["lock_hash"], subprocess.check_output([program], text=True)
-
-    first = answer()
-    assert first[1] == "41\n" and answer() == first
-    write(plugins, {"src/answer.h": "#define ANSWER 42\n"})
-    second = answer()
-    assert second[1] == "42\n" and second[0] != first[0]
-    # Back again: what was compiled before is still there.
-    write(plugins, {"src/answer.h": "#define ANSWER 41\n"})
-    (tmp_path / "log").unlink()
-    assert answer() == first and not (tmp_path / "log").exists()
-
-
-def test_the_scripts_here_use_files_that_are_there():
-    for name in ("torch", "tensorflow", "mxnet"):
-        found = environments.shared_files(ROOT / "envs" / f"horovod-{name}")
-        names = ["horovod-compile.sh", "horovod.sh", "horovod.txt"]
-        assert found == [SHARED / name for name in names]
-
-
 ERROR = "x.cc:7:3: fatal error: mpi.h: No such file or directory"
 
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (["a", "b"], ["a", "b"]),
-        (["a" * 300, "b" * 301], ["a" * 300, "b" * 300 + "…"]),
+        (["a", "b" * 301], ["a", "b" * 300]),
         ([*"abcdefgh", ERROR, *"ij"], [*"abcdefgh", ERROR, *"ij"]),
-        (
-            ["a", "b", "c", ERROR, "1", "2", "3", "4", "5", *["make"] * 30],
-            ["b", "c", ERROR, "1", "2", "3", "4", "[…]", *["make"] * 15],
-        ),
-        (
-            ["a", "b", ERROR, *[f"{n}" for n in range(17)]],
-            ["a", "b", ERROR, "0", "1", "2", "3", "4", *[f"{n}" for n in range(5, 17)]],
-        ),
+        (["a", "b", "c", ERROR, *"12345", *["make"] * 30], ["b", "c", ERROR, *"1234", *["make"] * 15]),
+        (["a", "b", ERROR, *map(str, range(17))], ["a", "b", ERROR, *map(str, range(17))]),
         (["a", "# 1: -Werror, 2 errors", *["b"] * 15], ["b"] * 15),
         (
             ["  error: subprocess-exited-with-error", *["-"] * 9, f"  {ERROR}", *["make"] * 30],
-            ["-", "-", f"  {ERROR}", *["make"] * 4, "[…]", *["make"] * 15],
+            ["-", "-", f"  {ERROR}", *["make"] * 4, *["make"] * 15],
         ),
     ],
 )
 def test_what_a_failed_build_said(lines, expected):
-    assert build_log.told(lines) == "\n".join(expected)
+    assert build_environment.said("\n".join(lines)) == "\n".join(expected)
 
 
 @pytest.mark.env
 def test_a_failed_script_leaves_the_compilers_error(lock_hash, tmp_path):
-    write(
-        tmp_path / "envs",
-        {
-            "broken/requirements.txt": "",
-            "broken/build.sh": f"echo '{ERROR}'; for i in $(seq 40); do echo \"pip $i\"; done; exit 3\n",
-        },
-    )
+    build = f"echo '{ERROR}'; for i in $(seq 40); do echo \"pip $i\"; done; exit 3\n"
+    write(tmp_path / "envs/broken", {"requirements.txt": "", "build.sh": build})
     facts = build_environment.build("broken", tmp_path / "log")
     assert facts["status"] == "failed"
     assert "exit status 3" in facts["message"]
     assert ERROR in facts["message"]
     assert facts["message"].endswith("pip 40")
     assert not Path(facts["python"]).exists()
-
-
-@pytest.mark.env
-def test_horovod_without_a_compiler_is_one_line(tmp_path):
-    done = subprocess.run(
-        ["bash", str(ROOT / "envs" / "horovod-torch" / "build.sh"), str(tmp_path)],
-        env=os.environ | {"CXX": "no-such-compiler"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "C++ compiler (no-such-compiler)" in done.stderr
 
 
 # As much of Horovod's source as envs/shared/horovod-compile.sh touches, with a version that no
@@ -346,13 +257,8 @@ def test_nccl_is_used_where_all_of_it_is_there(fake, tmp_path, monkeypatch):
     (cuda / "bin" / "nvcc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{cuda / 'bin'}:{os.environ['PATH']}")
     # Half a toolkit is none.
-    assert fake.again() | {"wheel_s": 0} == {
-        "wheel": fake.facts["wheel"],
-        "wheel_from": "cache",
-        "wheel_s": 0,
-        "compile_s": fake.facts["compile_s"],
-        "nccl": False,
-    }
+    facts = fake.again()
+    assert (facts["wheel"], facts["wheel_from"], facts["nccl"]) == (fake.facts["wheel"], "cache", False)
     write(cuda, {"lib64/libcudart_static.a": ""})
     with monkeypatch.context() as failing:
         failing.setenv("NO_KERNELS", "1")

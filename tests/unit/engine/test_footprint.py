@@ -12,7 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
 from transect.domain.system import EnvironmentChoice
 from transect.engine.build_environment import chosen, sized
-from transect.measure.footprint import Footprint, footprint, interpreter, of_package
+from transect.measure.footprint import Footprint, footprint, of_package
 from transect.planning.parameters import resolve
 from transect.stages.train import result_installed
 from transect.stages.train.result_installed import what_is_installed
@@ -38,11 +38,6 @@ def test_files_count_once_links_without_bytes_and_what_use_writes_not_at_all(tmp
     # Two folders that share a file by a hard link hold it once.
     os.link(tree / "two", tmp_path / "third")
     assert footprint([tree, tmp_path / "third"]) == Footprint(bytes=111, files=4)
-
-
-def test_the_interpreter_is_its_program_and_library_without_what_was_installed_into_it():
-    found = interpreter()
-    assert found.files > 500 and found.bytes > 10_000_000
 
 
 def _stamp(folder: Path, **facts) -> dict:
@@ -100,14 +95,6 @@ def test_go_needs_its_program_and_what_that_loads_not_what_built_it(tmp_path):
     assert FRAMEWORKS.get("go").installed(files) == [programs / "transect-trainer-go"]
     blas = FRAMEWORKS.get("go-openblas").installed(files)
     assert blas == [programs / "transect-trainer-go-openblas", library]
-    wheel = site / "nvidia_cudnn_cu11-8.5.dist-info" / "RECORD"
-    wheel.parent.mkdir()
-    wheel.write_text("nvidia/cudnn/lib/libcudnn.so.8,,\n")
-    program = programs / "transect-trainer-go-gorgonia"
-    for device, more in (("cpu", []), ("cuda", [site / "nvidia/cudnn/lib/libcudnn.so.8"])):
-        cell = SimpleNamespace(strategy="single", device=device)
-        files = RankFiles(plan=tmp_path, out=tmp_path, programs=programs, cell=cell)
-        assert FRAMEWORKS.get("go-gorgonia").installed(files) == [program, *more]
     nowhere = RankFiles(plan=tmp_path, out=tmp_path, programs=None)
     assert FRAMEWORKS.get("go").installed(nowhere) is None
 

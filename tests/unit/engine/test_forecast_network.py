@@ -69,8 +69,3 @@ def test_what_is_not_simulated_is_not_profiled_and_says_why(tmp_path):
     assert RUNNERS.get("forecast").inputs(job) == []
     told = refuse(job)
     assert told is not None and told.cause is Cause.UNSUPPORTED and "recompute" in told.message
-
-
-def test_no_numbers_of_a_network_that_is_not_there(tmp_path):
-    with pytest.raises(BadInput, match="latency_s"):
-        plan_study(tmp_path, STUDY % NODES, system="virtual-cluster")

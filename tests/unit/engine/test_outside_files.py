@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from transect.adapters.snakemake.facts import facts_of_plan
+from transect.adapters.snakemake.flow import facts_of_plan
 from transect.domain import checksums
 from transect.domain.checksums import Checksums
 from transect.engine.job import load_job
@@ -60,21 +60,11 @@ def test_content_that_changes_behind_size_and_time_is_seen(tmp_path, name):
         assert look() == before
 
 
-def test_a_deck_that_is_not_there_is_for_the_benchmark_to_say(tmp_path):
-    study = tmp_path / "s.yaml"
-    study.write_text(STUDIES["docking-probe"].format(path=tmp_path / "none"))
-    plan = make_plan(study, find_system("laptop"), tmp_path / "results")
-    (planned,) = plan
-    assert STAGES.get("bench").files(planned.spec) == []
-
-
 def test_kept_checksums_forget_files_that_have_gone_and_tell_no_names(tmp_path, monkeypatch):
     monkeypatch.setattr(checksums, "_YOUNG_NS", 0)
-    files = [tmp_path / "mails" / name for name in ("Anna", "Bob \udcff")]
-    files[0].parent.mkdir()
+    files, kept = [tmp_path / name for name in ("Anna", "Bob \udcff")], tmp_path / "kept.json"
     for file in files:
         file.write_text(str(file.name == "Anna"))
-    kept = tmp_path / "kept.json"
 
     def entries() -> int:
         known = Checksums(kept)

@@ -9,22 +9,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cell_jobs import Noisy, OneLine, make_job
 from transect.cli.crate import write_crate
 from transect.cli.main import app
-from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause
 from transect.domain.secrets import without_secrets
 from transect.domain.strict_yaml import load_yaml
 from transect.domain.terminal import complain
 from transect.engine import build_environment, run_cell
-from transect.engine.job import Job, Result
+from transect.engine.job import Result
 from transect.engine.progress import Progress
 from transect.engine.run_cell import run_job
-from transect.engine.stage_helpers import StageRunner
-from transect.launch import Request
-from transect.measure.guard import Guard, snapshot
 from transect.measure.speed_variables import speed_variables
 
 # Each is searched for in everything that is written: none is part of another, or of any word.
@@ -63,32 +59,13 @@ def planted(monkeypatch):
         monkeypatch.setenv(name, value)
 
 
-KEPT = {
-    "OMP_NUM_THREADS": "4",
-    "CUDA_VISIBLE_DEVICES": "0",
-    "NCCL_SOCKET_IFNAME": "ib0",
-    "NCCL_ALGO": "Ring",
-    "TF_NUM_INTRAOP_THREADS": "2",
-    "XLA_FLAGS": "--x",
-    "UCX_NET_DEVICES": "mlx5_0:1",
-    "MKL_NUM_THREADS": "1",
-    "OMPI_MCA_btl_tcp_if_include": "eth0",
-    "OMPI_MCA_osc": "^ucx",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "HOROVOD_GLOO_IFACE": "lo",
-    "GLOO_SOCKET_IFNAME": "lo",
-    "FI_TCP_IFACE": "lo",
-    "LD_PRELOAD": "libjemalloc.so",
-    "GLIBC_TUNABLES": "glibc.malloc.arena_max=1",
-    "GOMAXPROCS": "2",
-    "JAVA_TOOL_OPTIONS": "-Xmx1g",
-    "_JAVA_OPTIONS": "-Xint",
-    "NODE_OPTIONS": "--jitless",
-    "UV_THREADPOOL_SIZE": "1",
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "NUMBA_NUM_THREADS": "1",
-    "OMPI_MCA_op": "^avx",
-}
+SPEED = (
+    "OMP_NUM_THREADS CUDA_VISIBLE_DEVICES NCCL_SOCKET_IFNAME NCCL_ALGO TF_NUM_INTRAOP_THREADS XLA_FLAGS UCX_NET_DEVICES "
+    "MKL_NUM_THREADS OMPI_MCA_btl_tcp_if_include OMPI_MCA_osc OMPI_MCA_op OMPI_MCA_mpi_yield_when_idle HOROVOD_GLOO_IFACE "
+    "GLOO_SOCKET_IFNAME FI_TCP_IFACE LD_PRELOAD GLIBC_TUNABLES GOMAXPROCS JAVA_TOOL_OPTIONS _JAVA_OPTIONS NODE_OPTIONS "
+    "UV_THREADPOOL_SIZE ATEN_CPU_CAPABILITY NUMBA_NUM_THREADS"
+)
+KEPT = dict.fromkeys(SPEED.split(), "1")
 
 
 def test_variables_that_change_speed_are_a_closed_list() -> None:
@@ -97,41 +74,30 @@ def test_variables_that_change_speed_are_a_closed_list() -> None:
     assert speed_variables(made_up) == {}
 
 
-HIDDEN = {
-    "a login": ("git clone https://me:pw@host/x", "git clone https://***@host/x"),
-    "a password with a sign": ("http://me:p@w@host/", "http://***@host/"),
-    "a token alone": (REMOTE, "https://***@git.example.org/me/model.git"),
-    "a query": ("GET /x?api_key=abc&n=1", "GET /x?api_key=***&n=1"),
-    "a header": ("> authorization: Basic abc=", "> authorization: Basic ***"),
-    "a variable's value": ("psql planted-12-pg", "psql ***"),
-    "a short one, set": ("PGPASSWORD=hunter2 psql", "PGPASSWORD=*** psql"),
-    "an argument": (
+HIDDEN = [
+    ("git clone https://me:pw@host/x", "git clone https://***@host/x"),
+    ("http://me:p@w@host/", "http://***@host/"),
+    (REMOTE, "https://***@git.example.org/me/model.git"),
+    ("GET /x?api_key=abc&n=1", "GET /x?api_key=***&n=1"),
+    ("> authorization: Basic abc=", "> authorization: Basic ***"),
+    ("psql planted-12-pg", "psql ***"),
+    ("PGPASSWORD=hunter2 psql", "PGPASSWORD=*** psql"),
+    (
         "run --api-key=abc -Djavax.net.ssl.keyStorePassword=pw -Xmx1g",
         "run --api-key=*** -Djavax.net.ssl.keyStorePassword=*** -Xmx1g",
     ),
-    "a signature": ("https://host/set?sig=ab%3D&part=1", "https://host/set?sig=***&part=1"),
-    "a line of a key": ("MIIEplanted-20-line", "***"),
-}
+    ("https://host/set?sig=ab%3D&part=1", "https://host/set?sig=***&part=1"),
+    ("MIIEplanted-20-line", "***"),
+]
 SHOWN = (
-    "https://host/a@b",
-    "me@example.org",
-    "num_tokens=4096, token: 7",
-    "tcp://10.0.0.1:1234",
-    "the key: value",
-    "docker://ubuntu@sha256:0123",
-    "abfss://data@account.dfs.example.org/x",
-    "ssh://me@host/x",
-    "http://h?mail=a@b",
-    "--max-tokens=4096",
-    "OMP_NUM_THREADS=4",
-    "?design=4",
-    "authorization: denied by the host",
+    *("https://host/a@b", "me@example.org", "tcp://10.0.0.1:1234", "docker://ubuntu@sha256:0123", "ssh://me@host/x"),
+    *("abfss://data@account.dfs.example.org/x", "http://h?mail=a@b", "?design=4", "OMP_NUM_THREADS=4"),
+    *("num_tokens=4096, token: 7", "the key: value", "--max-tokens=4096", "authorization: denied by the host"),
 )
 
 
-@pytest.mark.parametrize("name", HIDDEN)
-def test_a_secret_is_hidden_and_what_stands_around_it_stays(name) -> None:
-    given, expected = HIDDEN[name]
+@pytest.mark.parametrize(("given", "expected"), HIDDEN)
+def test_a_secret_is_hidden_and_what_stands_around_it_stays(given, expected) -> None:
     assert without_secrets({"rows": [given]}, VARIABLES) == {"rows": [expected]}
 
 
@@ -160,19 +126,8 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
         assert load_yaml(file) == {"image": told}
 
 
-class Speaks(StageRunner):
+class Speaks(OneLine):
     """A stage whose payload prints its environment, and fails with what a program said."""
-
-    def __init__(self) -> None:
-        self.measures, self.keeps = False, ()
-
-    def prepare(self, job):
-        code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"
-        variables = {"NCCL_SECRET": VARIABLES["NCCL_SECRET"], "OMP_NUM_THREADS": "1"}
-        return "plain", Request(command=[sys.executable, "-c", code], variables=variables)
-
-    def inputs(self, job):
-        return []
 
     def collect(self, job, outcome):
         result = Result.failed(Cause.CRASH, job.log.read_text())
@@ -181,28 +136,14 @@ class Speaks(StageRunner):
         return result
 
 
-class Calm(Guard):
-    def look(self):
-        return [snapshot(0) | {"foreign": [], "unseen_cores": 0.0}]
-
-
 @pytest.mark.env
 def test_records_report_crate_and_output_have_none(tmp_path, planted, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks()})
-    cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
-    limits = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 0, "repeat_seconds": 60}
-    spec = {"study": "s", "cell_limits": limits, "fingerprint": "f" * 16, "inputs": {}, "cell": cell.axes()}
-    paths = StudyPaths(results=tmp_path, study="s")
-    job = Job(
-        spec=spec,
-        cell=cell,
-        paths=paths,
-        python=sys.executable,
-        bin=None,
-        environment={"name": "x", "status": "ok", "image": VARIABLES["PIP_INDEX_URL"]},
-    )
-    job.folder.mkdir(parents=True)
-    Progress(paths).note(run_job(job, 1, Calm()))
+    code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"
+    told = {"NCCL_SECRET": VARIABLES["NCCL_SECRET"], "OMP_NUM_THREADS": "1"}
+    monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks(code, **told)})
+    job = make_job(tmp_path, facts={"name": "x", "status": "ok", "wrapper_version": VARIABLES["PIP_INDEX_URL"]})
+    paths = job.paths
+    Progress(paths).note(run_job(job, 1, Noisy()))
     record = json.loads((job.folder / "record.json").read_text())
     assert record["provenance"]["variables"]["OMP_NUM_THREADS"] == "1"
     assert "git.example.org" in record["message"] and "git.example.org" in record["log_tail"]

@@ -13,17 +13,15 @@ import pytest
 from factories import make_record, plan_study
 from sealed import resealed
 from transect.adapters.snakemake import settle
-from transect.adapters.snakemake.facts import facts_of_plan
+from transect.adapters.snakemake.flow import facts_of_plan
 from transect.domain.files import sha256_file
 from transect.domain.record import Cause, Status, read_record, write_record
 from transect.engine.job import Job, load_job
-from transect.engine.limits import used_limits
 from transect.engine.plan_files import write_plan
 from transect.engine.run_block import _drop_stale
 from transect.engine.stage import RUNNERS
-from transect.engine.staleness import Staleness
-from transect.engine.stamps import newest_change, stale_stamps
-from transect.engine.store import Damaged, Holds, fingerprint_of, kept, state
+from transect.engine.staleness import Staleness, newest_change, stale_stamps
+from transect.engine.store import Damaged, Holds, fingerprint_of, kept, state, used_limits
 from transect.engine.verify import verify_records
 from transect.planning.blocks import make_blocks
 
@@ -111,6 +109,13 @@ def test_what_was_not_touched_holds_for_everybody(done: Finished) -> None:
     for stage in FILES:
         assert kept(done.job(stage)) and isinstance(state(done.paths, done.job(stage).spec), Holds)
     assert _drop_stale([done.job(stage) for stage in FILES]) == []
+    # It holds without what stands beside it, and is missing when it has gone.
+    done.paths.spec("train", done.record("train").parent.name).unlink()
+    assert done.why() == {} and done.stale_blocks() == set()
+    done.record("train").unlink()
+    done.again()
+    assert done.why() == {"train": [("missing", "it has no record")]}
+    assert done.stale_blocks() == {"train"} and not kept(done.job("train"))
 
 
 def cut(path: Path) -> None:
@@ -175,12 +180,6 @@ def test_a_file_that_nobody_takes_is_for_verify_alone(done: Finished) -> None:
     assert done.wrong() == {"train"}
 
 
-def test_a_record_that_has_gone_is_missing(done: Finished) -> None:
-    done.record("train").unlink()
-    assert done.why() == {"train": [("missing", "it has no record")]}
-    assert done.stale_blocks() == {"train"} and not kept(done.job("train"))
-
-
 def test_another_parameter_runs_what_is_told_it_and_no_more(done: Finished) -> None:
     done.again(STUDY.replace("epochs: 2", "epochs: 2, learning_rate: 0.5"))
     why = done.why()
@@ -224,11 +223,6 @@ def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done: Finished) -
     resealed(done.record("data"), lambda content: content.update(status="failed", cause="wrong-result"))
     # The same bytes, which are now known to be wrong.
     assert done.why()["reference"] == [("input", "data")] and "data" not in done.why()
-
-
-def test_a_record_holds_without_what_stands_beside_it(done: Finished) -> None:
-    done.paths.spec("train", done.record("train").parent.name).unlink()
-    assert done.why() == {} and done.stale_blocks() == set()
 
 
 @pytest.mark.parametrize("cause", [Cause.UNSUPPORTED, Cause.MISSING_DEPENDENCY])

@@ -13,7 +13,6 @@ from transect.domain.until import looks_of
 from transect.engine.plan_files import planned_analysis, planned_cells, write_plan
 from transect.engine.repetition import repeat_until_of
 from transect.engine.staleness import Staleness
-from transect.engine.stamps import skipped_optional_by
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import StudyPlan
 
@@ -96,17 +95,14 @@ def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
 def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}")
     write_plan(made, make_blocks(made))
-    known = planned_cells(made.paths)
-    optional = [p for p in made if p.optional]
-    assert known is not None and optional
-    assert not {f"{p.cell.stage}/{p.id}" for p in optional} & known.keys()
-    assert len(known) == sum(1 for _ in made) - len(optional)
-    record = made.paths.record(*optional[0].key)
-    record.parent.mkdir(parents=True)
-    record.touch()
-    assert f"{optional[0].cell.stage}/{optional[0].id}" in (planned_cells(made.paths) or {})
+    optional = {f"{p.cell.stage}/{p.id}": p for p in made if p.optional}
+    assert optional and len(planned_cells(made.paths) or ()) == sum(1 for _ in made) - len(optional)
+    name, one = next(iter(optional.items()))
+    one_record = made.paths.record(*one.key)
+    one_record.parent.mkdir(parents=True)
+    one_record.touch()
+    assert optional.keys() & (planned_cells(made.paths) or {}).keys() == {name}
     assert planned_analysis(made.paths) == made.analysis_plan
-    assert skipped_optional_by(tmp_path / "no-such-stamp") == {}
 
 
 def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(tmp_path: Path) -> None:
@@ -154,8 +150,6 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
     ("until", "own", "told"),
     [
         ("repeat_until: {max_repeats: 7}", "", "expected ci_half_width, equivalence_margin or both"),
-        ("repeat_until: {ci_half_width: 3}", "", "written as '5 %', found 3"),
-        ("repeat_until: {ci_half_width: 0 %}", "", "more than 0 and less than 100 per cent"),
         (
             "repeat_until: {equivalence_margin: 5 %, min_repeats: 5, max_repeats: 5}",
             "",
@@ -172,25 +166,15 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
             "unknown key 'repeat_until.max_repeat': did you mean 'max_repeats'?",
         ),
         ("repeat_until: {equivalence_margin: 5 %}", "repeat_until: {equivalence_margin: 3 %}", "expected one margin"),
-        ("equal_within: 2 %\nrepeat_until: {equivalence_margin: 5 %}", "", "expected one margin"),
         ("until: {ci_half_width: 3 %}", "", "unknown key 'until': until is called repeat_until now."),
-        ("", "until: {cap: 5}", "unknown key 'train.until': until is called repeat_until now."),
-        ("repeat_until: {floor: 3}", "", "floor is called min_repeats now."),
-        ("repeat_until: {cap: 3}", "", "cap is called max_repeats now."),
-        ("repeat_until: {interval: 3 %}", "", "interval is called ci_half_width now."),
         ("repeat_until: {or_equal_within: 3 %}", "", "or_equal_within is called equivalence_margin now."),
-        ("repeat_until: {ci_half_width: 3 %, minutes: 3}", "", "minutes is called budget_minutes now."),
         ("repeat_until: {ci_half_width: 100 %}", "", "found '100 %'"),
-        ("repeat_until: {ci_half_width: -3 %}", "", "found '-3 %'"),
         ("repeat_until: {ci_half_width: 3 %, budget_minutes: 0}", "", "repeat_until.budget_minutes"),
-        ("repeat_until: {ci_half_width: 3 %, budget_minutes: .inf}", "", "repeat_until.budget_minutes"),
         (
             "repeat_until: {ci_half_width: 3 %, max_repeats: 3}",
             "",
             "max_repeats 3 leaves nothing beyond the 3 repeats of train",
         ),
-        ("", "repeat_until: {ci_half_width: 3 %, min_repeats: 1}", "train.repeat_until.min_repeats"),
-        ("bench: {repeat_until: {ci_half_width: 3 %}}", "", "unknown key 'bench.repeat_until'"),
         ("infer: {repeat_until: {ci_half_width: 3 %}}", "", "infer.repeat_until: no cell of this study goes on by it"),
     ],
 )

@@ -8,110 +8,48 @@ from pathlib import Path
 
 import pytest
 
-from images_made import foreign
 from transect.domain.errors import BadInput
-from transect.launch.elf import read_elf, this_machine
-from transect.launch.images import COMPLETE, complaint, loader_fault, mount_points, root_of
+from transect.engine.elf import read_elf
+from transect.launch.images import COMPLETE, complaint, mount_points, root_of
 from transect.launch.wrappers import podman
-from transect.launch.wrapping import WRAPPERS, Inside, image_fault, outermost, wrapped
+from transect.launch.wrapping import WRAPPERS, Inside, image_fault, wrapped
 
 FULL = Inside(image="/images/torch", binds=("/users", "/users/results", "/tmp/x"), workdir="/users/run", gpus=True)
 MIN_COUNT = Inside(image="/images/torch")
 CONF = str(Path(podman.__file__).with_name("enroot.conf"))
-PODMAN = [
-    "podman",
-    "--cgroup-manager=cgroupfs",
-    "run",
-    "--rm",
-    "--interactive",
-    "--log-driver=none",
-    "--network=host",
-    "--pid=host",
-    "--env-host",
-    "--http-proxy=false",
-    "--pull=missing",
-    "--security-opt=seccomp=unconfined",
-    "--security-opt=label=disable",
-    "--ulimit=host",
-    "--volume=/dev/shm:/dev/shm",
-    "--volume=/tmp:/tmp",
-]
+PODMAN = (
+    "podman --cgroup-manager=cgroupfs run --rm --interactive --log-driver=none --pull=missing --network=host --pid=host "
+    "--env-host --http-proxy=false --ulimit=host --security-opt=seccomp=unconfined --security-opt=label=disable "
+    "--volume=/dev/shm:/dev/shm --volume=/tmp:/tmp"
+)
+ENROOT = f"enroot start --conf {CONF} --mount /dev/shm:/dev/shm:none:x-create=dir,rbind --mount /tmp:/tmp:none:x-create=dir,rbind"
 ARGUMENTS = {
     "apptainer": (
-        ["apptainer", "exec", "/images/torch"],
-        [
-            "apptainer",
-            "exec",
-            "--nv",
-            "--bind",
-            "/users",
-            "--bind",
-            "/users/results",
-            "--bind",
-            "/tmp/x",
-            "/images/torch",
-        ],
+        "apptainer exec /images/torch",
+        "apptainer exec --nv --bind /users --bind /users/results --bind /tmp/x /images/torch",
     ),
     "charliecloud": (
-        ["ch-run", "--private-tmp", "--bind=/tmp", "/images/torch", "--"],
-        ["ch-run", "--private-tmp", "--bind=/tmp", "--bind=/users", "--cd=/users/run", "/images/torch", "--"],
+        "ch-run --private-tmp --bind=/tmp /images/torch --",
+        "ch-run --private-tmp --bind=/tmp --bind=/users --cd=/users/run /images/torch --",
     ),
     "podman": (
-        [*PODMAN, "--read-only", "--rootfs", "/images/torch"],
-        [
-            *PODMAN,
-            "--volume=/users:/users",
-            "--workdir=/users/run",
-            "--device=nvidia.com/gpu=all",
-            "--read-only",
-            "--rootfs",
-            "/images/torch",
-        ],
+        f"{PODMAN} --read-only --rootfs /images/torch",
+        f"{PODMAN} --volume=/users:/users --workdir=/users/run --device=nvidia.com/gpu=all --read-only --rootfs /images/torch",
     ),
     "enroot": (
-        [
-            "enroot",
-            "start",
-            "--conf",
-            CONF,
-            "--mount",
-            "/dev/shm:/dev/shm:none:x-create=dir,rbind",
-            "--mount",
-            "/tmp:/tmp:none:x-create=dir,rbind",
-            "/images/torch",
-        ],
-        [
-            "enroot",
-            "start",
-            "--conf",
-            CONF,
-            "--mount",
-            "/dev/shm:/dev/shm:none:x-create=dir,rbind",
-            "--mount",
-            "/tmp:/tmp:none:x-create=dir,rbind",
-            "--mount",
-            "/users:/users:none:x-create=dir,rbind",
-            "/images/torch",
-            "/bin/sh",
-            "-c",
-            'cd "$1" && shift && exec "$@"',
-            "transect",
-            "/users/run",
-        ],
+        f"{ENROOT} /images/torch",
+        f"{ENROOT} --mount /users:/users:none:x-create=dir,rbind /images/torch "
+        '/bin/sh -c cd "$1" && shift && exec "$@" transect /users/run',
     ),
 }
 
 
-@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+@pytest.mark.parametrize("name", WRAPPERS.names())
 def test_what_a_wrapper_is_told(name, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os.path, "ismount", lambda path: False)
     wrapper = WRAPPERS.get(name)
-    assert (wrapper.argv(MIN_COUNT), wrapper.argv(FULL)) == ARGUMENTS[name]
-
-
-def test_every_wrapper_has_its_arguments_in_the_table():
-    assert set(WRAPPERS.names()) == set(ARGUMENTS)
+    assert (" ".join(wrapper.argv(MIN_COUNT)), " ".join(wrapper.argv(FULL))) == ARGUMENTS[name]
 
 
 def test_gpus_are_told_to_what_asks_a_variable():
@@ -126,11 +64,6 @@ def test_a_podman_that_is_root_asks_for_no_more_than_is_allowed(monkeypatch):
     numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
     assert [word.split("=")[1] for word in told] == ["nofile", "nproc"]
     assert int(told[1].rpartition(":")[2]) <= numbers
-
-
-def test_an_image_in_podmans_storage_is_no_root_file_system():
-    assert WRAPPERS.get("podman").argv(Inside(image="debian:12"))[-1] == "debian:12"
-    assert "--rootfs" not in WRAPPERS.get("podman").argv(Inside(image="debian:12"))
 
 
 @pytest.mark.parametrize("name", ["charliecloud", "enroot"])
@@ -156,11 +89,6 @@ def test_an_image_beside_one_is_a_folder_and_no_name(tmp_path, monkeypatch):
     argv = wrapped("debian", wrapper="podman")[0]
     assert argv[-2:] == ["--rootfs", f"{tmp_path}/debian"]
     assert wrapped("alpine", wrapper="podman")[0][-1] == "alpine"
-
-
-def test_a_wrapper_that_is_not_there_is_named():
-    with pytest.raises(BadInput, match=r"'podmam'.*podman"):
-        wrapped("image", wrapper="podmam")
 
 
 # Captured from charliecloud 0.31, podman 4.3.1 with runc 1.1.5 and glibc 2.36; apptainer's and
@@ -195,35 +123,25 @@ SAID = [
     ),
     ("podman", "ImportError: libz.so.1: cannot open shared object file: No such file or directory"),
     ("podman", "python: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by python)"),
-    ("podman", "Traceback: ValueError: 3"),
 ]
 
 
-def test_what_a_container_program_says_becomes_one_sentence(snapshot):
-    said = {line: image_fault(wrapper, "I", f"[0] x\n{line}\nmore\n") for wrapper, line in SAID}
-    assert said == snapshot
+@pytest.mark.parametrize(("wrapper", "line"), SAID)
+def test_what_a_container_program_says_of_an_image_is_told(wrapper, line):
+    assert image_fault(wrapper, "I", f"[0] x\n{line}\nmore\n") == f"image I: {line}"
+    assert image_fault(wrapper, "I", "[0] x\nTraceback: ValueError: 3\n") is None
 
 
-def test_a_name_with_a_backslash_stays_as_it_is():
-    assert r"/a\1b " in str(loader_fault(r"/a\1b", "Exec format error"))
-
-
-def test_folders_within_others_are_not_bound_again():
-    assert outermost(["/tmp/a", "/users/b/", "/tmp", "/usersshop"]) == ("/tmp", "/users/b", "/usersshop")
-
-
-def test_an_elf_file_is_read():
+def test_an_elf_file_is_read(tmp_path):
     found = read_elf(Path(os.path.realpath(sys.executable)))
-    assert found is not None and found.machine == this_machine() and "ld-" in found.loader
+    assert found is not None and "ld-" in found.loader
     assert any(name.startswith("libc.so") for name in found.needed)
     assert read_elf(Path(__file__)) is None
-
-
-def test_an_image_for_another_machine_is_known_before_it_runs(tmp_path):
-    root = foreign(tmp_path)
-    other = "aarch64" if this_machine() != "aarch64" else "x86_64"
-    told = str(complaint(str(root)))
-    assert all(fact in told for fact in (f"image {root} ", f" {other},", this_machine()))
+    content = bytearray(Path(os.path.realpath(sys.executable)).read_bytes())
+    # Of another machine, and cut.
+    for other in (content[:18] + b"\xff\xff" + content[20:], content[:100]):
+        (tmp_path / "other").write_bytes(other)
+        assert read_elf(tmp_path / "other") is None
 
 
 def test_an_image_that_is_not_there_or_not_whole_is_named(tmp_path):

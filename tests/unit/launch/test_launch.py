@@ -1,7 +1,6 @@
 """Launchers' argument lists."""
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.errors import BadInput, MissingDependency
-from transect.launch import LAUNCHERS, Request, rank, slurm, wrapping
+from transect.launch import LAUNCHERS, Request, rank, rendezvous, slurm, wrapping
 from transect.launch.launchers import mpiexec as mpiexec_module
 from transect.launch.slurm import cores_per_node, expand_hosts
 from transect.launch.supervise import _reported
@@ -19,18 +18,7 @@ from transect.planning.stage import STAGES
 from transect.stages.bench import run as bench
 
 STEP = ["--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt"]
-NUMBERS = [
-    word
-    for pair in (
-        "RANK={rank}",
-        "WORLD_SIZE={size}",
-        "LOCAL_RANK={local_rank}",
-        "LOCAL_WORLD_SIZE={local_size}",
-        "GROUP_RANK={node}",
-        "GROUP_WORLD_SIZE={nodes}",
-    )
-    for word in ("--set", pair)
-]
+NUMBERS = [word for name, told in rendezvous.NUMBERS.items() for word in ("--set", f"{name}={told}")]
 
 
 def shim(told_by: str, ranks_per_node: int) -> list[str]:
@@ -66,37 +54,18 @@ def test_srun_for_torch(job):
         variables={"A": "1"},
         network_variables={"UCX_NET_DEVICES": "mlx5_0:1"},
     )
-    assert argv == [
-        "srun",
-        "--nodes=2",
-        *STEP,
-        "--nodelist=n1,n2",
-        "--ntasks=8",
-        "--ntasks-per-node=4",
-        "--distribution=block",
-        "--cpus-per-task=3",
-        "--kill-on-bad-exit=1",
-        "--wait=0",
-        "--mpi=none",
-        "--job-name=mine",
-        *shim("slurm", 4),
-        *NUMBERS,
-        "--bind",
-        "auto",
-        "--threads",
-        "3",
-        "--label",
-        "--",
-        "python",
-        "a b.py",
-    ]
+    step = (
+        "--ntasks=8 --ntasks-per-node=4 --distribution=block --cpus-per-task=3 --kill-on-bad-exit=1 --wait=0 --mpi=none"
+    )
+    own = [*shim("slurm", 4), *NUMBERS, *["--bind", "auto", "--threads", "3", "--label", "--"], "python", "a b.py"]
+    assert argv == ["srun", "--nodes=2", *STEP, "--nodelist=n1,n2", *step.split(), "--job-name=mine", *own]
     assert variables["MASTER_ADDR"] == "n1" and 20000 <= int(variables["MASTER_PORT"]) < 30000
     assert variables["GLOO_SOCKET_IFNAME"] == "ib0" and variables["OMP_NUM_THREADS"] == "3"
     assert variables["UCX_NET_DEVICES"] == "mlx5_0:1" and variables["A"] == "1"
     assert "SLURM_PMIX_FENCE" not in variables
 
 
-def test_srun_for_mpi_on_shared_cores(job):
+def test_srun_for_mpi_on_shared_cores(job, monkeypatch):
     argv, variables = started(
         "srun",
         nodes=4,
@@ -107,26 +76,16 @@ def test_srun_for_mpi_on_shared_cores(job):
         mpi_type="pmix_v4",
         memory_mb_per_node=2000,
     )
-    assert argv == [
-        "srun",
-        "--nodes=4",
-        "--mem=2000",
-        *STEP[1:],
-        "--ntasks=12",
-        "--ntasks-per-node=3",
-        "--distribution=block",
-        "--cpus-per-task=4",
-        "--kill-on-bad-exit=1",
-        "--wait=0",
-        "--mpi=pmix_v4",
-        "--overcommit",
-        "python",
-        "a b.py",
-    ]
+    step = "--ntasks=12 --ntasks-per-node=3 --distribution=block --cpus-per-task=4 --kill-on-bad-exit=1 --wait=0"
+    more = ["--mpi=pmix_v4", "--overcommit", "python", "a b.py"]
+    assert argv == ["srun", "--nodes=4", "--mem=2000", *STEP[1:], *step.split(), *more]
     assert variables["OMPI_MCA_mpi_yield_when_idle"] == "1"
     assert variables["OMPI_MCA_hwloc_base_binding_policy"] == "none"
     assert variables["SLURM_PMIX_FENCE"] == "ring"
     assert "MASTER_ADDR" not in variables
+    # Fences that a site has chosen stay.
+    monkeypatch.setenv("SLURM_PMIX_FENCE", "tree")
+    assert "SLURM_PMIX_FENCE" not in started("srun", nodes=2, rendezvous="mpi")[1]
 
 
 def test_srun_places_three_ranks_on_two_nodes(job):
@@ -137,13 +96,8 @@ def test_srun_places_three_ranks_on_two_nodes(job):
     assert argv[argv.index("--ranks-per-node") + 1] == "2,1"
 
 
-def test_fences_that_a_site_has_chosen_stay(job, monkeypatch):
-    monkeypatch.setenv("SLURM_PMIX_FENCE", "tree")
-    assert "SLURM_PMIX_FENCE" not in started("srun", nodes=2, rendezvous="mpi")[1]
-
-
 def test_srun_with_gpus_in_a_container(job):
-    wrap = wrapping.container("/images/torch.sif", gpus=True, binds=["/data"])
+    wrap, _ = wrapping.wrapped("/images/torch.sif", gpus=True, binds=["/data"])
     argv, _ = started(
         "srun", ranks_per_node=2, rendezvous="tcp", gpus_per_rank=2, wrap=wrap, cores=2, python="/usr/bin/python3"
     )
@@ -176,11 +130,6 @@ def test_srun_asks_for_nodes_that_are_there(job):
         started("srun", nodes=5, rendezvous="tcp")
 
 
-def test_srun_needs_an_allocation(monkeypatch):
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert "allocation" in str(LAUNCHERS.get("srun").supports(Request(command=["x"])))
-
-
 @pytest.mark.env
 def test_stripped_variables_are_asked_from_squeue(tmp_path, monkeypatch):
     program = tmp_path / "squeue"
@@ -189,14 +138,10 @@ def test_stripped_variables_are_asked_from_squeue(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     only_id = {"SLURM_JOB_ID": "5"}
     assert slurm.job_hosts(only_id) == ["n1", "n2"]
-    assert cores_per_node(only_id) == 4
+    assert cores_per_node(only_id) == 4 and cores_per_node({"SLURM_JOB_CPUS_PER_NODE": "16(x3),8"}) == 8
     program.write_text("#!/bin/sh\necho no such job >&2\nexit 1\n")
     with pytest.raises(MissingDependency, match=r"squeue .*code 1: no such job"):
         slurm.job_hosts(only_id)
-
-
-def test_cores_of_the_smallest_node():
-    assert cores_per_node({"SLURM_JOB_CPUS_PER_NODE": "16(x3),8"}) == 8
 
 
 @pytest.mark.parametrize(
@@ -255,22 +200,12 @@ def test_mpiexec(monkeypatch, tmp_path, cores, bind, expected):
     )
     # rank.py binds these: ranks that they spawn would inherit what mpiexec binds by.
     free = ["--bind-to", "none"] if "core" in expected else expected
-    assert argv == [
-        program,
-        "-n",
-        "2",
-        *free,
-        *shim("mpi", 2),
-        *NUMBERS,
-        "--bind",
-        "always",
-        "--threads",
-        "2",
-        "--",
-        "python",
-        "a b.py",
-    ]
-    assert variables["MASTER_ADDR"] == "127.0.0.1"
+    own = [*shim("mpi", 2), *NUMBERS, *["--bind", "always", "--threads", "2", "--", "python"], "a b.py"]
+    assert argv == [program, "-n", "2", *free, *own]
+    assert variables["MASTER_ADDR"] == "127.0.0.1" and "HYDRA_LAUNCHER" not in variables
+    # Inside a scheduler's job too its ranks start here.
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert started("mpiexec", rendezvous="mpi", bin=tmp_path)[1]["HYDRA_LAUNCHER"] == "fork"
 
 
 def test_modules_are_loaded_by_a_constant_script():
@@ -281,16 +216,6 @@ def test_modules_are_loaded_by_a_constant_script():
     for bad in ("a b", "$(x)", "-f", "*"):
         with pytest.raises(BadInput, match="expected a name"):
             wrapping.modules([bad])
-
-
-@pytest.mark.env
-def test_wrapped_command_runs_with_its_modules(tmp_path):
-    wrap, variables = wrapping.modules(["x/1"])
-    (tmp_path / ".bash_profile").write_text('module() { export LOADED="$*"; }\n')
-    argv = [*wrap, "sh", "-c", 'echo "$LOADED" "$1"', "-", "a  b"]
-    environment = os.environ | variables | {"HOME": str(tmp_path)}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True)
-    assert done.stdout == "load x/1 a  b\n"
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,7 @@ def numbers_of(environ: dict[str, str], *args: object) -> tuple[int, ...]:
     ("told_by", "environ"),
     [
         ("slurm", {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}),
-        (
-            "mpi",
-            {
-                "OMPI_COMM_WORLD_RANK": "5",
-                "OMPI_COMM_WORLD_SIZE": "8",
-                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-                "SLURM_PROCID": "0",
-            },
-        ),
+        ("mpi", {f"OMPI_COMM_WORLD_{k}": v for k, v in (("RANK", "5"), ("SIZE", "8"), ("LOCAL_RANK", "1"))}),
         ("mpi", {"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1"}),
         ("given", {"RANK": "5", "WORLD_SIZE": "8"}),
         # A batch script's own SLURM_PROCID is 0; mpiexec's number counts.
@@ -46,21 +38,19 @@ def test_numbers_are_found(told_by, environ):
     assert numbers_of(environ, told_by, (4,)) == (5, 8, 1, 4, 1, 2)
 
 
-def test_numbers_must_be_told():
-    with pytest.raises(ValueError, match=r"none of .*SLURM_PROCID"):
-        find_numbers({})
-    cyclic = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}
-    with pytest.raises(ValueError, match="node by node"):
-        find_numbers(cyclic, "slurm", (2,))
-
-
 def test_nodes_may_have_unequal_numbers_of_ranks():
     told = [find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)]
     assert [(n.node, n.local_rank, n.local_size) for n in told] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
     # Horovod's "cross": local rank 1 has nobody of its kind on the second node.
     assert [(n.cross_rank, n.cross_size) for n in told] == [(0, 2), (0, 1), (1, 2)]
-    with pytest.raises(ValueError, match="expected one of 3 ranks"):
-        find_numbers({"PMI_RANK": "0", "PMI_SIZE": "4"}, "mpi", (2, 1))
+    cyclic = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}
+    for environ, told_by, each, said in (
+        ({"PMI_RANK": "0", "PMI_SIZE": "4"}, "mpi", (2, 1), "expected one of 3 ranks"),
+        ({}, "auto", (), r"none of .*SLURM_PROCID"),
+        (cyclic, "slurm", (2,), "node by node"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            find_numbers(environ, told_by, each)
 
 
 @given(rank=st.integers(0, 10**6), text=st.text(alphabet='{}rank"0 ', max_size=30))
@@ -164,13 +154,6 @@ def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
     assert done.returncode == 0
     alone = shim("--label", "--service", forever, command=["sh", "-c", script], rank=1)
     assert alone.stdout == "[1] rank\n"
-
-
-def test_service_that_ends_by_itself_is_waited_for():
-    script = 'if [ "$ROLE" ]; then sleep 0.5; echo done; fi'
-    one = service(name="scheduler", on="first-node", variables={"ROLE": "x"}, ends=True)
-    done = shim("--label", "--service", one, command=["sh", "-c", script], rank=0)
-    assert (done.stdout, done.returncode) == ("[scheduler] done\n", 0)
 
 
 def test_failing_service_ends_its_rank():

@@ -1,4 +1,4 @@
-"""`transect launch` with real ranks: they meet, fail, get signals and leave nothing behind."""
+"""`transect launch` with real ranks: they meet, read, fail, get signals and leave nothing behind."""
 
 import contextlib
 import os
@@ -12,23 +12,10 @@ import psutil
 import pytest
 
 from launching import LAUNCH, MPI, TORCH, environment, launch
+from transect.launch import Request
+from transect.launch.launchers.srun import Srun
 
 pytestmark = pytest.mark.env
-
-
-def test_two_torch_ranks_meet(torch_python, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import torch, torch.distributed as dist\n"
-        "dist.init_process_group('gloo')\n"
-        "x = torch.tensor([dist.get_rank() + 1.0])\n"
-        "dist.all_reduce(x)\n"
-        "print('sum', x.item())\n"
-        "dist.destroy_process_group()\n"
-    )
-    done = launch(*TORCH, "--ranks-per-node", "2", "--", torch_python, str(script))
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["[0] sum 3.0", "[1] sum 3.0"]
 
 
 ADD = "from mpi4py import MPI; c = MPI.COMM_WORLD; print('sum', c.allreduce(c.rank + 1))"
@@ -39,27 +26,6 @@ def test_two_mpi_ranks_meet(base_python):
         done = launch(*MPI, "--ranks-per-node", "2", label, "--", base_python, "-c", ADD)
         assert done.returncode == 0, done.stderr
         assert sorted(done.stdout.splitlines()) == (["[0] sum 3", "[1] sum 3"] if head else ["sum 3", "sum 3"])
-
-
-# As `salloc` on a node that is not this one leaves them.
-ALLOCATION = {
-    "SLURM_JOB_ID": "7",
-    "SLURM_JOBID": "7",
-    "SLURM_NODELIST": "elsewhere",
-    "SLURM_NNODES": "1",
-    "SLURM_JOB_NODELIST": "elsewhere",
-    "SLURM_JOB_NUM_NODES": "1",
-    "SLURM_NTASKS": "1",
-    "SLURM_TASKS_PER_NODE": "1",
-    "SLURM_JOB_CPUS_PER_NODE": "1",
-}
-
-
-def test_mpiexec_starts_its_ranks_here_inside_a_slurm_job_too(base_python):
-    options = (*MPI, "--ranks-per-node", "2", "--launcher", "mpiexec")
-    done = launch(*options, "--", base_python, "-c", ADD, variables=ALLOCATION)
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["[0] sum 3", "[1] sum 3"]
 
 
 SPAWN = """
@@ -76,7 +42,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--no-bind",), ("--no-label",)])
+@pytest.mark.parametrize("options", [(), ("--no-bind",)])
 def test_a_rank_spawns_another(base_python, options):
     # Open MPI has a slot for each core, and one goes to the child.
     if (os.cpu_count() or 1) < 2:
@@ -93,13 +59,6 @@ def test_one_rank_ends_all_and_gives_its_code(label, end, code):
     done = launch(*TORCH, "--ranks-per-node", "3", label, "--", "sh", "-c", script)
     # The others were ended, not waited for: they outlast the bound of `launch`.
     assert done.returncode == code
-
-
-def test_one_mpi_rank_ends_all(base_python):
-    code = "import os, time; r = os.environ['OMPI_COMM_WORLD_RANK']; "
-    code += "os.kill(os.getpid(), 9) if r == '1' else time.sleep(6000)"
-    done = launch(*MPI, "--ranks-per-node", "2", "--", base_python, "-c", code)
-    assert done.returncode == 137, done.stderr
 
 
 LINES = "import subprocess, sys; left = subprocess.Popen(['sleep', '600']); print('x' * 60000); "
@@ -194,16 +153,6 @@ def test_signals_reach_ranks_of_mpiexec(tmp_path, base_python):
     assert running.child.returncode == 0 and not running.alive()
 
 
-def test_second_signal_ends_ranks_at_once(tmp_path):
-    stubborn = HANDLER.replace("        sys.exit(0)\n", "        pass\n")
-    running = Running(tmp_path, code=stubborn)
-    running.child.send_signal(signal.SIGTERM)
-    assert sorted(running.child.stdout.readline() for _ in range(2)) == ["[0] SIGTERM\n", "[1] SIGTERM\n"]
-    running.child.send_signal(signal.SIGTERM)
-    running.child.communicate(timeout=600)
-    assert running.child.returncode == 143 and not running.alive()
-
-
 # A shell starts what it puts in the background with SIGINT ignored.
 @pytest.mark.parametrize("ignored", [(), (signal.SIGINT,)], ids=["heard", "ignored"])
 def test_an_interrupt_ends_ranks(tmp_path, ignored):
@@ -239,25 +188,6 @@ def test_killed_launcher_leaves_no_orphans(tmp_path, label):
     assert not running.alive()
 
 
-# As Open MPI's does now and then, when it is told to end.
-LEAVES_RANKS = """#!/bin/sh
-[ "$1" = --version ] && exit
-shift 2
-for rank in 0 1; do PMI_RANK=$rank PMI_SIZE=2 MPI_LOCALRANKID=$rank setsid "$@" & done
-wait
-"""
-
-
-def test_killed_launcher_leaves_no_orphans_of_mpiexec(tmp_path, monkeypatch):
-    (tmp_path / "mpiexec").write_text(LEAVES_RANKS)
-    (tmp_path / "mpiexec").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    running = Running(tmp_path, "--launcher", "mpiexec")
-    running.child.kill()
-    running.child.communicate(timeout=600)
-    assert not running.alive()
-
-
 def test_dry_run_prints_a_script_that_runs(tmp_path):
     show = "import os, sys; e = os.environ; print(e['RANK'], e['WORLD_SIZE'], e['A'], sys.argv[1:])"
     options = (*TORCH, "--ranks-per-node", "2", "--env", "A=it's $HOME", "--threads", "3", "--dry-run")
@@ -272,54 +202,66 @@ def test_dry_run_prints_a_script_that_runs(tmp_path):
     assert sorted(again.stdout.splitlines()) == [f"[0] 0 {tail}", f"[1] 1 {tail}"], again.stderr
 
 
-def test_services_of_a_rendezvous_run():
-    show = "import os; print(os.environ['DMLC_ROLE'], os.environ['DMLC_NUM_WORKER'])"
-    done = launch(
-        "--framework", "mxnet", "--strategy", "kvstore", "--ranks-per-node", "2", "--", sys.executable, "-c", show
-    )
-    assert sorted(done.stdout.splitlines()) == [
-        "[0] worker 2",
-        "[1] worker 2",
-        "[scheduler] scheduler 2",
-        "[server 0] server 2",
-    ], done.stderr
+# Reads to the end, and says who read it.
+READ = 'while read -r line; do echo "$line"; done; echo end'
 
 
-STORE = """
-import os, time, urllib.error, urllib.request as http
-told = os.environ
-base = f"http://{told['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{told['HOROVOD_GLOO_RENDEZVOUS_PORT']}/g/"
-def put(key):
-    http.urlopen(http.Request(base + key, data=b"here", method="PUT"))
-def get(key):
-    while True:
-        try:
-            return http.urlopen(base + key).read().decode()
-        except urllib.error.HTTPError:
-            time.sleep(0.01)
-rank = told["HOROVOD_RANK"]
-put(rank)
-print(get("1" if rank == "0" else "0"))
-if rank == "0":
-    get("met")  # the store ends with rank 0
-else:
-    try:
-        put("met")
-    except OSError:
-        pass  # it was told, and the store has ended before it answered
-"""
-
-
-def test_horovod_store_answers_every_rank():
-    done = launch(
-        "--framework", "torch", "--strategy", "horovod", "--ranks-per-node", "2", "--", sys.executable, "-c", STORE
-    )
-    assert sorted(done.stdout.splitlines()) == ["[0] here", "[1] here"], done.stderr
+@pytest.mark.parametrize("label", ["--label", "--no-label"])
+def test_standard_input_reaches_rank_0_alone(label):
+    done = launch(*TORCH, "--ranks-per-node", "3", label, "--", "sh", "-c", READ, input="a\nb\n")
     assert done.returncode == 0, done.stderr
+    mark = (lambda r: f"[{r}] ") if label == "--label" else (lambda r: "")
+    expected = [f"{mark(0)}a", f"{mark(0)}b", *(f"{mark(r)}end" for r in range(3))]
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
-def test_program_that_is_not_there():
-    done = launch(*TORCH, "--", "no-such-program")
-    assert done.returncode == 127 and "no-such-program" in done.stderr
-    bare = launch(*TORCH, "--no-label", "--", "no-such-program")
-    assert bare.returncode == 3 and "cannot start 'no-such-program'" in bare.stderr
+def test_standard_input_reaches_rank_0_through_mpiexec(base_python):
+    code = "import os, sys; print(os.environ['OMPI_COMM_WORLD_RANK'], sys.stdin.read().split())"
+    done = launch(*MPI, "--ranks-per-node", "2", "--no-label", "--", base_python, "-c", code, input="a\nb\n")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 ['a', 'b']", "1 []"]
+
+
+def test_standard_input_reaches_rank_0_through_srun(monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n1")
+    for name, option in (("mine", "--input=0"), ("", "--input=none")):
+        ((argv, _),) = Srun().processes(Request(command=["true"], rendezvous="mpi", stdin_at=name))
+        assert [one for one in argv if one.startswith("--input")] == [option]
+
+
+@pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
+def test_without_an_open_standard_input_ranks_run(base_python, arguments):
+    code = "import sys; print(sys.stdin.read().split())"
+    done = launch(*arguments, "--no-label", "--", base_python, "-c", code, preexec_fn=lambda: os.close(0))
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+# Notes how long the ranks that are left have, and ends them at once.
+NOTED = """
+import sys
+from transect.launch import supervise
+real = supervise.end_all
+def end_all(roots, session, grace_s):
+    print(grace_s)
+    real(roots, session, 0)
+supervise.end_all = end_all
+print(supervise.supervise([(["sh", "-c", one], {}) for one in sys.argv[2:]], grace_s=float(sys.argv[1])))
+"""
+DEAF = "trap '' TERM HUP; "
+STAY = "exec sleep 6000"
+ENDS = {
+    # Asked to end, they had their time already: none is left.
+    "after a signal": (["0.1", f"{DEAF}kill -TERM $PPID; {STAY}"], ["0.0", "143"]),
+    "after a second one": (["6000", f"{DEAF}kill -HUP $PPID; kill -TERM $PPID; {STAY}"], ["0.0", "143"]),
+    "after another one failed": (["17", f"{DEAF}{STAY}", "exit 3"], ["17.0", "3"]),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_ranks_have_the_time_that_was_given_and_no_more(name):
+    arguments, expected = ENDS[name]
+    done = subprocess.run(
+        [sys.executable, "-c", NOTED, *arguments], env=environment(), capture_output=True, text=True, timeout=600
+    )
+    assert done.stdout.split() == expected, done.stderr

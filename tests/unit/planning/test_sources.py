@@ -173,7 +173,6 @@ OF_STAGES = {
     "launch/rank.py": EVERY_STAGE,
     "launch/wrapping.py": EVERY_STAGE,
     "launch/images.py": EVERY_STAGE,
-    "launch/elf.py": EVERY_STAGE,
     "launch/wrappers/podman.py": EVERY_STAGE,
     "launch/parent.py": EVERY_STAGE,
     # Plain processes meet by it when nobody says how.

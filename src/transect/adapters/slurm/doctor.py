@@ -5,29 +5,83 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from transect.adapters.slurm.doctor_nodes import Row, examine_nodes, row
 from transect.adapters.slurm.scheduler import accounting, ask, associations
-from transect.adapters.slurm.words import absent, fitting, gpus, minutes, usable
-from transect.domain.errors import BadInput
 from transect.domain.owner import user_name
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
+
+# What Slurm's programs say of partitions and nodes, read as Slurm means it: manuals of sinfo (NODE STATE CODES), sbatch
+# (--constraint) and scontrol (show partition), Slurm 21.08 to 24.11.
+
+# Slurm prints it for what a node or a partition does not have.
+_NULL = "(null)"
+# In sinfo's long and short form. What is powered down is started for a job.
+_STATES = re.compile(
+    r"(?:alloc(?:ated)?|comp(?:leting)?|idle|mix(?:ed)?|planned|plnd|resv|reserved|pow\w*"
+    r"|reboot_requested)([*~#!%$@^+-]*)"
+)
+# Does not respond, in a maintenance reservation, reboots now.
+_UNUSABLE = frozenset("*$^")
+
+
+def absent(text: str) -> str:
+    """Return `text`, empty where Slurm means that there is nothing."""
+    return "" if text.strip() in (_NULL, "none", "N/A") else text.strip()
+
+
+def minutes(text: str) -> float:
+    """Return Slurm's `days-hours:minutes:seconds` in minutes; what has no limit is infinite."""
+    if not absent(text) or text in ("UNLIMITED", "INFINITE", "NONE"):
+        return float("inf")
+    days, _, rest = text.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    hours, minutes_, seconds = [0, 0, 0, *parts][-3:]
+    return int(days or 0) * 1440 + hours * 60 + minutes_ + seconds / 60
+
+
+def gpus(gres: str, kind: str | None) -> int:
+    """Return how many GPUs, of a kind if that is given, a node's `gres` has."""
+    found = re.finditer(r"gpu:(?:([\w.-]+):)?(\d+)", gres)
+    return sum(int(match[2]) for match in found if kind is None or match[1] == kind)
+
+
+def usable(state: str) -> bool:
+    """Tell whether a node in a state such as `mixed-` or `idle*` serves jobs, now or in its turn."""
+    match = _STATES.fullmatch(state.lower())
+    return match is not None and not _UNUSABLE & {*match[1]}
+
+
+def fitting(constraint: str, features: Sequence[str]) -> list[int]:
+    """Return which nodes satisfy a constraint, by index: `a&b|c`, read from left to right as Slurm does.
+
+    `features`: of each node, as sinfo's %f has them. What else Slurm knows, such as counts and brackets, is left to
+    the job that tries it: then all nodes that have one of its features are named.
+    """
+    sets = [{*absent(one).split(",")} - {""} for one in features]
+    words = re.findall(r"[\w.:/=+-]+|[&|]", constraint)
+    if not words or "".join(words) != constraint:
+        return [i for i, has in enumerate(sets) if has & {*words}]
+    found = {i for i, has in enumerate(sets) if words[0] in has}
+    for sign, word in zip(words[1::2], words[2::2], strict=False):
+        having = {i for i, has in enumerate(sets) if word in has}
+        found = found & having if sign == "&" else found | having
+    return sorted(found)
+
 
 _PROGRAMS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 
 
 def _programs() -> list[Row]:
-    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
-    if missing:
-        text = f"{', '.join(missing)}: run this on a login node of the cluster"
-        return [row("Slurm's programs", "wrong", text)]
+    if missing := [name for name in _PROGRAMS if shutil.which(name) is None]:
+        return [row("Slurm's programs", "wrong", f"{', '.join(missing)}: run this on a login node of the cluster")]
     if ask("scontrol", "ping") is None:
         return [row("Slurm's controller", "wrong", "`scontrol ping` fails: is slurmctld up?")]
-    version = (ask("sinfo", "--version") or "").strip()
-    return [row("Slurm", "ok", version)]
+    return [row("Slurm", "ok", (ask("sinfo", "--version") or "").strip())]
 
 
 def _nodes(partition: str) -> list[dict[str, str]]:
@@ -41,23 +95,15 @@ def _partitions(system: System, names: str | None, *, gpus_too: bool) -> list[Ro
     key = "gpu_partition" if gpus_too and system.gpu_partition else "partition"
     text = ask("scontrol", "--oneliner", "show", "partition") or ""
     known = {m[1]: line for line in text.splitlines() if (m := re.search(r"PartitionName=(\S+)", line))}
-    if names is None:
-        names = next((n for n, line in known.items() if "Default=YES" in line), None)
-        if names is None:
-            text = f"the cluster has no default: set it to one of {', '.join(known)}"
-            return [row(key, "wrong", text)]
-    rows, groups = [], []
-    for name in names.split(","):
-        if name in known:
-            groups.append(_partition(system, key, name, known[name], gpus_too=gpus_too))
-        else:
-            text = f"'{name}' does not exist: set it to one of {', '.join(known)}"
-            rows.append(row(key, "wrong", text))
+    wanted = (names or next((n for n, line in known.items() if "Default=YES" in line), "a default")).split(",")
+    absent_ = [name for name in wanted if name not in known]
+    rows = [row(key, "wrong", f"'{name}' does not exist: set it to one of {', '.join(known)}") for name in absent_]
+    groups = [_partition(system, key, name, known[name], gpus_too=gpus_too) for name in wanted if name in known]
+    every = [made for group in groups for made in group]
     if not all(any(made["state"] == "wrong" for made in group) for group in groups):
         # Slurm passes over those that do not fit.
-        for made in (made for group in groups for made in group if made["state"] == "wrong"):
-            made["state"] = "note"
-    return [*rows, *(made for group in groups for made in group)]
+        every = [made | ({"state": "note"} if made["state"] == "wrong" else {}) for made in every]
+    return rows + every
 
 
 def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool) -> list[Row]:
@@ -65,11 +111,9 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     rows = [row(f"{key} {name}", "ok", f"{len(nodes)} nodes")]
 
     def check(what: str, asked: float | None, offered: float, advice: str) -> None:
-        if asked is None:
-            return
-        state = "ok" if asked <= offered else "wrong"
-        text = f"{asked:g} asked, {offered:g} offered"
-        rows.append(row(f"{name}: {what}", state, text if state == "ok" else f"{text}: {advice}"))
+        if asked is not None:
+            state, more = ("ok", "") if asked <= offered else ("wrong", f": {advice}")
+            rows.append(row(f"{name}: {what}", state, f"{asked:g} asked, {offered:g} offered{more}"))
 
     state = re.search(r"\bState=(\S+)", line)
     if state and state[1] != "UP":
@@ -80,21 +124,13 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     check("minutes", longest, limit, f"set block_minutes to {limit - system.overhead_minutes:g} or less")
     fit = nodes
     if system.constraint is not None:
-        try:
-            fit = [nodes[i] for i in fitting(system.constraint, [n["features"] for n in nodes])]
-            text = "no nodes satisfy it"
-        except BadInput as error:
-            fit, text = [], str(error)
+        fit = [nodes[i] for i in fitting(system.constraint, [n["features"] for n in nodes])]
         if not fit:
             features = sorted({f for n in nodes for f in absent(n["features"]).split(",") if f})
-            text += f"; features there: {', '.join(features) or 'none'}"
+            text = f"no nodes satisfy it; features there: {', '.join(features) or 'none'}"
             return [*rows, row(f"{name}: constraint {system.constraint}", "wrong", text)]
-    check(
-        "nodes",
-        min(system.nodes, len(nodes)) if gpus_too else system.nodes,
-        len(fit),
-        f"set nodes to {len(fit)} or less",
-    )
+    asked = min(system.nodes, len(nodes)) if gpus_too else system.nodes
+    check("nodes", asked, len(fit), f"set nodes to {len(fit)} or less")
     least = {k: min((int(n[k].rstrip("+")) for n in fit), default=0) for k in ("cores", "memory")}
     check("cores_per_node", system.cores_per_node, least["cores"], f"set it to {least['cores']}")
     check("memory_mb_per_node", system.memory_mb_per_node, least["memory"], f"set it to {least['memory']} or less")
@@ -102,23 +138,18 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
         there = min((gpus(n["gres"], system.gpu_type) for n in fit), default=0)
         kinds = sorted({absent(n["gres"]) or "no GPUs" for n in fit})
         check("gpus_per_node", system.gpus_per_node, there, f"the nodes offer {', '.join(kinds)}")
-    down = [n["name"] for n in fit if not usable(n["state"])]
-    if down:
+    if down := [n["name"] for n in fit if not usable(n["state"])]:
         text = f"{len(down)} of {len(fit)} cannot be used now: {', '.join(down[:8])}"
         rows.append(row(f"{name}: node states", "note", text))
     return rows
 
 
 def _account(system: System) -> list[Row]:
-    if not accounting():
-        text = "no accounting database: account and QOS are not checked; states come from squeue"
-        return [row("accounting", "note", text)]
-    user, found = user_name(), associations()
+    user, found = user_name(), associations() if accounting() else None
     if found is None:
-        text = "sacctmgr does not answer (is slurmdbd down?): account and QOS are not checked"
+        text = "no accounting, or sacctmgr does not answer (is slurmdbd down?): account and QOS are not checked"
         return [row("accounting", "note", text)]
-    accounts = sorted(found)
-    rows = []
+    accounts, rows = sorted(found), []
     if system.account is None:
         rows.append(row("account", "ok", f"your default; yours are: {', '.join(accounts)}"))
     elif system.account.lower() in accounts:
@@ -165,10 +196,7 @@ def examine_system(system: System, results: Path, wait_s: float) -> dict[str, li
     """
     title = f"system {system.name}"
     if system.scheduler != "slurm":
-        where = "on this machine"
-        if system.nodes > 1:
-            where = "here, those of several nodes on the hosts of an allocation, which is not tried"
-        return {title: [row("scheduler", "note", f"none: cells run {where}")]}
+        return {title: [row("scheduler", "note", "none: cells run here, or on the hosts of an allocation, not tried")]}
     rows = _programs()
     if rows[0]["state"] == "wrong":
         return {title: rows}

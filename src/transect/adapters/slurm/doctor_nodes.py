@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 from transect.domain.errors import TransectError
@@ -35,11 +36,20 @@ def row(name: str, state: str, detail: str = "") -> Row:
     return {"name": name, "state": state, "detail": detail}
 
 
-def _srun(system: System, nodes: int) -> list[str]:
-    command = ["srun", "--quiet", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={_RUN_S // 60}"]
+def _ran(system: System, command: list[str], variables: dict[str, str], wait_s: float) -> CompletedProcess[str]:
+    """Run a command on each of up to two nodes, beginning with further options of srun."""
+    nodes = min(2, system.nodes)
+    start = ["srun", "--quiet", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={_RUN_S // 60}"]
+    start += ["--ntasks-per-node=1", "--kill-on-bad-exit=1", "--input=none"]
     asked = system.model_dump(include={"partition", "account", "qos", "constraint"}, exclude_none=True)
-    each = ["--ntasks-per-node=1", "--kill-on-bad-exit=1", "--input=none"]
-    return [*command, *each, *(f"--{flag}={value}" for flag, value in asked.items())]
+    return subprocess.run(
+        [*start, *(f"--{flag}={value}" for flag, value in asked.items()), *command],
+        capture_output=True,
+        text=True,
+        timeout=wait_s + _RUN_S,
+        env=os.environ | variables,
+        cwd="/",
+    )
 
 
 def _program(system: System, choice: EnvironmentChoice | None, *command: str) -> Program:
@@ -54,7 +64,6 @@ def _program(system: System, choice: EnvironmentChoice | None, *command: str) ->
 
 
 def _imports(name: str) -> str:
-    """Return code that imports what cells take from an environment, wherever it comes from."""
     listed = (environment_source(name) / "requirements.txt").read_text(encoding="utf-8")
     wanted = [one for one in _IMPORTED if re.search(rf"^{one}\b(?!-)", listed, re.MULTILINE)]
     return f"import {', '.join(wanted)}" if wanted else ""
@@ -94,7 +103,6 @@ def _programs(system: System) -> tuple[dict[str, Program], list[Row]]:
 def _facts(
     system: System, programs: dict[str, Program], results: Path, wait_s: float
 ) -> tuple[list[dict[str, Any]], str]:
-    """Run the node probe on up to two nodes; return what each says, or why there is nothing."""
     nodes = min(2, system.nodes)
     results.mkdir(parents=True, exist_ok=True)
     token = results / f".doctor-{secrets.token_hex(6)}"
@@ -106,19 +114,9 @@ def _facts(
         "scratch": system.scratch,
         "programs": programs,
     }
-    command = [
-        *_srun(system, nodes),
-        "--mpi=none",
-        sys.executable,
-        "-m",
-        "transect.measure.node_probe",
-        json.dumps(order),
-    ]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    probe = ["--mpi=none", sys.executable, "-m", "transect.measure.node_probe", json.dumps(order)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=wait_s + _RUN_S, env=environment, cwd="/"
-        )
+        done = _ran(system, probe, {"PYTHONPATH": str(ROOT / "src")}, wait_s)
     except subprocess.TimeoutExpired:
         return [], f"a job of {nodes} nodes did not end within {wait_s:g} s: is the queue full?"
     finally:
@@ -147,7 +145,6 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
 
     text = f"{results} is not shared: give --results a folder that every node sees"
     check("results folder, seen from there", (node["token_seen"] for node in facts), text)
-    text = f"what a node writes in {results} does not show here"
     check("results folder, written from there", (node["answer_seen"] for node in facts), text)
     for name, network in system.networks.items():
         text = f"no interface '{network.interface}' there: see `ip -brief link` on a node"
@@ -179,7 +176,6 @@ def _advice(system: System, row: str) -> str:
 
 
 def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
-    """Let ranks on two nodes find each other through the system's MPI type."""
     name, nodes = "MPI between nodes", min(2, system.nodes)
     if system.mpi_launcher != "srun":
         return []
@@ -190,14 +186,7 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
     code = "from mpi4py import MPI; print('size', MPI.COMM_WORLD.size)"
     try:
         program = _program(system, choice, python, "-c", code)
-        done = subprocess.run(
-            [*_srun(system, nodes), f"--mpi={system.mpi_type}", *program["argv"]],
-            capture_output=True,
-            text=True,
-            timeout=wait_s + _RUN_S,
-            cwd="/",
-            env=os.environ | program["variables"],
-        )
+        done = _ran(system, [f"--mpi={system.mpi_type}", *program["argv"]], program["variables"], wait_s)
     except TransectError:
         return []  # said of the environment
     except subprocess.TimeoutExpired:

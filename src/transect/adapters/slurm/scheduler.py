@@ -14,7 +14,7 @@ from transect.adapters.slurm import steps
 from transect.domain.errors import MissingDependency
 from transect.domain.owner import user_name
 from transect.domain.record import Cause
-from transect.engine.scheduler import SCHEDULERS, Fate, Refusal, Scheduler
+from transect.engine.scheduler import SCHEDULERS, Fate, Scheduler
 from transect.launch import slurm
 
 # Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
@@ -88,11 +88,8 @@ def _from_controller(job: str, patience_s: float = _PATIENCE_S) -> tuple[str, st
 
 
 def _after_cleaning(job: str) -> tuple[str, str, str] | None:
-    """Return what the controller says once the job's nodes have cleaned up, or took too long to."""
     end = time.monotonic() + _CLEANING_S
-    while (found := _from_controller(job)) and found[0] == "COMPLETING":
-        if time.monotonic() >= end:
-            break
+    while (found := _from_controller(job)) and found[0] == "COMPLETING" and time.monotonic() < end:
         time.sleep(1)
     return found
 
@@ -104,16 +101,6 @@ def _from_accounting(job: str) -> tuple[str, str, str] | None:
     state, nodes, reason = [*text.splitlines()[0].split("|"), "", ""][:3]
     # "CANCELLED by 1000"
     return state.split()[0], nodes, reason if reason != "None" else ""
-
-
-def _log_tells_memory(job: str, logs: Path) -> bool:
-    for path in logs.rglob(f"{job}.log"):
-        try:
-            if _MEMORY.search(path.read_text(errors="replace")):
-                return True
-        except OSError:
-            continue
-    return False
 
 
 @SCHEDULERS.register("slurm")
@@ -151,7 +138,8 @@ class Slurm(Scheduler):
         if found is None:
             return Fate(cause=Cause.KILLED, message=f"Slurm no longer knows what became of job {job}")
         state, nodes, reason = found
-        if state == "FAILED" and _log_tells_memory(job, logs):
+        texts = (path.read_text(errors="replace") for path in logs.rglob(f"{job}.log"))
+        if state == "FAILED" and any(map(_MEMORY.search, texts)):
             state = "OUT_OF_MEMORY"
         where = f" on {nodes}" if nodes and nodes != "(null)" else ""
         if state in _CAUSES:
@@ -196,13 +184,8 @@ class Slurm(Scheduler):
         numbers = re.findall(rf"^\s*{job}\.(\d+)\s*$", listed or "", re.MULTILINE)
         return f"{job}.{max(map(int, numbers))}" if numbers else None
 
-    def refusal(self, log: str) -> Refusal | None:
-        """Read srun's words."""
-        return steps.refusal(log)
-
-    def step_cause(self, log: str) -> tuple[Cause | None, str] | None:
-        """Read srun's words."""
-        return steps.step_cause(log)
+    refusal = staticmethod(steps.refusal)
+    step_cause = staticmethod(steps.step_cause)
 
     def end_step(self, step: str, within_s: float) -> bool:
         """Cancel it, and wait until squeue no longer has it."""

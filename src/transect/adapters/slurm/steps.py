@@ -90,11 +90,9 @@ def energy(text: str, name: str) -> tuple[float | str, bool]:
     own = [row for row in rows if len(row) == 4 and row[1] == name]
     if not own:
         return f"sacct knows no step {name}", False
-    state, raw = own[-1][2:]
-    if not state.startswith("COMPLETED"):
-        return f"sacct calls the step {own[-1][0]} {state or 'nothing'}", False
-    if not raw.strip():
-        return f"sacct tells no energy of the step {own[-1][0]}", False
+    step, _, state, raw = own[-1]
+    if not state.startswith("COMPLETED") or not raw.strip():
+        return f"sacct calls the step {step} {state}, and its energy '{raw}'", False
     if not raw.strip().isdecimal() or int(raw) in _NO_VALUES:
-        return f"sacct tells '{raw.strip()}' as the energy of the step {own[-1][0]}", True
+        return f"sacct tells '{raw.strip()}' as the energy of the step {step}", True
     return float(raw), True

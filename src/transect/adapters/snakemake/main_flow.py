@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from errno import EACCES, ENOTDIR
@@ -15,24 +16,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from transect.adapters.snakemake.facts import facts_of_plan, read_facts, write_facts
-from transect.adapters.snakemake.flow import Flow
-from transect.adapters.snakemake.follow import Follower
-from transect.adapters.snakemake.options import read_options
+from transect.adapters.snakemake.flow import Flow, facts_of_plan, read_facts, write_facts
 from transect.adapters.snakemake.settle import settle
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.owner import SESSION, Owner
 from transect.domain.paths import ROOT, StudyPaths
-from transect.domain.terminal import say
+from transect.domain.terminal import printable, say
 from transect.engine import submissions
 from transect.engine.build_image import lost
 from transect.engine.claim import Claim, cannot_write, check_environments
 from transect.engine.interruption import end_abandoned, watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
-from transect.engine.progress import start_progress
+from transect.engine.progress import EarlyReport, Journal, start_progress, tell
 from transect.engine.questions import check_questions
-from transect.engine.staleness import Staleness
-from transect.engine.stamps import stale_stamps, stamp_entry
+from transect.engine.staleness import Staleness, stale_stamps, stamp_entry
 from transect.engine.submissions import SUBMISSIONS
 from transect.launch.processes import hear_children
 from transect.planning.blocks import make_blocks
@@ -40,6 +37,51 @@ from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
 
 _FLOW = "TRANSECT_FLOW"
+_CONFIG_KEYS = {"study", "system", "results", "strict"}
+# Between two looks at the journal of cells that run elsewhere.
+_POLL_S = 1.0
+
+
+class _Follower:
+    """Prints one line for each cell that a job on another node finished, and makes early reports."""
+
+    def __init__(self, paths: StudyPaths) -> None:
+        self._journal, self._early, self._stop = Journal(paths), EarlyReport(paths), threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        while not self._stop.wait(_POLL_S):
+            self._print_new()
+
+    def _print_new(self) -> None:
+        rows = self._journal.read()
+        for row in rows:
+            tell(row)
+        if rows:
+            self._early.make_if_due()
+            say(f"[transect]         {self._journal.line()}")
+
+    def end(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5)
+        self._print_new()
+
+
+def read_options(config: dict[str, Any]) -> tuple[str, bool]:
+    """Return the results folder and whether the run is strict, of `--config` and config/config.yaml. Raises BadInput."""
+    for key in config.keys() - _CONFIG_KEYS:
+        raise BadInput(f"config: unknown key '{key}'. Known: {', '.join(sorted(_CONFIG_KEYS))}")
+    for key in ("study", "system", "results"):
+        given = config[key]
+        if not isinstance(given, str) or printable(given) != given:
+            raise BadInput(f"config: key '{key}': expected one line of text, found {given!r}: write {key}=./NAME")
+    strict = str(config["strict"]).lower()
+    if strict not in ("true", "false"):
+        raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
+    if set("{}<>") & set(config["results"]):
+        raise BadInput(f"config: key 'results': {config['results']}: braces and < > mean something else to Snakemake")
+    return str(Path(config["results"])), strict == "true"
 
 
 class MainFlow(Flow):
@@ -53,7 +95,7 @@ class MainFlow(Flow):
         self._workflow, self._looked = workflow, False
         self._claim = Claim(Path(self.results), self._plan.study.name)
         SUBMISSIONS.study, SUBMISSIONS.rules = self._plan.study.name, self.rules()
-        self._follower = Follower(self._plan.paths)
+        self._follower: _Follower | None = None
         # On a scheduler cells run elsewhere: their lines are read from the journal.
         self._scheduled = self._plan.system.scheduler != "none"
 
@@ -85,16 +127,14 @@ class MainFlow(Flow):
 
     @cached_property
     def _runs(self) -> bool:
-        """Whether Snakemake is to make anything; known once it has parsed the Snakefile."""
         return self._workflow.executor_plugin is not None and not self._workflow.dryrun
 
     def _check_writable(self) -> None:
-        for folder in map(Path, (self.results, self.folder)):
-            there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
-            if not there.is_dir():
-                raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(there))
-            if not os.access(there, os.W_OK, effective_ids=True):
-                raise PermissionError(EACCES, os.strerror(EACCES), str(there))
+        folder = Path(self.folder)
+        there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+        if not os.access(there, os.W_OK, effective_ids=True) or not there.is_dir():
+            number = EACCES if there.is_dir() else ENOTDIR
+            raise OSError(number, os.strerror(number), str(there))
 
     def stale(self) -> Iterator[Path]:
         """Yield the stamps that Snakemake is not to go by: of another state than the planned one, or broken.
@@ -135,8 +175,7 @@ class MainFlow(Flow):
             submissions.begin(self._run_file(), SUBMISSIONS.job_names())
         if self._moved:
             say(f"[transect] {self._moved}")
-        ended = end_abandoned(Path(self.results))
-        if ended:
+        if ended := end_abandoned(Path(self.results)):
             say(f"[transect] ended {ended} runners that a killed run left")
         watch_for_interruption()
         write_plan(self._plan, self._planned_blocks)
@@ -149,17 +188,17 @@ class MainFlow(Flow):
                 todo.update(p.cell.stage for p in block.cells if stale.of(p))
         start_progress(self._plan.paths, dict(todo))
         if todo and self._plan.left_out:
-            told = f"{self._plan.left_out} cells that need a larger system are left out"
-            say(f"[transect] {told}")
+            say(f"[transect] {self._plan.left_out} cells that need a larger system are left out")
         if self._scheduled:
-            self._follower.begin()
+            self._follower = _Follower(self._plan.paths)
 
     def _run_file(self) -> Path:
         return self._plan.paths.runs / f"{SUBMISSIONS.run}.json"
 
     def finish(self) -> None:
         """Give everything back."""
-        self._follower.end()
+        if self._follower is not None:
+            self._follower.end()
         if self._run_file().exists():
             submissions.end(self._run_file(), SUBMISSIONS.job_names())
         self._claim.give_back()
@@ -176,8 +215,7 @@ class MainFlow(Flow):
         """Say how many cells of each stage would run, and why."""
         counts: dict[str, Counter[str]] = {}
         for planned, reasons in Staleness(self._plan):
-            kinds = counts.setdefault(planned.cell.stage, Counter())
-            kinds[reasons[0].kind] += 1
+            counts.setdefault(planned.cell.stage, Counter())[reasons[0].kind] += 1
         for stage, kinds in counts.items():
             told = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
             say(f"[transect] {stage}: {kinds.total()} cells would run: {told}")

@@ -11,9 +11,9 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, write_record
 from transect.domain.terminal import complain, say
 from transect.engine.attempts import Attempt, fate_of
-from transect.engine.early_report import make_report_of
 from transect.engine.job import Job, Result, load_job
-from transect.engine.lease import runs_elsewhere
+from transect.engine.locks import runs_elsewhere
+from transect.engine.progress import make_report_of
 from transect.engine.run_cell import make_record
 from transect.engine.stage import RUNNERS
 from transect.engine.store import Holds, fingerprint_of, state
@@ -27,8 +27,7 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     """Say why a cell has no record of its own. `lacking`: the block of each cell without one."""
     earlier = Attempt(job.folder).of_session()
     if earlier is not None:
-        told = fate_of(earlier)
-        return Result.failed(told.cause, told.message)
+        return Result.failed(*fate_of(earlier))
     message = SUBMISSIONS.failed.get(block.id)
     if message is not None:
         return Result.failed(Cause.SCHEDULER, f"its job {block.id} did not run: {message}")
@@ -39,18 +38,13 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
 
 
-def _fingerprint(job: Job) -> tuple[str, list[str]]:
-    try:
-        return fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except FAULTS:  # as when the cell's turn comes
-        return str(job.spec["fingerprint"]), []
-
-
 def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
-    """Write the record of a cell that has none that holds; return whether it had none."""
     if isinstance(state(job.paths, job.spec, job), Holds):
         return False
-    fingerprint, inputs = _fingerprint(job)
+    try:
+        fingerprint, inputs = fingerprint_of(job, RUNNERS.get(job.cell.stage))
+    except FAULTS:  # as when the cell's turn comes
+        fingerprint, inputs = str(job.spec["fingerprint"]), []
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     result = _result(job, block, lacking)
     assert result.status is not Status.OK
@@ -86,10 +80,8 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        text = f"{paths.results}: {error}: free some space and call snakemake again"
-        complain(text)
+        complain(f"{paths.results}: {error}: free some space and call snakemake again")
         return
     if settled:
-        told = f"{settled} cells have no result of their own; after `transect reset` the next run makes them"
-        say(f"[transect] {told}")
+        say(f"[transect] {settled} cells have no result of their own; after `transect reset` the next run makes them")
     make_report_of(paths)

@@ -15,8 +15,8 @@ from transect.domain.errors import MissingDependency
 from transect.launch import LAUNCHERS, Launcher, Request, rank
 from transect.launch.hosts import HOSTS, Allocation, allocation
 from transect.launch.network import addresses_of, derived_port, free_port
-from transect.launch.rendezvous import Rendezvous, World
-from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+from transect.launch.shim import common_variables, rank_command
 from transect.launch.slurm import is_local
 
 
@@ -97,21 +97,13 @@ def over_hosts(program: str, hosts: Sequence[str], counts: Sequence[int], variab
     handed = sorted(name for name in names if _NAME.fullmatch(name) and not _OWN.match(name))
     # A host for each rank: by slots Open MPI 4 begins with this machine, wherever it stands in the list,
     # and shortens the names of the others.
-    return [
-        *command,
-        "--host",
-        ",".join(host for host, count in placed for _ in range(count)),
-        "--map-by",
-        "seq:OVERSUBSCRIBE",
-        "--bind-to",
-        "none",
-        *(["--mca", "orte_keep_fqdn_hostnames", "1"] if any("." in host for host in hosts) else []),
-        *(word for name in handed for word in ("-x", name)),
-    ]
+    command += ["--host", ",".join(host for host, count in placed for _ in range(count))]
+    command += ["--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]
+    command += ["--mca", "orte_keep_fqdn_hostnames", "1"] if any("." in host for host in hosts) else []
+    return [*command, *(word for name in handed for word in ("-x", name))]
 
 
 def _given(request: Request) -> Allocation | None:
-    """Return the allocation whose hosts are to be reached; None: ranks start here."""
     if request.nodes == 1 and not os.environ.get(HOSTS):
         return None
     given = allocation()
@@ -128,23 +120,17 @@ class Mpiexec(Launcher):
         if find_mpiexec(request.bin) is None:
             return "no mpiexec in the environment or on PATH"
         given = _given(request)
-        if given is not None and len(given.hosts) < request.nodes:
-            return (
-                f"{request.nodes} nodes are asked for, the allocation ({given.source}) has "
-                f"{len(given.hosts)}: {','.join(given.hosts)}"
-            )
         if given is None and request.nodes > 1:
-            return (
-                f"{request.nodes} nodes are asked for, and there is one node: no scheduler has told hosts, and "
-                f"neither --hosts nor {HOSTS} names them"
-            )
+            return f"{request.nodes} nodes are asked for: no scheduler has told hosts, nor do --hosts and {HOSTS}"
+        if given is not None and len(given.hosts) < request.nodes:
+            return f"{request.nodes} nodes are asked for, the allocation ({given.source}) has {','.join(given.hosts)}"
         return None
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return the one mpiexec command."""
         program = find_mpiexec(request.bin)
         assert program is not None
-        kind = rendezvous_of(request)
+        kind = RENDEZVOUS.get(request.rendezvous)
         given = _given(request)
         if given is not None:
             return self._over_hosts(program, kind, request, given.hosts[: request.nodes])
@@ -167,11 +153,10 @@ class Mpiexec(Launcher):
             if request.over_subscribed:
                 # Ranks that share a core must not spin while they wait for each other.
                 variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
-                command += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-            elif bound:
-                command += ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"]
-            else:
-                command += ["--bind-to", "none"]
+                command += ["--map-by", ":OVERSUBSCRIBE"]
+            command += (
+                ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"] if bound else ["--bind-to", "none"]
+            )
         ranks = rank_command(request, kind, world, told_by="mpi", bind="never" if bound else "always")
         return [([*command, *ranks], variables)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from transect.launch import LAUNCHERS, Launcher, Request
 from transect.launch.network import free_port
 from transect.launch.rank import Numbers, fill
-from transect.launch.rendezvous import NUMBERS, World
+from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, World
 from transect.launch.rendezvous.tcp import Tcp
-from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.shim import common_variables, rank_command
 
 
 @LAUNCHERS.register("plain")
@@ -18,14 +18,14 @@ class Plain(Launcher):
         """One node only, and no MPI between ranks."""
         if request.nodes != 1:
             return f"plain processes run on one node, the cell asks for {request.nodes}"
-        if request.ranks > 1 and rendezvous_of(request).mpi:
+        if request.ranks > 1 and RENDEZVOUS.get(request.rendezvous).mpi:
             return "plain processes do not form an MPI world: use mpiexec or srun"
         return None
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return one entry per rank."""
         # Ranks that do not say how they meet may still meet as torch's do.
-        kind = Tcp() if request.rendezvous == "none" else rendezvous_of(request)
+        kind = Tcp() if request.rendezvous == "none" else RENDEZVOUS.get(request.rendezvous)
         world = World(
             hosts=("127.0.0.1",),
             addresses=("127.0.0.1",),

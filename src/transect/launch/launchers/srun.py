@@ -7,8 +7,8 @@ import os
 from transect.domain.errors import BadInput
 from transect.launch import LAUNCHERS, Launcher, Request, rank
 from transect.launch.network import addresses_of, derived_port, free_port
-from transect.launch.rendezvous import Rendezvous, World
-from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+from transect.launch.shim import common_variables, rank_command
 from transect.launch.slurm import ask, is_local, job_hosts, job_id, srun
 
 # crashes at a message of a rank that is ahead in MPI_Init (mca_pml_ob1_recv_frag_callback_match,
@@ -29,14 +29,15 @@ class Srun(Launcher):
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return the one srun command."""
-        kind = rendezvous_of(request)
+        kind = RENDEZVOUS.get(request.rendezvous)
         hosts = self._hosts(request, kind)
         world = self._world(request, kind, hosts)
         command = [
             *self._step(request, hosts, stdin="0" if request.stdin_at else "none"),
             f"--ntasks={request.ranks}",
             *self._placed(request, hosts),
-            f"--cpus-per-task={self._cpus_per_task(request)}",
+            # With --overcommit it is the number for each node.
+            f"--cpus-per-task={max(1, request.cores) if request.over_subscribed else request.threads}",
             "--kill-on-bad-exit=1",
             # A site's WaitTime would end ranks that finish later than the first one.
             "--wait=0",
@@ -90,10 +91,6 @@ class Srun(Launcher):
             step.append(f"--nodelist={','.join(hosts[: request.nodes])}")
         return step
 
-    def _cpus_per_task(self, request: Request) -> int:
-        # With --overcommit it is the number for each node.
-        return max(1, request.cores) if request.over_subscribed else request.threads
-
     def _hosts(self, request: Request, kind: Rendezvous) -> list[str]:
         known = bool(os.environ.get("SLURM_JOB_NODELIST"))
         if not known and not request.counts and (kind.mpi or request.rendezvous == "none"):
@@ -105,9 +102,7 @@ class Srun(Launcher):
 
     def _world(self, request: Request, kind: Rendezvous, hosts: list[str]) -> World:
         names = tuple(hosts[: request.nodes]) or ("",) * request.nodes
-        here = bool(hosts) and is_local(names[0])
-        seed = job_id()
-        count = request.ranks_per_node
+        here, count, seed = bool(hosts) and is_local(names[0]), request.ranks_per_node, job_id()
         return World(
             hosts=names,
             addresses=self._addresses(request, kind, names),

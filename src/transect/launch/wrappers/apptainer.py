@@ -21,12 +21,7 @@ class Apptainer(Wrapper):
 
     programs = ("apptainer", "singularity")
     separators = ":,"
-    faults = (
-        (r"FATAL: +could not open image (\S+):", r"image {image} is not there or cannot be opened"),
-        (r"FATAL: +.*architecture.*", r"image {image} is made for another architecture"),
-        (r"FATAL: +stat (\S+): no such file or directory", r"image {image} lacks the program \1"),
-        (r'FATAL: +"([^"]+)": executable file not found', r"image {image} lacks the program \1"),
-    )
+    faults = r"FATAL: +(?:could not open image|stat \S+: no such|\"[^\"]+\": executable file not found|.*architecture)"
 
     def argv(self, inside: Inside) -> list[str]:
         """`--nv` brings the driver's libraries and devices into the image."""
