@@ -16,11 +16,6 @@ from program_cells import program_cell
 from rank_runs import Training, arrays
 
 from checkouts import ROOT
-from transect.domain.cell import Cell
-from transect.training.frameworks import FRAMEWORKS
-from transect.training.strategies import strategy_options
-from transect.training.support import reason_to_skip
-from transect.training.workloads import WORKLOADS
 
 SOURCES = ROOT / "src" / "trainers" / "go"
 
@@ -133,22 +128,6 @@ def test_the_synthetic_twin_is_numpys_own(images, go_programs):
     assert "accuracy" not in result["metrics"]
 
 
-@pytest.mark.parametrize(
-    ("axes", "words"),
-    [
-        ({"input": "files"}, "JPEG decoder"),
-        ({"precision": "bf16"}, "fp32 or fp64"),
-        ({"device": "cuda"}, "not on cuda"),
-        ({"strategy": "mpi-pipeline", "ranks_per_node": 2}, "knows the strategies"),
-    ],
-)
-def test_what_it_lacks_is_skipped_with_the_reason(images, go_programs, axes, words):
-    training, reference = images
-    cell = {"framework": "go", "batch": 8, "strategy": "single", "repeat": 0, **axes}
-    result = program_cell(training, reference, programs=go_programs, **cell)
-    assert (result["status"], words in result["message"]) == ("skipped", True), result["message"]
-
-
 EDIT = "p = job.folder / 'trainer-plan.json'; plan = json.loads(p.read_text()); {}; p.write_text(json.dumps(plan))"
 
 
@@ -235,31 +214,3 @@ def test_the_packages_in_go_hold_their_own_tests(go_programs, tags):
     )
     assert done.returncode == 0, done.stdout
     assert "ok  \ttransect-trainer-go/nets" in done.stdout
-
-
-def test_a_program_is_asked_for_its_own_strategies_and_knobs(monkeypatch):
-    """What a strategy asks of trainers in Python, such as parts of a model, it does not ask of a program."""
-    go = type(FRAMEWORKS.get("go"))
-    rule = WORKLOADS.get("digits-cnn").defaults
-
-    def reason(**axes: Any) -> str | None:
-        cell = {
-            "stage": "train",
-            "workload": "digits-cnn",
-            "framework": "go",
-            "strategy": "mpi-overlap",
-            "batch": 64,
-            "ranks_per_node": 2,
-            **axes,
-        }
-        return reason_to_skip(Cell.of(**cell), rule)
-
-    monkeypatch.setattr(go, "program_strategies", frozenset({"single"}))
-    assert "knows the strategies single, not mpi-overlap" in (reason() or "")
-    monkeypatch.setattr(go, "program_strategies", frozenset({"mpi-overlap"}))
-    monkeypatch.setattr(go, "program_options", {})
-    assert reason() is None
-    chosen = strategy_options("mpi-overlap", {"bucket_bytes": 4096}, "here")
-    assert "takes bucket_bytes 0 of mpi-overlap, not 4096" in (reason(options=chosen) or "")
-    monkeypatch.setattr(go, "program_options", {"mpi-overlap": {"bucket_bytes": (4096,)}})
-    assert reason(options=chosen) is None

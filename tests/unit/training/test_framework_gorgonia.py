@@ -14,8 +14,6 @@ from program_cells import program_cell
 from rank_runs import Training, arrays
 
 from checkouts import ROOT
-from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import FRAMEWORKS
 
 SOURCES = ROOT / "src" / "trainers" / "go-gorgonia"
 # A residual net of the project's own, for images that a test can afford.
@@ -109,39 +107,6 @@ def test_two_ranks_by_mpi_are_one_path(trainings, gorgonia_programs, strategy):
     assert result["metrics"]["equality_ratio"] <= 1
     if options:
         assert result["details"]["ranks"][0]["messages"] == 3
-
-
-def test_a_program_without_cuda_refuses_a_cell_on_a_gpu(trainings, gorgonia_programs):
-    training, reference = trainings["digits-cnn"]
-    result = program_cell(
-        training,
-        reference,
-        programs=gorgonia_programs,
-        framework="go-gorgonia",
-        precision="fp32",
-        batch=64,
-        device="cuda",
-        **ALONE,
-    )
-    assert (result["status"], result["cause"]) == ("failed", "bad-input")
-    assert "not on cuda" in result["message"]
-
-
-@pytest.mark.parametrize(
-    ("axes", "reason"),
-    [
-        ({}, None),
-        ({"device": "cuda"}, None),
-        ({"device": "cuda", "strategy": "mpi-allreduce", "ranks_per_node": 2}, "without MPI"),
-        ({"precision": "amp-bf16"}, "fp32 or fp64"),
-        ({"device": "cuda", "precision": "amp-bf16"}, "fp32 or fp64"),
-        ({"input": "files"}, "JPEG"),
-    ],
-)
-def test_what_it_refuses_is_said(axes, reason):
-    cell = TrainCell(workload="images-resnet20", framework="go-gorgonia", **{"strategy": "single", "batch": 32, **axes})
-    said = FRAMEWORKS.get("go-gorgonia").supports(cell)
-    assert said is None if reason is None else reason in str(said)
 
 
 @pytest.mark.env

@@ -9,11 +9,6 @@ import pytest
 from program_cells import program_cell
 from rank_runs import Training, arrays
 
-from transect.domain.cell import Cell
-from transect.training.frameworks import FRAMEWORKS
-from transect.training.support import reason_to_skip
-from transect.training.workloads import Parameters
-
 RULE = {"batch": 12, "epochs": 2, "learning_rate": 0.02, "momentum": 0.0, "quality_target": 0.5}
 # Messages of single layers, and of two together; who makes them go on; and how a rank waits.
 OVERLAPS = (
@@ -125,26 +120,3 @@ def test_a_server_in_go_loses_no_gradient_and_keeps_its_bound(
     assert sorted(samples["applied_worker"]) == [1] * 18 + [2] * 18 + [3] * 18
     if bound != "unbounded":
         assert samples["lead"].max() <= bound
-
-
-@pytest.mark.parametrize(
-    ("strategy", "options", "reason"),
-    [
-        ("mpi-overlap", (), "takes reduce all of mpi-overlap, not root"),
-        ("mpi-hierarchical", (), "the program of go knows the strategies async, "),
-        ("ddp-gloo", (), "not ddp-gloo"),
-    ],
-)
-def test_what_the_program_lacks_is_refused_with_a_reason(strategy, options, reason):
-    cell = Cell.of(
-        stage="train",
-        workload="iris-mlp-ce",
-        framework="go",
-        strategy=strategy,
-        batch=12,
-        ranks_per_node=3,
-        options=options,
-    )
-    told = reason_to_skip(cell, Parameters(**RULE))
-    assert told is not None and reason in told
-    assert "mpi-overlap" in FRAMEWORKS.get("go").program_strategies

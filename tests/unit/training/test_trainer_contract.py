@@ -134,13 +134,6 @@ def test_a_wrong_trainer_is_a_wrong_result(training, reference):
     assert (result["status"], result["cause"]) == ("failed", "wrong-result")
 
 
-def test_what_it_does_not_have_is_skipped(training, reference):
-    result = run_cell(training, reference, rule={"optimiser": "adamw"})
-    assert (result["status"], "not by adamw" in result["message"]) == ("skipped", True)
-    result = run_cell(training, reference, precision="fp64")
-    assert (result["status"], "in fp32" in result["message"]) == ("skipped", True)
-
-
 def test_arrays_are_found_in_what_numpy_has_written(tmp_path):
     given = {"x": np.arange(12.0).reshape(3, 4), "y": np.arange(5), "b": np.arange(7, dtype=np.uint8)}
     np.savez(tmp_path / "some.npz", **given)
