@@ -87,7 +87,6 @@ def predict(given: Setting) -> Prediction:
 
 
 def _work(given: Setting) -> Work:
-    """Return a rank's work as its strategy lets it compute."""
     known, traffic = given.profiled, given.traffic
     if traffic.pattern == "none" and known.fused_s is not None:
         return replace(known.stretched(known.fused_s), update_s=known.work.update_s * 0)

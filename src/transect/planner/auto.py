@@ -104,7 +104,6 @@ def _kind(layout: Layout) -> str:
 
 
 def _layouts(asked: Asked) -> Iterator[Layout]:
-    """Yield every layout of the mode that the batch can be cut for."""
     for stages in range(1, asked.ranks + 1):
         if asked.ranks % stages:
             continue
@@ -148,7 +147,6 @@ def _check(asked: Asked) -> None:
 
 
 def _why_not(asked: Asked) -> str:
-    """Return why no layout of the mode is there at all."""
     if asked.mode == "hybrid" and not any(asked.ranks % s == 0 for s in range(2, asked.ranks)):
         return f"ranks: {asked.ranks} cannot be divided into several replicas of several stages"
     return (
@@ -218,7 +216,6 @@ def _candidate(layout: Layout, step: float | None, reason: str) -> Candidate:
 def _reasons(
     asked: Asked, layout: Layout, solution: Solution, problem: Problem, all_of: list[Candidate]
 ) -> Iterator[str]:
-    """Yield what decided, in words."""
     compute = sum(layer.compute_s for layer in problem.layers)
     step = solution.step_s
     yield (

@@ -28,7 +28,6 @@ def _best(problem: Problem, front: _Front) -> np.ndarray:
 
 
 def _pareto(front: _Front) -> _Front:
-    """Drop every way that another one is at least as good as in all three."""
     order = np.lexsort((front.end, front.through, front.time))
     kept: list[int] = []
     through, end = front.through[order], front.end[order]

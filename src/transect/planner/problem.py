@@ -73,7 +73,6 @@ class Problem:
     spread: bool = False
 
     def __post_init__(self) -> None:
-        """Raise BadInput for numbers that fit nothing."""
         if min(self.devices, self.micro_batches, self.replicas, self.copies) < 1 or not self.layers:
             raise BadInput("a partition has at least 1 layer, device, micro-batch, replica and copy")
         for name, given, wanted in (
@@ -134,7 +133,6 @@ class Problem:
         return found
 
     def _sum_s(self, device: int, devices: int, sizes: np.ndarray) -> np.ndarray:
-        """Return how long the gradients of weights of these sizes take to be summed over replicas."""
         ranks = devices * self.replicas
         if ranks == 1:
             return np.zeros_like(sizes)

@@ -30,7 +30,6 @@ class Network:
     gamma_s_per_byte: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number that is negative or not finite."""
         for value in (self.alpha_s, self.beta_s_per_byte, self.gamma_s_per_byte):
             if not 0 <= value < np.inf:
                 raise ValueError(f"a network has finite times from 0 on, not {self}")
@@ -55,7 +54,6 @@ class Machine:
     links_per_node: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all are counted from 1 on."""
         if min(self.ranks, self.ranks_per_node, self.links_per_node or 1) < 1:
             raise ValueError(f"a machine has at least 1 rank, on a node with 1 link, not {self}")
 

@@ -49,7 +49,6 @@ class Pipeline:
     networks: tuple[Network, ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError where lengths do not fit."""
         parts = len(self.forward_s)
         if parts % self.stages or len(self.backward_s) != parts:
             raise ValueError(f"{parts} parts cannot be laid on {self.stages} stages")

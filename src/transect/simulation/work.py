@@ -31,7 +31,6 @@ class Work:
     step_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError where lengths differ."""
         shapes = {
             len(one) for one in (self.forward_s, self.backward_s, self.update_s, self.gradient_bytes, self.out_bytes)
         }

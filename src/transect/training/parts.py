@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 
 from transect.training.frameworks import ModelPart, ModelPlan, PartTrainer, ResumableTrainer, Trainer, TrainingState
 from transect.training.layered import LayeredModel
-from transect.training.layers import Layer, Shape, Weight, shapes
+from transect.training.layers import Layer, Shape, Weight, shapes, weight_shapes
 from transect.training.models import Model
 
 Value = TypeVar("Value")
@@ -38,6 +39,11 @@ def boundary_shapes(model: Model) -> list[Shape]:
     """Return the shape of one sample before the first layer and after each one."""
     layered = _layered(model)
     return shapes(layered.layers, layered.sample)
+
+
+def trained_sizes(model: Model) -> list[int]:
+    """Return how many trained numbers each layer has."""
+    return [sum(prod(one.shape) for one in weight_shapes((layer,)) if one.trained) for layer in layers_of(model)]
 
 
 def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
@@ -73,10 +79,8 @@ class PartPlan:
 
 
 def part_plan(plan: ModelPlan, part: ModelPart) -> PartPlan:
-    """Cut a part out of a plan. Raises TypeError for no list of layers, ValueError for another model's part."""
+    """Cut a part out of a plan. Raises TypeError for no list of layers."""
     model = _layered(plan.model)
-    if part.count != len(model.layers):
-        raise ValueError(f"a part of {part.count} layers, but the model has {len(model.layers)}")
     layers = model.layers[part.first : part.last]
     own = LayeredModel(layers, boundary_shapes(model)[part.first])
     cut = PartPlan(part=part, plan=plan)
@@ -141,9 +145,8 @@ class PartByTrainer(PartTrainer):
         self.trainer.load(self._cut.own(weights))
 
     def resume(self, state: TrainingState) -> None:
-        """Pick the part's weights and states. Raises TypeError where its trainer cannot go on."""
-        if not isinstance(self.trainer, ResumableTrainer):
-            raise TypeError(f"{type(self.trainer).__name__} cannot go on from a given state")
+        """Pick the part's weights and states."""
+        assert isinstance(self.trainer, ResumableTrainer)
         states = tuple(self._cut.own(one) for one in state.states)
         own = TrainingState(weights=self._cut.own(state.weights), states=states, updates=state.updates)
         self.trainer.resume(own)

@@ -12,7 +12,6 @@ from transect.training.workloads import WORKLOADS, Parameters
 
 
 def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) -> str | None:
-    """Return what of a cell's strategy a framework's own program does not implement, or None."""
     if not isinstance(framework, ProgramFramework) or framework.program_strategies is None:
         return None
     implemented = framework.program_strategies

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
+from transect.training.inputs import StoredBatches
 from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, shapes
-from transect.training.layout import Layout
+from transect.training.layout import Layout, Share
 from transect.training.workloads import Parameters
 from warm import warm
 
@@ -112,22 +114,23 @@ def test_ranks_that_share_a_model_share_its_costs():
     assert parts["messages_per_step"] == whole["messages_per_step"] == 2
 
 
-BATCHES = """
-import numpy as np
-from transect.training.layout import Share
-from transect.training.inputs import batch_indices
-order = np.stack([np.random.default_rng(e).permutation(50) for e in range(2)])
-whole = [i for epoch in batch_indices(order, 12, Share()) for i in epoch]
-assert len(whole) == 2 * 4
-parts = [[i for epoch in batch_indices(order, 12, Share(rank, 3)) for i in epoch] for rank in range(3)]
-for step, expected in enumerate(whole):
-    assert np.array_equal(np.concatenate([part[step] for part in parts]), expected)
-"""
+class Numbers:
+    """What brings nothing to a device."""
+
+    def batch(self, x, y):
+        return x, y
 
 
-def test_ranks_share_exactly_the_single_rank_batch(base_python):
-    run = warm(base_python).run("-c", BATCHES)
-    assert run.returncode == 0, run.stderr
+def test_ranks_share_exactly_the_single_rank_batch():
+    order = np.stack([np.random.default_rng(epoch).permutation(50) for epoch in range(2)])
+    data = {"x_train": np.arange(50), "y_train": np.arange(50), "x_test": None, "y_test": None, "order": order}
+    whole, *parts = (
+        [x for epoch in StoredBatches(Numbers(), data, 12, share) for x, _ in epoch]  # type: ignore[arg-type]
+        for share in (Share(), *(Share(rank, 3) for rank in range(3)))
+    )
+    assert len(whole) == 2 * 4
+    for expected, *shared in zip(whole, *parts, strict=True):
+        assert np.array_equal(np.concatenate(shared), expected)
 
 
 CLOCK = """

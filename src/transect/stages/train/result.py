@@ -153,7 +153,6 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
 
 
 def _bound(settings: dict[str, Any]) -> int | None:
-    """Return how stale a gradient's weights may be, in steps, or None."""
     bound = settings.get("staleness")
     return bound if isinstance(bound, int) else None
 
@@ -204,7 +203,6 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
 def _quality(
     job: Job, model: Model, facts: dict[str, Any], series: Arrays, parameters: Parameters
 ) -> tuple[dict[str, float], bool]:
-    """Return score and time to quality, and whether the target was reached."""
     total, sums = facts["test_total"], series["score_sum"]
     if cell_of(job, TrainCell).input == "synthetic" or not total:
         return {}, False
@@ -224,7 +222,6 @@ def _quality(
 
 
 def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
-    """Fail the result when loss or weights leave their tolerance."""
     if equality is None or not np.isfinite(loss).all():
         return
     if fault := equality.fault():
@@ -232,7 +229,6 @@ def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
 
 
 def _not_finite(result: Result, path: Path) -> None:
-    """Fail the result when its weights are not finite, whatever its losses are."""
     with np.load(path) as file:
         broken = [name for name in file.files if not np.isfinite(file[name]).all()]
     if broken and result.status is Status.OK:
@@ -241,7 +237,6 @@ def _not_finite(result: Result, path: Path) -> None:
 
 
 def _diverged(result: Result, loss: Any, reference: Reference | None) -> None:
-    """Fail the result when its loss has diverged, be it as the reference's does."""
     reason = divergence(loss)
     if reason and result.status is Status.OK:
         result.status, result.cause, result.message = Status.FAILED, Cause.DIVERGED, reason

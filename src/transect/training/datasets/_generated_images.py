@@ -21,7 +21,6 @@ _SPACINGS = (3.0, 6.0)
 
 
 def _colour(hue: float) -> np.ndarray:
-    """Return the RGB colour of a hue in turns, values in 0..1."""
     return np.asarray(0.5 + 0.5 * np.cos(2 * np.pi * (hue - np.arange(3) / 3)))
 
 

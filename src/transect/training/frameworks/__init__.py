@@ -171,7 +171,6 @@ class ModelPart:
     count: int
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless it has a layer."""
         if not 0 <= self.first < self.last <= self.count:
             raise ValueError(f"no layers [{self.first}, {self.last}) among {self.count}")
 

@@ -56,7 +56,6 @@ class KerasJaxPart(PartByTrainer):
         self._back = jax.jit(back)
 
     def begin_step(self) -> None:
-        """Forget gradients and tapes."""
         super().begin_step()
         self.trainer.flat_gradient = self._none
 
@@ -72,23 +71,19 @@ class KerasJaxPart(PartByTrainer):
         return np.asarray(self._pass(i, self._forward, x, (), 1.0))
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss as a Python number, which waits for it."""
         return float(self._pass(i, self._loss, x, (y,), weight))
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Call what the forward pass gave."""
         way, weight = self.tapes.pop(i)
         given = self.trainer.dtype.type(weight) if g is None else g
         self.trainer.flat_gradient, *rest = self._back(self.trainer.flat_gradient, way, given)
         return samples_first(np.asarray(rest[0])) if rest else None
 
     def update(self, learning_rate: float) -> None:
-        """Let the trainer do it, where there is something to update."""
         if self._trained:
             self.trainer.update(learning_rate)
 
     def finish_step(self) -> None:
-        """Wait for the update."""
         if self._trained:
             self.trainer.finish_step()
 
@@ -102,7 +97,6 @@ class KerasTorchPart(AutogradPart):
         super().__init__(plan, part, lambda own: TorchTrainer(own, keras))
 
     def begin_step(self) -> None:
-        """Forget gradients and tapes."""
         super().begin_step()
         self.trainer.model.zero_grad()
 
@@ -113,5 +107,4 @@ class KerasTorchPart(AutogradPart):
         return self.trainer.loss(y, self._outputs(x))
 
     def gradient(self) -> np.ndarray:
-        """Return the trainer's, where there is one."""
         return self.trainer.gradient() if self.trainer.model.trainable_variables else np.empty(0)

@@ -27,7 +27,6 @@ class MxnetPart(PartByTrainer):
         self._statistics: dict[int, np.ndarray] = {}
 
     def begin_step(self) -> None:
-        """Set gradients to zero, forget tapes."""
         self.trainer.clear_gradient()
         for kept in (self.tapes, self._sizes, self._statistics):
             kept.clear()
@@ -44,15 +43,12 @@ class MxnetPart(PartByTrainer):
         return array
 
     def forward(self, i: int, x: Any) -> np.ndarray:
-        """Return the outputs, when the engine has computed them."""
         return self._pass(i, x, (), 1.0)
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss over the micro-batch."""
         return float(self._pass(i, x, (y,), weight)[0])
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Run autograd from the outputs or the loss to the inputs."""
         trainer, first = self.trainer, self.part.begins
         x, end, weight = self.tapes.pop(i)
         # Layers without weights at the model's beginning leave nothing to compute.

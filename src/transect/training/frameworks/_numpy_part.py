@@ -32,25 +32,21 @@ class NumpyPart(PartByTrainer, TellsKept):
         self._fresh = True
 
     def begin_step(self) -> None:
-        """Forget what was added up."""
         super().begin_step()
         self._fresh = True
 
     def forward(self, i: int, x: Any) -> np.ndarray:
-        """Return the outputs, in one piece."""
         outputs, back = self._computation.forward(x)
         self.tapes[i] = back, None
         return np.ascontiguousarray(outputs)
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss over the micro-batch."""
         outputs, back = self._computation.forward(x)
         loss, gradient = loss_and_gradient(self._loss, outputs, y)
         self.tapes[i] = back, weight * gradient
         return loss
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Add the micro-batch's gradient."""
         back, own = self.tapes.pop(i)
         given = own if g is None else g
         if given is None:
@@ -69,7 +65,6 @@ class NumpyPart(PartByTrainer, TellsKept):
         return kept_arrays(self.tapes[i][0], own)
 
     def gradient(self) -> np.ndarray:
-        """Return the buffer of the sum itself."""
         return self._total
 
     def set_gradient(self, flat: np.ndarray) -> None:
@@ -78,6 +73,5 @@ class NumpyPart(PartByTrainer, TellsKept):
             self._total[...] = flat
 
     def update(self, learning_rate: float) -> None:
-        """Apply the rule to the sum."""
         self.trainer.set_gradient(self._total)
         self.trainer.update(learning_rate)

@@ -28,7 +28,6 @@ class AutogradPart(PartByTrainer):
         """Return the mean loss, a tensor of autograd."""
 
     def _leaf(self, x: Any) -> Any:
-        """Return a leaf of autograd's graph, whose gradient the part before will ask for."""
         return x if self.part.begins else self.native(x).requires_grad_()
 
     def forward(self, i: int, x: Any) -> np.ndarray:
@@ -39,14 +38,12 @@ class AutogradPart(PartByTrainer):
         return self._array(outputs)
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss as a Python number, which waits for the device."""
         inputs = self._leaf(x)
         loss = self._loss(inputs, y)
         self.tapes[i] = inputs, loss, weight
         return float(loss.item())
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Run autograd from the outputs or the loss to the inputs."""
         import torch
 
         inputs, end, weight = self.tapes.pop(i)
@@ -70,7 +67,6 @@ class TorchPart(AutogradPart, TellsKept):
         super().__init__(plan, part, TorchTrainer)
 
     def begin_step(self) -> None:
-        """Forget gradients and tapes."""
         super().begin_step()
         self.trainer.optimiser.zero_grad()
 

@@ -28,13 +28,11 @@ class HostBuffers:
         return {}
 
     def begin(self) -> None:
-        """All buffers are free again."""
         for buffer in self._used:
             self._free[buffer.numel()].append(buffer)
         self._used = []
 
     def note(self) -> Any:
-        """Return an event of the stream that computes."""
         return self._torch.cuda.current_stream(self._device).record_event() if self._gpu else None
 
     def reserve(self, size: int) -> Any:
@@ -45,7 +43,6 @@ class HostBuffers:
         return buffer
 
     def save(self, place: Any, flat: Any, moment: Any) -> None:
-        """Copy out."""
         source = flat.detach().view(self._torch.uint8)
         if not self._gpu:
             place.copy_(source)
@@ -71,6 +68,5 @@ class HostBuffers:
         return flat
 
     def close(self) -> None:
-        """Let go of the buffers."""
         self._free.clear()
         self._used = []

@@ -73,7 +73,6 @@ def _size(tensor: Any) -> int:
 
 
 def _measured(layer: Any, value: Any, *, needs: bool, repeats: int) -> tuple[dict[str, float], Any, dict[str, Any]]:
-    """Return seconds, the layer's output, and what it saves, where, and holds at most."""
     import torch
 
     times: list[tuple[float, float]] = []

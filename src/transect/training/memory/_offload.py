@@ -43,7 +43,6 @@ class OffloadedActivations(Activations):
 
     @contextmanager
     def forward(self, x: Any) -> Iterator[None]:
-        """Begin a step."""
         self._kept.clear()
         self._store.begin()
         tensors = (x, *self._model.parameters(), *self._model.buffers())
@@ -52,7 +51,6 @@ class OffloadedActivations(Activations):
 
     @contextmanager
     def backward(self) -> Iterator[None]:
-        """Read ahead of the backward pass."""
         self._store.turn()
         yield
         self._last = {
@@ -75,7 +73,6 @@ class OffloadedActivations(Activations):
         return self._last | self._store.facts()
 
     def close(self) -> None:
-        """End the store's threads."""
         self._store.close()
 
     def _pack(self, tensor: Any) -> Any:

@@ -46,5 +46,4 @@ class TorchAdapter(Adapter):
         return Parts(loss, clock() - begin - communication, communication, float("nan"))
 
     def barrier(self) -> None:
-        """Horovod's own."""
         self._hvd.barrier()

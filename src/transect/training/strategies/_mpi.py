@@ -25,7 +25,6 @@ class MpiStrategy(Strategy, ABC):
         return None
 
     def join(self) -> Place:
-        """Initialise MPI."""
         from mpi4py import MPI
 
         self.comm = MPI.COMM_WORLD
@@ -35,14 +34,12 @@ class MpiStrategy(Strategy, ABC):
         return place
 
     def start(self, trainer: Trainer) -> None:
-        """Broadcast the weights of rank 0."""
         weights = trainer.weights()
         for array in weights.values():
             self.comm.Bcast(array, root=0)
         trainer.load(weights)
 
     def reduce(self, trainer: Trainer) -> None:
-        """Replace the gradient by its mean, or its sum, over ranks."""
         flat = trainer.gradient()
         if self.comm.size > 1:
             self.add(flat)
@@ -55,7 +52,6 @@ class MpiStrategy(Strategy, ABC):
         """Turn the flat buffer into the sum over ranks, in place, the same on every rank."""
 
     def barrier(self) -> None:
-        """MPI_Barrier."""
         self.comm.Barrier()
 
     def leave(self) -> None:
@@ -65,7 +61,6 @@ class MpiStrategy(Strategy, ABC):
         MPI.Finalize()
 
     def libraries(self) -> dict[str, str]:
-        """Return mpi4py and the MPI library it found."""
         import mpi4py
         from mpi4py import MPI
 

@@ -142,7 +142,6 @@ class Worker(_Side):
         return Parts(loss, computed - fetched, communication, communication)
 
     def end(self, trainer: Trainer) -> None:
-        """Note how many gradients were sent."""
         self.ledger["gradients_sent"] = self._sent
         super().end(trainer)
 
@@ -175,7 +174,6 @@ class Server(_Side):
         self._lead: dict[int, int] = {}
 
     def step(self, trainer: Trainer, learning_rate: float) -> Parts:
-        """Take requests until so many gradients are applied as there are workers."""
         clock = time.perf_counter
         begin, waited = clock(), 0.0
         # Somebody may have handed the trainer another state.
@@ -214,14 +212,12 @@ class Server(_Side):
         return int(MPI.ANY_SOURCE)
 
     def settle(self, trainer: Trainer) -> None:
-        """Let the trainer have the statistics that came last."""
         if self._moved:
             trained = self.flat.trained(trainer.weights())
             trainer.load(self.flat.named(trained, self._statistics))
             self._moved = False
 
     def end(self, trainer: Trainer) -> None:
-        """Note how many gradients were applied."""
         self.settle(trainer)
         self.ledger["gradients_applied"] = sum(self._applied.values())
         self.ledger["updates"] = self._version
@@ -266,7 +262,6 @@ class Server(_Side):
         self._applied[worker] += 1
 
     def _answer(self, trainer: Trainer) -> None:
-        """Send the weights to all who may have them."""
         slowest = min(self._applied.values())
         for worker in sorted(self._waiting):
             lead = self._waiting[worker] - slowest

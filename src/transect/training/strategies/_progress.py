@@ -165,7 +165,6 @@ class Progress:
         return waited, under_way
 
     def close(self) -> None:
-        """End the thread, if there is one."""
         with self._guard:
             self._closed = True
             self._guard.notify()
@@ -241,7 +240,6 @@ def union(intervals: list[tuple[float, float]]) -> float:
 
 
 def _check_threads() -> None:
-    """Raise RuntimeError unless MPI lets threads take turns."""
     from mpi4py import MPI
 
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:

@@ -22,7 +22,6 @@ class PublishedStrategy(MpiStrategy):
     """
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Sums alone."""
         if cell.reduce != "sum":
             return "as published it sums changes and takes no mean: a grid says so by `reduce: [sum]`"
         return None
@@ -38,7 +37,6 @@ class PublishedStrategy(MpiStrategy):
         return None
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
-        """Compute a change, add it to the others', apply the sum."""
         clock = time.perf_counter
         begin = clock()
         loss = self.compute(trainer, x, y)
@@ -60,5 +58,4 @@ class PublishedStrategy(MpiStrategy):
         return trainer.forward_backward(x, y)
 
     def add(self, flat: np.ndarray) -> None:
-        """Sum in place over the ranks that train."""
         raise NotImplementedError

@@ -37,11 +37,9 @@ class RankGroup:
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody to talk to."""
         return len(self.ranks) == 1
 
     def sum(self, tensor: Any) -> Any:
-        """Add up over the ranks, in place."""
         import torch.distributed as dist
 
         if not self.alone:
@@ -149,7 +147,6 @@ class ReplicaStrategy(Strategy, ABC):
         return self.complaint(model_of(WORKLOADS.get(cell.workload)), cell)
 
     def replica_ranks(self, cell: TrainCell) -> int:
-        """Return how many ranks compute a replica."""
         return int(self.settings(cell)[self.parts]) or cell.ranks
 
     @abstractmethod
@@ -157,7 +154,6 @@ class ReplicaStrategy(Strategy, ABC):
         """Return why the model cannot be divided as the cell asks, or None."""
 
     def layout(self, cell: TrainCell) -> Layout:
-        """Replicas of some ranks each."""
         parts = self.replica_ranks(cell)
         return Layout(max(1, cell.ranks // parts), parts)
 
@@ -169,7 +165,6 @@ class ReplicaStrategy(Strategy, ABC):
         return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Form the groups, then build what this rank computes."""
         self.groups = ReplicaGroups.form(self.layout(cell))
         self._start = plan.weights
         return self.build(plan, cell)
@@ -179,11 +174,9 @@ class ReplicaStrategy(Strategy, ABC):
         """Return this rank's trainer; the groups are formed."""
 
     def start(self, trainer: Trainer) -> None:
-        """Give everybody rank 0's weights, of which each takes its own."""
         trainer.load(share_weights(self._start))
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
-        """Messages lie inside forward and backward, and nothing overlaps them."""
         self.groups.take_seconds()
         begin = time.perf_counter()
         loss = trainer.forward_backward(x, y)
@@ -204,16 +197,13 @@ class ReplicaStrategy(Strategy, ABC):
         trainer.set_gradient(flat)
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         import torch.distributed as dist
 
         dist.barrier()
 
     def libraries(self) -> dict[str, str]:
-        """Return the back end's name."""
         return {"torch.distributed": "gloo"}
 
     def details(self) -> dict[str, Any]:
-        """Say which part of which replica it was."""
         part = self.groups.part
         return {"part": part, "replica": self.groups.replica.ranks[0] // len(self.groups.replica.ranks)}

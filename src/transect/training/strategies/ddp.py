@@ -99,17 +99,14 @@ class _Ddp(Strategy):
         return total
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         import torch.distributed as dist
 
         dist.barrier()
 
     def leave(self) -> None:
-        """End NCCL's communicators, if any."""
         end_nccl()
 
     def libraries(self) -> dict[str, str]:
-        """Return the back end's name."""
         return {"torch.distributed": self.backend}
 
 

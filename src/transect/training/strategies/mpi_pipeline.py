@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from itertools import pairwise
-from math import nan, prod
+from math import nan
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from transect.training.frameworks import (
 from transect.training.layout import Layout
 from transect.training.models import Model
 from transect.training.part_chain import PartChain
-from transect.training.parts import boundary_shapes, no_parts, part_weights, parts_of
+from transect.training.parts import boundary_shapes, no_parts, parts_of, trained_sizes
 from transect.training.schedules import SCHEDULES, live_micro_batches
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._lanes import Lane, Outbox
@@ -297,14 +297,11 @@ def pieces_of(model: Model, part: ModelPart, least: int) -> list[ModelPart]:
 
     They are cut from the end, in the order in which gradients become complete.
     """
-    sizes = dict.fromkeys(range(part.first, part.last), 0)
-    for weight in part_weights(model, part):
-        if weight.trained:
-            sizes[int(weight.name.partition(".")[0])] += prod(weight.shape)
+    sizes = trained_sizes(model)
     cuts, room = [part.last], 0
     for layer in range(part.last - 1, part.first, -1):
         room += sizes[layer]
-        left = sum(sizes[one] for one in range(part.first, layer))
+        left = sum(sizes[part.first : layer])
         if room >= least and left >= least:
             cuts.append(layer)
             room = 0

@@ -59,7 +59,6 @@ def _pairs(layers: tuple[Layer, ...], prefix: str = "") -> Iterator[Pair]:
 
 
 def _cuts(pairs: list[Pair], parts: int, part: int) -> dict[str, Cut]:
-    """Return what a rank holds of the arrays that are cut."""
     found: dict[str, Cut] = {}
     for first, second, width in pairs:
         rows = Layout(1, 1, parts).micro(width)[part]
@@ -69,7 +68,6 @@ def _cuts(pairs: list[Pair], parts: int, part: int) -> dict[str, Cut]:
 
 
 def _cut_modules(pairs: list[Pair], layers: Mapping[str, Linear], group: RankGroup, part: int) -> Any:
-    """Return this rank's modules by the names of the layers that they are a part of."""
     import torch
     from torch import nn
 
@@ -135,11 +133,9 @@ class _PartTrainer(TorchTrainer):
         return {name: self.cuts[name].of(a) if name in self.cuts else a for name, a in arrays.items()}
 
     def load(self, weights: Arrays) -> None:
-        """Take this rank's part."""
         super().load(self._own(weights))
 
     def resume(self, state: TrainingState) -> None:
-        """Take this rank's part of all that is kept."""
         self.load(state.weights)
         own = replace(state, states=tuple(self._own(one) for one in state.states))
         self._set_optimiser_state(self._rule, self.optimiser, self.model, own)

@@ -32,11 +32,6 @@ _SIMULATED = {"gpipe": "gpipe", "1f1b": "1f1b", "interleaved-1f1b": "interleaved
 class _Stages(PartChain):
     """The stages of this rank, each with an optimiser of its own; they need not be neighbours."""
 
-    def __init__(self, parts: list[TorchPart]) -> None:
-        self.parts = list(parts)
-        self.part = parts[0].part
-        self._flat = None
-
 
 @STRATEGIES.register("torch-pipeline")
 class TorchPipeline(ReplicaStrategy):
@@ -76,7 +71,6 @@ class TorchPipeline(ReplicaStrategy):
         self._timed: list[TimedCollective] = []
 
     def _asked(self, cell: TrainCell) -> tuple[str, Schedule, int]:
-        """Return name and facts of the schedule, and how many stages a rank has."""
         given = self.settings(cell)
         name = str(given["schedule"])
         schedule = SCHEDULES[name]
