@@ -36,9 +36,6 @@ LAYERS = (
     "measure",
     "domain",
 )
-# Lazy imports that close a circle: each goes with the part that it stands in.
-
-
 FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
 REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
 # These must import in every framework environment.

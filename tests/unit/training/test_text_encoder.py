@@ -144,12 +144,7 @@ def test_what_must_make_one(found: dict[str, float], name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"heads": 5}, "heads=5"),
-        ({"layers": 0}, "layers=0"),
-        ({"dropout": 1.0}, "dropout=1.0"),
-    ],
+    ("choices", "message"), [({"heads": 5}, "heads=5"), ({"layers": 0}, "layers=0"), ({"dropout": 1.0}, "dropout=1.0")]
 )
 def test_sizes_that_make_no_encoder(choices: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
