@@ -5,7 +5,6 @@ allows. Of each the best partition is bounded from above and from below (`bounds
 above what another one reaches are left, and the others solved as ILPs, cheapest first. The least predicted
 step wins; equals go to fewer stages, then fewer micro-batches. 1F1B is planned: it takes no longer than GPipe and keeps less;
 for fewer micro-batches than stages GPipe, as torch's own 1F1B takes no such number.
-Stages of different numbers of ranks are solved by `partition` too, but no strategy runs them, so none is planned.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ def _problem(asked: Asked, layout: Layout) -> Problem:
         micro_batches=layout.micro_batches,
         memory_bytes=asked.memory_bytes,
         schedule="1f1b" if layout.micro_batches >= stages else "gpipe",
-        link=machine.links(stages, asked.ranks, per_node),
+        links=machine.links(stages, asked.ranks, per_node),
         copies=asked.copies,
         replicas=layout.replicas,
         replica_link=machine.replica_link(asked.ranks, per_node) if layout.replicas > 1 else machine.inside,

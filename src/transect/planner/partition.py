@@ -1,8 +1,8 @@
 """The optimal partition as an integer linear program, solved by CBC or HiGHS through PuLP.
 
-A binary z for every stage at every place in the row of devices that `bounds` leaves: 1 if the partition has it. They
-are a path: as many stages end at (devices, layers) as begin there. T is at least the t of the stages that hold a device,
-and of those that hold a layer; E the same of e. Minimised is (M - 1) T + sum s z + E. The linear relaxation is tight, as a
+A binary z for every stage on every device that `bounds` leaves: 1 if the partition has it. They
+are a path: as many stages end at (devices, layers) as begin there. T is at least the t of the stage on each device,
+E the same of e. Minimised is (M - 1) T + sum s z + E. The linear relaxation is tight, as a
 path's own costs are exact in it: only T and E couple them.
 """
 
@@ -48,12 +48,8 @@ def _program(problem: Problem, arcs: list[Arc], unit: float) -> tuple[Any, list[
     begins, ends, rows = defaultdict(list), defaultdict(list), defaultdict(list)
     for arc, z in zip(arcs, chosen, strict=True):
         begins[arc.device, arc.first].append(z)
-        ends[arc.device + arc.devices, arc.last].append(z)
-        for device in range(arc.device, arc.device + arc.devices):
-            rows["device", device].append((arc, z))
-        if problem.spread:
-            for layer in range(arc.first, arc.last):
-                rows["layer", layer].append((arc, z))
+        ends[arc.device + 1, arc.last].append(z)
+        rows[arc.device].append((arc, z))
     program += pulp.lpSum(begins[0, 0]) == 1
     for state in sorted({*begins, *ends} - {(0, 0), (problem.devices, problem.count)}):
         program += pulp.lpSum(begins[state]) == pulp.lpSum(ends[state])
@@ -82,6 +78,5 @@ def partition(problem: Problem, solver: str = "highs", seconds: float = 300) -> 
             f"{solver} ended as {pulp.LpStatus[status]} after at most {seconds:g} s: the partition of "
             f"{problem.count} layers on {problem.devices} devices is not proved"
         )
-    taken = [arc for arc, z in zip(arcs, chosen, strict=True) if z.varValue > 0.5]
-    stages = [(arc.first, arc.last, arc.devices) for arc in sorted(taken)]
-    return problem.solution(stages, solver)
+    taken = sorted(arc for arc, z in zip(arcs, chosen, strict=True) if z.varValue > 0.5)
+    return problem.solution([arc.first for arc in taken[1:]], solver)

@@ -24,26 +24,21 @@ def least_memory(problem: Problem) -> float:
     """
     places = np.arange(problem.count + 1)
     ordered = places[None, :] > places[:, None]
-    best = np.full((problem.devices + 1, problem.count + 1), np.inf)
-    best[0, 0] = 0.0
-    for (device, devices), table in sorted(problem.tables.items()):
-        ends = device + devices
-        stands = ordered.copy()
-        if ends < problem.devices:
-            stands[:, problem.count] = False
-        through = np.where(stands, np.maximum(best[device][:, None], table.memory), np.inf)
-        best[ends] = np.minimum(best[ends], through.min(axis=0))
-    return float(best[problem.devices, problem.count])
+    best = np.full(problem.count + 1, np.inf)
+    best[0] = 0.0
+    for table in problem.tables:
+        best = np.where(ordered, np.maximum(best[:, None], table.memory), np.inf).min(axis=0)
+    return float(best[-1])
 
 
 def infeasible(problem: Problem) -> Infeasible:
     """Say which constraint leaves no partition of a problem that has none."""
-    if problem.count < problem.devices and not problem.spread:
+    if problem.count < problem.devices:
         return Infeasible(
             f"stages: {problem.count} layers cannot be cut in {problem.devices} stages of at least one layer each"
         )
     least = least_memory(problem)
-    most = max(problem.memories)
+    most = problem.room
     for layer in problem.layers:
         # One micro-batch is live at the last stage, whatever the schedule is called.
         alone = problem.copies * layer.weight_bytes + layer.kept_bytes
@@ -52,8 +47,8 @@ def infeasible(problem: Problem) -> Infeasible:
                 f"memory: layer {layer.name} alone needs {mebibytes(alone)} for its weights, gradients and one "
                 f"micro-batch, a device has {mebibytes(most)}: smaller micro-batches, or more memory"
             )
-    live = f"{problem.live(0, 1)} live micro-batches in the first stage ({problem.schedule})"
+    live = f"{problem.live(0)} live micro-batches in the first stage ({problem.schedule})"
     return Infeasible(
-        f"memory: every cut in {problem.devices} {'devices' if problem.spread else 'stages'} needs a device with at least "
+        f"memory: every cut in {problem.devices} stages needs a device with at least "
         f"{mebibytes(least)}, with {live}; they have {mebibytes(most)}"
     )
