@@ -26,9 +26,8 @@ from test_simulation_simgrid import CASES, name_of, simulated
 
 from transect.simulation.collectives import ALLREDUCES
 from transect.simulation.hierarchy import Hierarchy
-from transect.simulation.hybrid import pipelined
 from transect.simulation.networks import Machine, Network
-from transect.simulation.scale import stragglers
+from transect.simulation.pipelines import pipelined
 from transect.simulation.steps import PATTERNS, hierarchical
 from transect.simulation.work import Messages, Work
 
@@ -61,7 +60,7 @@ def steps(ranks: int) -> dict[str, Callable[[], object]]:
     machine = Machine(
         ranks, Network(5e-7, 2e-12, 1e-11), Network(2e-6, 8e-11, 1e-11), ranks_per_node=8, links_per_node=4
     )
-    pace = stragglers(ranks, 0.02)
+    pace = np.exp(np.random.default_rng(0).normal(0.0, 0.02, ranks))
     bucketed = model(48, 0.2)
     ready: dict[str, Callable[[], object]] = {
         f"8 buckets behind backward, {name}": partial(

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from transect.planner.costs import LayerCosts
+from transect.planner.partition import least_memory
 from transect.planner.problem import Link, Problem, Solution
-from transect.planner.reasons import least_memory
 
 
 def random_layers(generator: np.random.Generator, count: int) -> tuple[LayerCosts, ...]:

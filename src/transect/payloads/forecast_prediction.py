@@ -12,8 +12,8 @@ from transect.domain.errors import Unsupported
 from transect.payloads.forecast_sources import Profiled
 from transect.simulation.collectives import ALLREDUCES, Allreduce
 from transect.simulation.hierarchy import Hierarchy
-from transect.simulation.hybrid import pipelined
 from transect.simulation.networks import Machine
+from transect.simulation.pipelines import pipelined
 from transect.simulation.steps import PATTERNS, hierarchical
 from transect.simulation.work import Messages, Step, Work
 from transect.training.layout import Layout

@@ -18,9 +18,8 @@ from transect.domain.options import Value
 from transect.planner.bounds import known_partition, lower_bound
 from transect.planner.costs import LayerCosts
 from transect.planner.machine import Machine
-from transect.planner.partition import partition
+from transect.planner.partition import infeasible, mebibytes, partition
 from transect.planner.problem import Infeasible, Problem, Solution
-from transect.planner.reasons import infeasible, mebibytes
 from transect.training.cuts import cut_text
 from transect.training.layout import Layout
 

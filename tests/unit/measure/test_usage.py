@@ -10,9 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from transect.measure import energy, usage
-from transect.measure.energy import EnergyCounter, nvml_counter, rapl_counters
-from transect.measure.usage import Usage, find_gpu
+from transect.measure import usage
+from transect.measure.usage import EnergyCounter, Usage, find_gpu, nvml_counter, rapl_counters
 
 LIMIT = 262_143_328_850
 ZONES = {
@@ -186,7 +185,7 @@ def test_the_time_is_that_of_all_threads(tmp_path):
 
 
 def test_this_machine_tells_no_energy():
-    if energy.POWERCAP.exists():
+    if usage.POWERCAP.exists():
         pytest.skip("this machine has power zones")
     assert Usage("cpu", 0).stop()["energy"] == []
 

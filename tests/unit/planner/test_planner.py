@@ -19,9 +19,8 @@ from transect.planner.costs import (
     weight_copies,
     whole_over_layers,
 )
-from transect.planner.partition import SOLVERS, partition
+from transect.planner.partition import SOLVERS, least_memory, partition
 from transect.planner.problem import Infeasible, Link, Problem, Solution
-from transect.planner.reasons import least_memory
 from transect.training.workloads import WORKLOADS, model_of
 
 RATES = Rates(flops_per_s=1e10, bytes_per_s=1e30)

@@ -24,7 +24,6 @@ from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Residual, Sigmoid
 from transect.training.memory import _offload
-from transect.training.memory._host_buffers import HostBuffers
 from transect.training.memory._layer_costs import layer_costs
 from transect.training.memory._limit import status_bytes
 from transect.training.memory._managed_allocator import compile_allocator
@@ -32,6 +31,7 @@ from transect.training.memory._offload import OffloadedActivations
 from transect.training.memory._runs import Run, compute_in_runs
 from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile, SwapFull
+from transect.training.memory.offload_host import _HostBuffers
 from transect.training.models import Model
 from transect.training.saved_tensors import saved_tensors
 from transect.training.text_encoder import EncoderConfig
@@ -119,7 +119,7 @@ def equality() -> dict[str, Any]:
             made = trainer(NORMED, memory, precision, memory_plan=PLANNED)
             found[f"{precision} {memory}"] = path(made, NORMED) | {"told": made.activations.facts()}
         host = trainer(NORMED, "plain", precision)
-        store = Store(HostBuffers(host.device), 1 << 16)
+        store = Store(_HostBuffers(host.device), 1 << 16)
         host.activations = OffloadedActivations(store, host.model)
         compute_in_runs(host.model, [Run("offload", 0, 10)], host.activations.offloading)
         found[f"{precision} host"] = path(host, NORMED) | {"told": host.activations.facts()}

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.datasets import DATASETS, LoadedDataset, Samples
-from transect.training.datasets._bundled import bundled_file
+from transect.training.datasets import DATASETS, LoadedDataset, Samples, bundled_file
 
 
 @DATASETS.register("digits")

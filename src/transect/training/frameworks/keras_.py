@@ -19,13 +19,114 @@ import os
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
+from transect.training.frameworks._channels_last import samples_first
 from transect.training.frameworks._keras_jax import JaxTrainer
-from transect.training.frameworks._keras_part import KerasJaxPart, KerasTorchPart
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer, TorchTrainer
 from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
 from transect.training.frameworks._tensorflow_trainer import configure
+from transect.training.frameworks._torch_part import AutogradPart
+from transect.training.parts import PartByTrainer
+
+
+class _KerasJaxPart(PartByTrainer):
+    """`jax.vjp` within a jitted function gives a function as a result, with all that it has kept.
+
+    Functions are compiled once for each size of a micro-batch. The tape of one under way holds how to go back,
+    and the weight where the part ends the model.
+    """
+
+    trainer: JaxTrainer
+
+    def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
+        super().__init__(plan, part, lambda own: JaxTrainer(own, keras))
+        import jax
+
+        numpy, trainer, inner = jax.numpy, self.trainer, not part.begins
+        self._trained = len(trainer.state[0])
+        self._none = trainer.flat_gradient
+
+        def outputs(trained: Any, others: Any, x: Any) -> Any:
+            return trainer.model.stateless_call(trained, others, x, training=True)
+
+        def loss(trained: Any, others: Any, x: Any, y: Any) -> Any:
+            found, others = outputs(trained, others, x)
+            return trainer.loss(y, found), others
+
+        def taped(function: Any) -> Any:
+            def run(trained: Any, others: Any, x: Any, *y: Any) -> Any:
+                if inner:
+                    return jax.vjp(lambda t, i: function(t, others, i, *y), trained, x, has_aux=True)
+                return jax.vjp(lambda t: function(t, others, x, *y), trained, has_aux=True)
+
+            return jax.jit(run)
+
+        def back(flat: Any, way: Any, g: Any) -> tuple[Any, ...]:
+            own, *rest = way(g)
+            if own:
+                flat = flat + numpy.concatenate([one.ravel() for one in own])
+            return flat, *rest
+
+        self._forward, self._loss = taped(outputs), taped(loss)
+        self._back = jax.jit(back)
+
+    def begin_step(self) -> None:
+        super().begin_step()
+        self.trainer.flat_gradient = self._none
+
+    def _pass(self, i: int, function: Any, x: Any, y: tuple[Any, ...], weight: float) -> Any:
+        trained, others, moving = self.trainer.state
+        end, way, others = function(trained, others, self.native(x), *y)
+        self.trainer.state = (trained, others, moving)
+        self.tapes[i] = way, weight
+        return end
+
+    def forward(self, i: int, x: Any) -> np.ndarray:
+        """Return the outputs: the array is JAX's own memory."""
+        return np.asarray(self._pass(i, self._forward, x, (), 1.0))
+
+    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
+        return float(self._pass(i, self._loss, x, (y,), weight))
+
+    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
+        way, weight = self.tapes.pop(i)
+        given = self.trainer.dtype.type(weight) if g is None else g
+        self.trainer.flat_gradient, *rest = self._back(self.trainer.flat_gradient, way, given)
+        return samples_first(np.asarray(rest[0])) if rest else None
+
+    def update(self, learning_rate: float) -> None:
+        if self._trained:
+            self.trainer.update(learning_rate)
+
+    def finish_step(self) -> None:
+        if self._trained:
+            self.trainer.finish_step()
+
+
+class _KerasTorchPart(AutogradPart):
+    """A part as Keras computes it on torch."""
+
+    trainer: TorchTrainer
+
+    def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
+        super().__init__(plan, part, lambda own: TorchTrainer(own, keras))
+
+    def begin_step(self) -> None:
+        super().begin_step()
+        self.trainer.model.zero_grad()
+
+    def _outputs(self, x: Any) -> Any:
+        return self.trainer.model(x, training=True)
+
+    def _loss(self, x: Any, y: Any) -> Any:
+        return self.trainer.loss(y, self._outputs(x))
+
+    def gradient(self) -> np.ndarray:
+        return self.trainer.gradient() if self.trainer.model.trainable_variables else np.empty(0)
+
 
 _OPTIMISERS = ("sgd", "nesterov", "adamw")
 
@@ -98,9 +199,9 @@ class KerasTorch(PartFramework):
         """Set threads and device, then build the model."""
         return TorchTrainer(plan, self._begin(plan))
 
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTorchPart:
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _KerasTorchPart:
         """Set threads and device, then build the part's model."""
-        return KerasTorchPart(plan, part, self._begin(plan))
+        return _KerasTorchPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
         import torch
@@ -133,9 +234,9 @@ class KerasJax(PartFramework):
         """Set threads and precision, then build the model."""
         return JaxTrainer(plan, self._begin(plan))
 
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasJaxPart:
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _KerasJaxPart:
         """Set threads and precision, then build the part's model."""
-        return KerasJaxPart(plan, part, self._begin(plan))
+        return _KerasJaxPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
         # XLA has no option for it: its pools take their size from NPROC when the client is made.
