@@ -120,21 +120,24 @@ def test_a_measured_allreduce_goes_through_its_points():
         Measured(((4.0, 1e-5), (2.0, 1e-5)))
 
 
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
-@pytest.mark.parametrize(("stages", "micro"), [(1, 1), (2, 1), (4, 8), (8, 3), (3, 16)])
-def test_a_pipeline_of_equal_stages_has_its_bubble(schedule, stages, micro):
-    free = (Network(0.0, 0.0),) * (stages - 1)
+@pytest.mark.parametrize(("schedule", "chunks"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 1), ("interleaved", 3)])
+@pytest.mark.parametrize(("stages", "micro"), [(1, 1), (2, 4), (4, 8), (8, 3), (3, 15)])
+def test_a_pipeline_of_equal_stages_has_its_bubble(schedule, chunks, stages, micro):
+    if schedule == "interleaved" and micro % stages:
+        return
+    parts = stages * chunks
+    free = (Network(0.0, 0.0),) * (parts - 1)
     run = Pipeline(
         stages=stages,
         micro_batches=micro,
         schedule=schedule,
-        forward_s=np.ones(stages),
-        backward_s=np.full(stages, 2.0),
-        passed_bytes=np.zeros(stages - 1),
+        forward_s=np.ones(parts),
+        backward_s=np.full(parts, 2.0),
+        passed_bytes=np.zeros(parts - 1),
         networks=free,
     ).run()
-    assert run.ends.max() == pytest.approx(3 * (micro + stages - 1))
-    assert run.bubble == pytest.approx((stages - 1) / (micro + stages - 1))
+    assert run.ends.max() == pytest.approx(3 * (chunks * micro + stages - 1))
+    assert run.bubble == pytest.approx((stages - 1) / (chunks * micro + stages - 1))
 
 
 def test_every_pass_of_a_schedule_comes_once_and_after_what_it_needs():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -39,6 +40,15 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
 @pytest.mark.parametrize("ranks", [1, 7, pytest.param(16, marks=pytest.mark.exhaustive)])
 def test_hierarchies_add_exactly_and_leave_the_same_bits(base_python, ranks):
     assert on_ranks(base_python, ranks, "collective_runs.py").split() == ["0", "of", "840"]
+
+
+def test_arrays_pass_between_stages_whole_and_in_order_and_another_size_is_a_fault_that_names_it(base_python):
+    found = json.loads(on_ranks(base_python, 2, "lane_messages.py"))
+    assert found["right"] == [[True] * 10] * 6
+    shorter, longer = found["wrong"]
+    expected = "expected gradients (3, 4) of micro-batch 0 from stage 0, 96 bytes"
+    assert shorter == f"{expected}, got 72 bytes"
+    assert longer.startswith(f"{expected}: MPI_ERR_TRUNCATE")
 
 
 @pytest.mark.parametrize("upper", ["tree", "chain"])

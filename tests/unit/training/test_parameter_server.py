@@ -226,11 +226,6 @@ def test_the_sum_of_gradients_is_that_of_the_reference_too(training):
     assert merged["status"] == "ok" and merged["metrics"]["equality_ratio"] <= 1, merged
 
 
-def test_a_server_with_one_worker_is_training_alone(training, reference):
-    merged = training.merge(trained(training, None, ranks=2), reference)
-    assert merged["status"] == "ok" and merged["metrics"]["staleness"] == 0
-
-
 @pytest.mark.parametrize(("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)])
 def test_when_a_rank_dies_all_end(training, framework, code):
     options = (("staleness", "unbounded"),)
