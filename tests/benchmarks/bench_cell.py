@@ -27,7 +27,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench_grid import BARE, about, bare_grid
+from bench_grid import BARE, bare_grid
+from measuring import about
 
 from transect.domain.files import write_atomic
 from transect.domain.paths import ROOT

@@ -23,10 +23,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench_grid import about
+from measuring import about, python_of
 
 from transect.domain.paths import ROOT
-from transect.engine.build_environment import build
 from transect.planner.memory import NoMemory, decide
 from transect.stages.memory.run import problem_of
 from transect.training.workloads import Parameters
@@ -161,10 +160,7 @@ def main() -> None:
     given = parser.parse_args()
     print(about())
     with tempfile.TemporaryDirectory() as temporary:
-        facts = build("torch", Path(temporary) / "torch.log")
-        if facts["status"] != "ok":
-            raise SystemExit(facts["message"])
-        bench = Bench(str(facts["python"]), given.threads, Path(temporary))
+        bench = Bench(python_of("torch", Path(temporary)), given.threads, Path(temporary))
         if given.only != "equal-memory":
             out_of_core(bench, given.batch, given.rounds)
         if given.only != "out-of-core":

@@ -31,7 +31,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench_grid import about
+from measuring import about
 
 from transect.engine.build_environment import build
 from transect.runtimes.options import thread_variables

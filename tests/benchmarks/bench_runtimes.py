@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_grid import about
+from measuring import about
 
 from transect.domain.cell import Cell
 from transect.engine.build_environment import build

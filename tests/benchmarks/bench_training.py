@@ -207,7 +207,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.child:
         return child(given.child[0], Path(given.child[1]), given.pairs)
-    from bench_grid import about
+    from measuring import about, python_of
 
     from transect.domain.paths import ROOT
     from transect.engine.build_environment import build
@@ -220,9 +220,7 @@ def main() -> None:
     failed = False
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        base = build("base", folder / "base.log")
-        if base["status"] != "ok":
-            sys.exit(base["message"])
+        base = python_of("base", folder)
         print(f"\n{COLUMNS}", flush=True)
         for framework in given.frameworks:
             name = FRAMEWORKS.get(framework).environment
@@ -233,7 +231,7 @@ def main() -> None:
                 continue
             for case in CASES:
                 if case[0] == framework:
-                    prepare(base["python"], folder, case, variables)
+                    prepare(base, folder, case, variables)
             command = [facts["python"], __file__, "--pairs", str(given.pairs)]
             done = subprocess.run([*command, "--child", framework, temporary], env=variables)
             if done.returncode:

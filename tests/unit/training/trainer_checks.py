@@ -240,19 +240,6 @@ def in_parts(trainer: Any, x: np.ndarray, y: np.ndarray, rate: float) -> tuple[f
     return separate(trainer, x, y, rate)
 
 
-def keras_own(trainer: Any, x: np.ndarray, y: np.ndarray, rate: float) -> tuple[float, np.ndarray]:
-    """Do a step by Keras' own train_on_batch, or of numpy its parts."""
-    if isinstance(trainer, NumpyTrainer):
-        return fused(trainer, x, y, rate)
-    if getattr(trainer.model, "optimizer", None) is None:
-        trainer.model.compile(trainer.optimiser, trainer.loss)
-    trainer.optimiser.set_rate(rate)
-    loss = float(trainer.model.train_on_batch(*trainer.batch(x, y)))
-    if hasattr(trainer, "fetch"):
-        trainer.fetch()
-    return loss, np.zeros(1)
-
-
 def compare(framework: str, model: str, loss: str, precision: str, step: Callable[..., Any]) -> dict[str, float]:
     """Train both ways; return the largest difference of each kind."""
     # A momentum that is there, or none.
@@ -317,8 +304,6 @@ def main(framework: str, precision: str) -> None:
     steps = [separate]
     if framework.startswith(("keras", "tensorflow")):
         steps.append(fused)
-    if framework.startswith("keras"):
-        steps.append(keras_own)
     cases = CASES if precision == "fp64" else [CASES[0], CASES[2]]
     every = [*product(cases, steps)]
     # What is compiled is compiled anew for each part and size; of bfloat16 the smallest will do.
