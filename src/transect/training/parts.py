@@ -56,6 +56,23 @@ def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
     return [ModelPart(a, b, count) for a, b in pairwise(ends)]
 
 
+def pieces_of(model: Model, part: ModelPart, least: int) -> list[ModelPart]:
+    """Cut a part into pieces of at least so many trained numbers each, or its one piece with fewer.
+
+    They are cut from the end, in the order in which gradients become complete.
+    """
+    sizes = trained_sizes(model)
+    cuts, room = [part.last], 0
+    for layer in range(part.last - 1, part.first, -1):
+        room += sizes[layer]
+        left = sum(sizes[part.first : layer])
+        if room >= least and left >= least:
+            cuts.append(layer)
+            room = 0
+    ends = [part.first, *reversed(cuts)]
+    return [ModelPart(a, b, part.count) for a, b in pairwise(ends)]
+
+
 def part_weights(model: Model, part: ModelPart) -> list[Weight]:
     """Return the part's arrays, in the order of the model's and by its names."""
     return [one for one in model.weight_shapes() if part.first <= _layer_of(one.name) < part.last]

@@ -11,8 +11,8 @@ from transect.training.cuts import CUTS, complaint_of_cut, cut_text, even_cuts, 
 from transect.training.frameworks import ModelPart
 from transect.training.layered import LayeredModel
 from transect.training.layers import Flatten, Linear, ReLU
+from transect.training.parts import pieces_of
 from transect.training.schedules import SCHEDULES, Pass, live_micro_batches
-from transect.training.strategies.mpi_pipeline import pieces_of
 
 MODEL = LayeredModel((Flatten(), Linear(4, 100), ReLU(), Linear(100, 100), ReLU(), Linear(100, 3)), (1, 2, 2))
 

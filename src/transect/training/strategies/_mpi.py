@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from transect.training.frameworks import Trainer
 from transect.training.strategies import Place, Strategy
 
 
-class MpiStrategy(Strategy, ABC):
-    """Joins MPI.COMM_WORLD. A subclass says how gradients become their sum."""
+class MpiStrategy(Strategy):
+    """Joins MPI.COMM_WORLD. A subclass may say how gradients become their sum."""
 
     rendezvous = "mpi"
 
@@ -47,9 +46,11 @@ class MpiStrategy(Strategy, ABC):
                 flat /= self.comm.size
         trainer.set_gradient(flat)
 
-    @abstractmethod
     def add(self, flat: np.ndarray) -> None:
-        """Turn the flat buffer into the sum over ranks, in place, the same on every rank."""
+        """Turn the flat buffer into the sum over ranks, in place, the same on every rank: by one all-reduce."""
+        from mpi4py import MPI
+
+        self.comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)
 
     def barrier(self) -> None:
         self.comm.Barrier()
@@ -65,3 +66,10 @@ class MpiStrategy(Strategy, ABC):
         from mpi4py import MPI
 
         return {"mpi4py": mpi4py.__version__, "mpi": MPI.Get_library_version().split(",")[0].strip(" \x00\n")}
+
+
+def to_root(comm: Any, flat: np.ndarray) -> tuple[Any, Any]:
+    """Return the buffers of a reduction to rank 0, which there is in place."""
+    from mpi4py import MPI
+
+    return (MPI.IN_PLACE, flat) if comm.rank == 0 else (flat, None)

@@ -82,11 +82,6 @@ class Overlapped(MpiStrategy):
         self._comm = self.comm.Dup()
         return self._model
 
-    def add(self, flat: np.ndarray) -> None:
-        from mpi4py import MPI
-
-        self._comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)
-
     @property
     def root(self) -> bool:
         return bool(self._comm.rank == 0)

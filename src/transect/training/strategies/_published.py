@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import Parts
@@ -56,6 +54,3 @@ class PublishedStrategy(MpiStrategy):
     def compute(self, trainer: Trainer, x: object, y: object) -> float:
         """Leave this rank's gradient in the trainer; return the loss."""
         return trainer.forward_backward(x, y)
-
-    def add(self, flat: np.ndarray) -> None:
-        raise NotImplementedError

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,11 @@ from transect.domain.options import Knob
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.models import Model
-from transect.training.strategies import Parts, Place, Strategy
+from transect.training.strategies import Parts
+from transect.training.strategies._torch_groups import TIMEOUT, TorchDistributed
 from transect.training.workloads import WORKLOADS, model_of
 
 PRECISIONS = ("fp32", "fp64")
-# After which a rank gives a silent one up.
-TIMEOUT = timedelta(seconds=120)
 
 
 @dataclass(slots=True)
@@ -116,10 +113,9 @@ def share_weights(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return shared
 
 
-class ReplicaStrategy(Strategy, ABC):
+class ReplicaStrategy(TorchDistributed, ABC):
     """Ranks divide into replicas of `parts` ranks. A subclass says how a replica is computed."""
 
-    rendezvous = "tcp"
     sharded = True
     # The knob that says how many ranks compute a replica.
     parts = "parts"
@@ -157,13 +153,6 @@ class ReplicaStrategy(Strategy, ABC):
         parts = self.replica_ranks(cell)
         return Layout(max(1, cell.ranks // parts), parts)
 
-    def join(self) -> Place:
-        """Meet at MASTER_ADDR:MASTER_PORT."""
-        import torch.distributed as dist
-
-        dist.init_process_group("gloo", timeout=TIMEOUT)
-        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
-
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
         self.groups = ReplicaGroups.form(self.layout(cell))
         self._start = plan.weights
@@ -195,14 +184,6 @@ class ReplicaStrategy(Strategy, ABC):
         if self.operation == "mean":
             flat /= self.groups.layout.replicas
         trainer.set_gradient(flat)
-
-    def barrier(self) -> None:
-        import torch.distributed as dist
-
-        dist.barrier()
-
-    def libraries(self) -> dict[str, str]:
-        return {"torch.distributed": "gloo"}
 
     def details(self) -> dict[str, Any]:
         part = self.groups.part

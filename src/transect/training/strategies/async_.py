@@ -74,7 +74,7 @@ class Async(MpiStrategy):
         trainer = super().trainer(framework, plan, cell)
         self.tells_loss = self.comm.rank > 0
         if self.tells_loss:
-            self._side: Server | Worker = Worker(self.comm, plan, trainer)
+            self._side: Server | Worker = Worker(self.comm, plan)
             return trainer
         _make_gradients(plan, trainer)
         bound = self.settings(cell)["staleness"]
@@ -91,10 +91,6 @@ class Async(MpiStrategy):
         if isinstance(self._side, Server):
             return self._side.step(trainer, learning_rate)
         return self._side.step(trainer, x, y)
-
-    def add(self, flat: np.ndarray) -> None:
-        """Nothing is added up over ranks."""
-        raise NotImplementedError("gradients go to the server one by one")
 
     def end_epoch(self) -> None:
         """Go on: a worker waits for no test but at its next request."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.training.strategies import STRATEGIES
+from transect.training.strategies._mpi import to_root
 from transect.training.strategies._root import RootUpdates
 from transect.training.traffic import Traffic
 
@@ -24,9 +25,4 @@ class MpiBcastReduce(RootUpdates):
 
     def collect(self, flat: np.ndarray) -> None:
         """Sum to rank 0."""
-        from mpi4py import MPI
-
-        if self.comm.rank == 0:
-            self.comm.Reduce(MPI.IN_PLACE, flat, op=MPI.SUM, root=0)
-        else:
-            self.comm.Reduce(flat, None, op=MPI.SUM, root=0)
+        self.comm.Reduce(*to_root(self.comm, flat), root=0)

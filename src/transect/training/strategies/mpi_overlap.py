@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts
+from transect.training.strategies._mpi import to_root
 from transect.training.strategies._overlap import Overlapped
 from transect.training.strategies._progress import Flight
 from transect.training.traffic import Traffic
@@ -66,5 +66,4 @@ class MpiOverlap(Overlapped):
 
         if to_all:
             return self._progress.queue(flat.nbytes, self._comm.Iallreduce, MPI.IN_PLACE, flat, op=MPI.SUM)
-        buffers: tuple[Any, Any] = (MPI.IN_PLACE, flat) if self.root else (flat, None)
-        return self._progress.queue(flat.nbytes, self._comm.Ireduce, *buffers, op=MPI.SUM, root=0)
+        return self._progress.queue(flat.nbytes, self._comm.Ireduce, *to_root(self._comm, flat), op=MPI.SUM, root=0)

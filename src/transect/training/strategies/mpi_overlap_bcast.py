@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts
+from transect.training.strategies._mpi import to_root
 from transect.training.strategies._overlap import Overlapped
 from transect.training.traffic import Traffic
 
@@ -32,7 +31,7 @@ class MpiOverlapBcast(Overlapped):
         if not self.alone:
             for flight in flights:
                 self._progress.wait(flight)
-            self._collect(flat)
+            self._progress.call(self._comm.Reduce, *to_root(self._comm, flat), root=0)
         if self.root:
             start = 0
             for number, part in enumerate(self._model.parts):
@@ -40,9 +39,3 @@ class MpiOverlapBcast(Overlapped):
                 self.update(number, flat[start:end], learning_rate)
                 start = end
         return self.parts(loss, begin)
-
-    def _collect(self, flat: np.ndarray) -> None:
-        from mpi4py import MPI
-
-        buffers = (MPI.IN_PLACE, flat) if self.root else (flat, None)
-        self._progress.call(self._comm.Reduce, *buffers, op=MPI.SUM, root=0)

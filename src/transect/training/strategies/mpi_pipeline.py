@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from itertools import pairwise
 from math import nan
 from types import MappingProxyType
 from typing import Any, cast
@@ -15,19 +14,10 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.domain.precisions import find_precision
 from transect.training.cuts import complaint_of_cut, cut_text, stage_cuts
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    Framework,
-    ModelPart,
-    ModelPlan,
-    PartFramework,
-    PartTrainer,
-    Trainer,
-)
+from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, PartFramework, PartTrainer, Trainer
 from transect.training.layout import Layout
-from transect.training.models import Model
 from transect.training.part_chain import PartChain
-from transect.training.parts import boundary_shapes, no_parts, parts_of, trained_sizes
+from transect.training.parts import boundary_shapes, no_parts, parts_of, pieces_of
 from transect.training.schedules import SCHEDULES, live_micro_batches
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._lanes import Lane, Outbox
@@ -290,20 +280,3 @@ class MpiPipeline(MpiStrategy):
     def details(self) -> dict[str, Any]:
         """Return which layers this rank had, and how it worked through them."""
         return self._facts
-
-
-def pieces_of(model: Model, part: ModelPart, least: int) -> list[ModelPart]:
-    """Cut a part into pieces of at least so many trained numbers each, or its one piece with fewer.
-
-    They are cut from the end, in the order in which gradients become complete.
-    """
-    sizes = trained_sizes(model)
-    cuts, room = [part.last], 0
-    for layer in range(part.last - 1, part.first, -1):
-        room += sizes[layer]
-        left = sum(sizes[part.first : layer])
-        if room >= least and left >= least:
-            cuts.append(layer)
-            room = 0
-    ends = [part.first, *reversed(cuts)]
-    return [ModelPart(a, b, part.count) for a, b in pairwise(ends)]
