@@ -28,7 +28,6 @@ from transect.training.memory._layer_costs import layer_costs
 from transect.training.memory._limit import status_bytes
 from transect.training.memory._managed_allocator import compile_allocator
 from transect.training.memory._offload import OffloadedActivations
-from transect.training.memory._runs import Run, compute_in_runs
 from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile, SwapFull
 from transect.training.memory.offload_host import _HostBuffers
@@ -121,7 +120,6 @@ def equality() -> dict[str, Any]:
         host = trainer(NORMED, "plain", precision)
         store = Store(_HostBuffers(host.device), 1 << 16)
         host.activations = OffloadedActivations(store, host.model)
-        compute_in_runs(host.model, [Run("offload", 0, 10)], host.activations.offloading)
         found[f"{precision} host"] = path(host, NORMED) | {"told": host.activations.facts()}
     for memory in ("plain", "recompute", "offload-file"):
         made = trainer(ENCODER, memory)

@@ -49,7 +49,7 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
         """Make the functions."""
 
     def _native(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return to_native(weights, self._plan.layers, self._plan.sample, ordered=True)
+        return to_native(weights, self._plan.layers, self._plan.sample)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
@@ -67,7 +67,7 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
 
     def weights(self) -> dict[str, np.ndarray]:
         native = {name: np.asarray(variable.numpy()) for name, variable in self._variables.items()}
-        return to_neutral(native, self._plan.layers, self._plan.sample, ordered=True)
+        return to_neutral(native, self._plan.layers, self._plan.sample)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         x = x.astype(self.dtype, copy=False)

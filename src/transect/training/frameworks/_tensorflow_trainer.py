@@ -90,7 +90,7 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         )
 
     def _native(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return to_native(weights, self._plan.layers, self._plan.sample, ordered=True)
+        return to_native(weights, self._plan.layers, self._plan.sample)
 
     def compiled(self, body: Callable[..., Any], signature: list[Any] | None = None) -> Any:
         """Return a `tf.function` that runs `body` through the current `tf.distribute` strategy."""
@@ -138,7 +138,7 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
 
     def weights(self) -> dict[str, np.ndarray]:
         native = {name: variable.numpy() for name, variable in self._variables.items()}
-        return to_neutral(native, self._plan.layers, self._plan.sample, ordered=True)
+        return to_neutral(native, self._plan.layers, self._plan.sample)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from transect.domain.axes.train import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 from transect.training.memory._offload import OffloadedActivations
-from transect.training.memory._runs import Run, compute_in_runs, layers_of
 from transect.training.memory._store import Store
 from transect.training.memory.offload_file import window_bytes
 
@@ -95,8 +94,4 @@ class OffloadHost(Memory):
     def arrange(self, model: Any, plan: ModelPlan) -> Activations:
         """Offload what all layers save."""
         device = next(model.parameters()).device
-        store = Store(_HostBuffers(device), window_bytes(plan.memory_budget))
-        activations = OffloadedActivations(store, model)
-        whole = Run("offload", 0, len(layers_of(model)[0]))
-        compute_in_runs(model, [whole], activations.offloading)
-        return activations
+        return OffloadedActivations(Store(_HostBuffers(device), window_bytes(plan.memory_budget)), model)
