@@ -100,7 +100,6 @@ class StoredBatches(Batches):
         return found
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Cut out those of some steps."""
         for i in map(self.indices, range(first, first + count)):
             yield self._trainer.batch(self._x[i], self._y[i])
 
@@ -122,7 +121,6 @@ class FileBatches(StoredBatches):
             yield (self._trainer.batch(x, self._y[i]) for x, i in zip(pixels, steps, strict=True))
 
     def close(self) -> None:
-        """End the reader's threads."""
         self._reader.close()
 
 
@@ -137,7 +135,6 @@ class NoBatches(Batches):
             self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Yield so many times nothing."""
         return ((None, None) for _ in range(count))
 
 
@@ -176,5 +173,4 @@ class SyntheticBatches(Batches):
             self._batches.append(trainer.batch(*draw_batch(model, seed, number, mine, dtype)))
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Go on round."""
         return (self._batches[i % len(self._batches)] for i in range(first, first + count))

@@ -34,7 +34,6 @@ class PartList(ResumableTrainer):
         return self._flat
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Deal it out."""
         if len(self.parts) == 1:
             # Asking for its gradient would write into `flat`, where that is the part's own buffer.
             self.parts[0].set_gradient(flat)
@@ -46,32 +45,26 @@ class PartList(ResumableTrainer):
             start += size
 
     def update(self, learning_rate: float) -> None:
-        """All parts."""
         for one in self.parts:
             one.update(learning_rate)
 
     def finish_step(self) -> None:
-        """All parts."""
         for one in self.parts:
             one.finish_step()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Pass on what each part gives."""
         for one in self.parts:
             x = one.predict(x)
         return x
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return all parts'."""
         return {name: array for one in self.parts for name, array in one.weights().items()}
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """All parts."""
         for one in self.parts:
             one.load(weights)
 
     def resume(self, state: TrainingState) -> None:
-        """All parts."""
         for one in self.parts:
             one.resume(state)
 
@@ -84,25 +77,21 @@ class PartChain(PartList, PartTrainer):
         self.part = ModelPart(parts[0].part.first, parts[-1].part.last, parts[0].part.count)
 
     def begin_step(self) -> None:
-        """All parts."""
         for one in self.parts:
             one.begin_step()
 
     def forward(self, i: int, x: Any) -> np.ndarray:
-        """Pass on what each part gives."""
         for one in self.parts:
             x = one.forward(i, x)
         outputs: np.ndarray = x
         return outputs
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the last part's."""
         for one in self.parts[:-1]:
             x = one.forward(i, x)
         return self.parts[-1].loss(i, x, y, weight)
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Go back through all parts."""
         for _, inner in self.backwards(i, g):
             g = inner
         return g

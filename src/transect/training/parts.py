@@ -120,7 +120,6 @@ class PartByTrainer(PartTrainer):
         self.tapes: dict[int, Any] = {}
 
     def begin_step(self) -> None:
-        """Forget the tapes."""
         self.tapes.clear()
 
     def native(self, x: Any) -> Any:
@@ -134,35 +133,27 @@ class PartByTrainer(PartTrainer):
         return self.trainer.batch(x, y)
 
     def gradient(self) -> np.ndarray:
-        """Return the trainer's."""
         return self.trainer.gradient()
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Replace the trainer's."""
         self.trainer.set_gradient(flat)
 
     def update(self, learning_rate: float) -> None:
-        """Let the trainer do it."""
         self.trainer.update(learning_rate)
 
     def finish_step(self) -> None:
-        """Wait for the device."""
         self.trainer.finish_step()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the part's outputs (n, ...)."""
         return np.ascontiguousarray(self.trainer.predict(x))
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies under the model's names."""
         return self._cut.whole(self.trainer.weights())
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Pick the part's."""
         self.trainer.load(self._cut.own(weights))
 
     def resume(self, state: TrainingState) -> None:
-        """Pick the part's weights and states."""
         assert isinstance(self.trainer, ResumableTrainer)
         states = tuple(self._cut.own(one) for one in state.states)
         own = TrainingState(weights=self._cut.own(state.weights), states=states, updates=state.updates)

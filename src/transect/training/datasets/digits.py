@@ -16,7 +16,6 @@ class Digits(LoadedDataset):
     option_names = ()
 
     def load(self, options: dict[str, Any]) -> Samples:
-        """Read the copy inside scikit-learn."""
         from sklearn.datasets import load_digits
 
         bunch = load_digits()

@@ -66,7 +66,6 @@ class ImageFolder(StoredDataset):
     option_names = tuple(ImageOptions.model_fields)
 
     def check(self, options: dict[str, Any], sample: Shape) -> None:
-        """Raise BadInput for an unknown option or one out of its range."""
         _options(options, sample)
 
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -16,7 +16,6 @@ class Iris(LoadedDataset):
     option_names = ()
 
     def load(self, options: dict[str, Any]) -> Samples:
-        """Read the copy inside scikit-learn."""
         from sklearn.datasets import load_iris
 
         bunch = load_iris()
@@ -29,6 +28,5 @@ class Iris(LoadedDataset):
         )
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Zero mean and unit variance per feature of the training part."""
         mean, deviation = train.mean(axis=0), train.std(axis=0)
         return (train - mean) / deviation, (other - mean) / deviation

@@ -92,7 +92,6 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
     def _whole_step(self, x: Any, y: Any) -> float: ...
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes)."""
         return self._outputs(self.batch(x, np.empty(0, np.int64))[0])
 
     @abstractmethod

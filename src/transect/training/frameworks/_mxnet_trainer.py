@@ -160,7 +160,6 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         self.mx.nd.waitall()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes) without gradients."""
         self.statistics.show()
         outputs: np.ndarray = self.net(self.batch(x, np.empty(0, np.int64))[0]).asnumpy()
         return outputs

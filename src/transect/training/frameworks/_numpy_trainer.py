@@ -76,7 +76,6 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         return self.flat_gradient
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Copy, unless `flat` is the buffer itself."""
         if flat is not self.flat_gradient:
             self.flat_gradient[...] = flat
 
@@ -87,7 +86,6 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         )
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, ...)."""
         return self.computation.outputs(self.batch(x, np.empty(0, np.int64))[0])
 
     def weights(self) -> dict[str, np.ndarray]:

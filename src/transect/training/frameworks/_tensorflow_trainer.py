@@ -132,7 +132,6 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
             self.tf.test.experimental.sync_devices()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes)."""
         outputs: np.ndarray = self._predict(self.batch(x, np.empty(0, np.int64))[0]).numpy()
         return outputs
 

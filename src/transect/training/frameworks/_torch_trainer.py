@@ -161,7 +161,6 @@ class TorchTrainer(Trainer, ResumableTrainer):
             self.torch.cuda.synchronize(self.device)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes) without gradients."""
         if self._has_modes:
             self.model.eval()
         with self.torch.no_grad(), self._precision():

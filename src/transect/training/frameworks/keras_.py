@@ -150,15 +150,12 @@ class KerasTensorFlow(PartFramework):
     major = 3
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Float32 and float64 on the CPU."""
         return runs_on(cell, f"Keras {self.major} on TensorFlow", why="its environment has no CUDA")
 
     def trainer(self, plan: ModelPlan) -> TensorFlowTrainer:
-        """Set the threads, then build the model."""
         return TensorFlowTrainer(plan, self._begin(plan))
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTensorflowPart:
-        """Set the threads, then build the part's model."""
         return KerasTensorflowPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
@@ -169,7 +166,6 @@ class KerasTensorFlow(PartFramework):
         return keras
 
     def libraries(self) -> dict[str, str]:
-        """Return Keras and TensorFlow."""
         import keras
         import tensorflow as tf
 
@@ -192,15 +188,12 @@ class KerasTorch(PartFramework):
     optimisers = _OPTIMISERS
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Float32 and float64 on the CPU."""
         return runs_on(cell, "Keras on torch", why="it was never tried on a GPU")
 
     def trainer(self, plan: ModelPlan) -> TorchTrainer:
-        """Set threads and device, then build the model."""
         return TorchTrainer(plan, self._begin(plan))
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _KerasTorchPart:
-        """Set threads and device, then build the part's model."""
         return _KerasTorchPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
@@ -212,7 +205,6 @@ class KerasTorch(PartFramework):
         return _keras("torch")
 
     def libraries(self) -> dict[str, str]:
-        """Return Keras and torch."""
         import keras
         import torch
 
@@ -227,15 +219,12 @@ class KerasJax(PartFramework):
     optimisers = _OPTIMISERS
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Float32 and float64 on the CPU."""
         return runs_on(cell, "Keras on JAX", why="a GPU takes another jaxlib than the pinned one")
 
     def trainer(self, plan: ModelPlan) -> JaxTrainer:
-        """Set threads and precision, then build the model."""
         return JaxTrainer(plan, self._begin(plan))
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _KerasJaxPart:
-        """Set threads and precision, then build the part's model."""
         return _KerasJaxPart(plan, part, self._begin(plan))
 
     def _begin(self, plan: ModelPlan) -> Any:
@@ -248,5 +237,4 @@ class KerasJax(PartFramework):
         return _keras("jax")
 
     def libraries(self) -> dict[str, str]:
-        """Return Keras, JAX and jaxlib."""
         return {name: version(name) for name in ("keras", "jax", "jaxlib")}

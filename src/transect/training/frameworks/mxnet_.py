@@ -78,19 +78,15 @@ class MxnetFramework(PartFramework):
     optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: TrainCell) -> str | None:
-        """CPU only, in float32 and float64."""
         return runs_on(cell, "mxnet")
 
     def trainer(self, plan: ModelPlan) -> MxnetTrainer:
-        """Build the net and its gluon.Trainer."""
         return MxnetTrainer(plan)
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _MxnetPart:
-        """Build the part's net and its gluon.Trainer."""
         return _MxnetPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
-        """Return MXNet's version and whether oneDNN computes."""
         import mxnet as mx
 
         on = mx.runtime.Features().is_enabled("MKLDNN")

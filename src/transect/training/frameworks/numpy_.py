@@ -69,7 +69,6 @@ class _NumpyPart(PartByTrainer, TellsKept):
         return self._total
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Copy, unless `flat` is the buffer itself."""
         if flat is not self._total:
             self._total[...] = flat
 
@@ -129,7 +128,6 @@ class NumpyFramework(PartFramework):
         return tuple(OPTIMISERS)
 
     def supports(self, cell: TrainCell) -> str | None:
-        """CPU only, in float32 and float64."""
         return runs_on(cell, "numpy")
 
     def builds(self, model: Model) -> str | None:
@@ -137,15 +135,12 @@ class NumpyFramework(PartFramework):
         return None
 
     def trainer(self, plan: ModelPlan) -> NumpyTrainer:
-        """Build the flat buffers."""
         return NumpyTrainer(plan)
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _NumpyPart:
-        """Build those of the part."""
         return _NumpyPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
-        """Return numpy and the BLAS it uses."""
         config = np.show_config(mode="dicts")
         blas = config["Build Dependencies"]["blas"]
         return {"numpy": np.__version__, "blas": f"{blas['name']} {blas['version']}"}

@@ -86,7 +86,6 @@ class OffloadHost(Memory):
     """Copies them into pinned buffers on a stream of its own, behind the computing."""
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Between a GPU and its host."""
         if cell.device != "cuda":
             return f"activations of a {cell.device} lie in the host's memory already"
         return super().supports(cell)

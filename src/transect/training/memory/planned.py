@@ -23,7 +23,6 @@ class Planned(Memory):
     """Follows the decision of its `memory` cell: an integer program over measured costs of layers."""
 
     def supports(self, cell: TrainCell) -> str | None:
-        """On a CPU, under a budget."""
         if cell.memory_budget is None:
             return "it plans for a memory_budget, and the cell has none"
         if cell.device != "cpu":

@@ -46,7 +46,6 @@ class Overlapped(MpiStrategy):
     knobs: Mapping[str, Knob] = MappingProxyType({"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES})
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Models that are lists of layers, in frameworks that can train a part of them."""
         return no_layers(cell)
 
     def layerwise_traffic(self, cell: TrainCell, pattern: str) -> Traffic:

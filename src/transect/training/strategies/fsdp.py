@@ -38,7 +38,6 @@ class Fsdp(TorchDistributed):
         self._timed: list[TimedCollective] = []
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Torch only, on the cpu over gloo or on GPUs over nccl."""
         if cell.framework != "torch":
             return f"fsdp is a strategy of torch, not of {cell.framework}"
         if cell.device not in ("cpu", "cuda"):
@@ -101,7 +100,6 @@ class Fsdp(TorchDistributed):
         return outputs
 
     def libraries(self) -> dict[str, str]:
-        """Return the back end's name."""
         return {"torch.distributed": "nccl" if self._device == "cuda" else "gloo"}
 
 

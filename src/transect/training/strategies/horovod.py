@@ -77,7 +77,6 @@ class _Horovod(Strategy):
         return [Path(__file__).with_name(f"{file}.py") for file in sorted(files)]
 
     def join(self) -> Place:
-        """Initialise Horovod, whose rendezvous has set all that its controller asks for."""
         self._hvd = hvd = import_module(_MODULES[self.framework][0])
         hvd.init()
         return Place(hvd.rank(), hvd.size(), hvd.local_rank())

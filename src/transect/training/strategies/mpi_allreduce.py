@@ -13,5 +13,4 @@ class MpiAllreduce(MpiStrategy):
     """MPI_Allreduce(SUM) in place."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """One all-reduce after backward."""
         return Traffic(pattern="allreduce", carrier="mpi")

@@ -16,13 +16,10 @@ class MpiBcastReduce(RootUpdates):
     """MPI_Bcast of all weights before each step and MPI_Reduce of all gradients after it (SC-B)."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Nothing hides."""
         return Traffic(pattern="bcast-reduce", carrier="mpi", progress=False, copies=2)
 
     def spread(self, flat: np.ndarray) -> None:
-        """From rank 0."""
         self.comm.Bcast(flat, root=0)
 
     def collect(self, flat: np.ndarray) -> None:
-        """Sum to rank 0."""
         self.comm.Reduce(*to_root(self.comm, flat), root=0)

@@ -37,7 +37,6 @@ class MpiOverlap(Overlapped):
     )
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Both behind the passes, if messages move by then."""
         to_all = self.settings(cell)["reduce"] == "all"
         return self.layerwise_traffic(cell, "overlap-allreduce" if to_all else "overlap")
 

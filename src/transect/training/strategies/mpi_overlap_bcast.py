@@ -17,7 +17,6 @@ class MpiOverlapBcast(Overlapped):
     """MPI_Ibcast of each layer's weights, waited for before its forward pass; MPI_Reduce (SC-OB)."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Weights behind forward, if messages move by then."""
         return self.layerwise_traffic(cell, "overlap-bcast")
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:

@@ -80,7 +80,6 @@ class MpiPipeline(MpiStrategy):
         return Layout(replicas, stages, int(self.settings(cell)["micro_batches"]))
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Stages, and whether their sums hide behind the last backward passes."""
         given = self.settings(cell)
         model = model_of(WORKLOADS.get(cell.workload))
         return Traffic(
@@ -93,7 +92,6 @@ class MpiPipeline(MpiStrategy):
         )
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build this rank's stage and its ways to the neighbours."""
         assert isinstance(framework, PartFramework)
         given = self.settings(cell)
         self._layout = layout = self.layout(cell)
@@ -142,18 +140,15 @@ class MpiPipeline(MpiStrategy):
         return Lane(self._progress, self._chain, source, tag, slots, shape, self._dtype)
 
     def start(self, trainer: Trainer) -> None:
-        """Broadcast the weights of each stage of the first replica to its peers."""
         weights = trainer.weights()
         for array in weights.values():
             self._peers.Bcast(array, root=0)
         trainer.load(weights)
 
     def add(self, flat: np.ndarray) -> None:
-        """Sum over the replicas of a stage."""
         self._progress.wait(self._begin_sum(flat))
 
     def step(self, trainer: Trainer, x: Any, y: Any, learning_rate: float) -> Parts:
-        """Do the schedule's passes, then what is left of the reduction, and the update."""
         begin = time.perf_counter()
         chain = cast(PartChain, trainer)
         micro = self._layout.micro(len(y))

@@ -13,5 +13,4 @@ class PublishedAllreduce(PublishedStrategy):
     """MPI_Allreduce(SUM) of each batch's changes."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """One all-reduce after backward."""
         return Traffic(pattern="allreduce", carrier="mpi")

@@ -20,7 +20,6 @@ class PublishedSendrecv(PublishedStrategy):
     """
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Sums alone, and somebody has to train."""
         if cell.ranks < 2:
             return "rank 0 does not train: expected at least 2 ranks"
         if model_of(WORKLOADS.get(cell.workload)).parts_matter:
@@ -28,7 +27,6 @@ class PublishedSendrecv(PublishedStrategy):
         return super().supports(cell)
 
     def layout(self, cell: TrainCell) -> Layout:
-        """All but rank 0 share the data."""
         return Layout(max(1, cell.ranks - 1), servers=1)
 
     def join(self) -> Place:
@@ -46,7 +44,6 @@ class PublishedSendrecv(PublishedStrategy):
         return trainer
 
     def compute(self, trainer: Trainer, x: object, y: object) -> float:
-        """Nothing on rank 0."""
         return super().compute(trainer, x, y) if self.comm.rank else float("nan")
 
     def add(self, flat: np.ndarray) -> None:

@@ -115,7 +115,6 @@ class _PartModel(LayeredModel):
     part: int
 
     def torch_module(self) -> Any:
-        """Chain torch's layers, those of pairs cut."""
         from transect.training.frameworks._torch_modules import build_module
 
         pairs = list(_pairs(self.layers))
@@ -153,7 +152,6 @@ class TensorParallel(ReplicaStrategy):
     """
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
-        """It needs a pair, and for each rank an output of every pair's first layer."""
         if not isinstance(model, LayeredModel):
             return f"it cuts lists of layers, and a {type(model).__name__} is none"
         pairs, parts = list(_pairs(model.layers)), self.replica_ranks(cell)
@@ -165,7 +163,6 @@ class TensorParallel(ReplicaStrategy):
         return None
 
     def build(self, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build this rank's part."""
         groups, model = self.groups, plan.model
         assert isinstance(model, LayeredModel)
         self._pairs = list(_pairs(model.layers))
@@ -174,7 +171,6 @@ class TensorParallel(ReplicaStrategy):
         return _PartTrainer(replace(plan, model=own), cuts)
 
     def reduce(self, trainer: Trainer) -> None:
-        """Add up over those that hold the same part."""
         self.sum_gradients(trainer, trainer.gradient(), self.groups.peers)
 
     def weights(self, trainer: Trainer) -> Arrays:

@@ -77,7 +77,6 @@ class TorchPipeline(ReplicaStrategy):
         return name, schedule, int(given["loops"]) or schedule.loops[0]
 
     def layout(self, cell: TrainCell) -> Layout:
-        """Replicas, their ranks and their micro-batches."""
         of = super().layout(cell)
         return Layout(of.replicas, of.model_parts, int(self.settings(cell)["micro_batches"]))
 
@@ -94,7 +93,6 @@ class TorchPipeline(ReplicaStrategy):
         return no_parts(model) or complaint_of_cut(model, cut, layout.model_parts * loops)
 
     def traffic(self, cell: TrainCell) -> Traffic | None:
-        """Three of the schedules are simulated, and replicas that add up at the end."""
         name, _, loops = self._asked(cell)
         schedule = _SIMULATED.get(name)
         if schedule is None or self.settings(cell)["reduce"] != "all-reduce":
@@ -110,7 +108,6 @@ class TorchPipeline(ReplicaStrategy):
         )
 
     def build(self, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build this rank's stages."""
         groups, layout = self.groups, self.layout(cell)
         name, schedule, loops = self._asked(cell)
         ranks = layout.model_parts
