@@ -1,13 +1,10 @@
 """Training speed under transect against a plain loop of the same model in the same framework.
 
-Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15] [--frameworks numpy,torch]`.
-Builds the environments when the cache has none; one that cannot be built is reported and left out.
-`keras-2` must be named: its environment compiles Horovod.
+Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15] [--frameworks numpy torch]`.
+Builds the environments when the cache has none.
 
 `transect` is `transect.payloads.train.train` with strategy `single`, clock calls and all.
-`plain` is what a person writes (`plain_loops`, `plain_graphs`, `plain_keras`); `unread` (torch)
-never reads the loss, `guide` (Keras) has no `train_on_batch`, `fed` (TensorFlow) takes its batches
-from numpy as our trainers do. All take the same batches in the same
+`plain` is what a person writes (`plain_loops`); `unread` (torch) never reads the loss. All take the same batches in the same
 order from the same weights, on one thread; what is timed is the loop alone, with the test accuracy
 after every epoch. Models are built and compiled once: a first round, not timed, is where losses are
 compared; later rounds set the weights back. The contenders take turns in one process, in
@@ -30,8 +27,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import plain_graphs
-import plain_keras
 import plain_loops
 from plain_loops import Outcome, Run, Task
 
@@ -49,14 +44,7 @@ CASES = {
     ("numpy", "digits-cnn"): 5,
     ("torch", "iris-mlp-ce"): 200,
     ("torch", "digits-cnn"): 20,
-    ("tensorflow", "digits-cnn"): 20,
-    ("keras-tensorflow", "digits-cnn"): 20,
-    ("keras-torch", "digits-cnn"): 10,
-    ("keras-jax", "digits-cnn"): 20,
-    ("mxnet", "digits-cnn"): 20,
-    ("keras-2", "digits-cnn"): 20,
 }
-BUILDERS = plain_loops.BUILDERS | plain_graphs.BUILDERS | plain_keras.BUILDERS
 # Rounding grows along the path, so that only its beginning is the same number.
 HEAD = slice(0, 20)
 COLUMNS = (
@@ -127,7 +115,7 @@ def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int
     # Ours first: threads and back end of a framework are set once in a process.
     ours, task = under_transect(framework, folder, epochs, workload)
     runs = {"transect": ours}
-    runs |= {name: build(task) for name, build in BUILDERS[framework, workload].items()}
+    runs |= {name: build(task) for name, build in plain_loops.BUILDERS[framework, workload].items()}
     steps = epochs * (task.order.shape[1] // task.batch)
     samples = steps * task.batch
     first = {name: run() for name, run in runs.items()}
@@ -187,22 +175,12 @@ def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[st
     subprocess.run([*command, "--out", str(file.with_suffix(""))], env=variables, check=True)
 
 
-def frameworks(text: str) -> list[str]:
-    """Return the names in a list with commas. Raises ArgumentTypeError for an unknown one."""
-    names = text.split(",")
-    known = list(dict.fromkeys(name for name, _ in CASES))
-    for name in names:
-        if name not in known:
-            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(known)}")
-    return names
-
-
 def main() -> None:
     """Prepare the data and start one process per framework, as the plain launcher does."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="at least 2")
-    default = ",".join(dict.fromkeys(name for name, _ in CASES if name != "keras-2"))
-    parser.add_argument("--frameworks", type=frameworks, default=default, help=default)
+    names = list(dict.fromkeys(name for name, _ in CASES))
+    parser.add_argument("--frameworks", nargs="+", choices=names, default=names)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
@@ -210,34 +188,21 @@ def main() -> None:
     from measuring import about, python_of
 
     from transect.domain.paths import ROOT
-    from transect.engine.build_environment import build
     from transect.launch import thread_variables
 
     print(about(pydantic=version("pydantic")))
     variables = {**os.environ, **thread_variables(1), "PYTHONPATH": str(ROOT / "src")}
-    # TensorFlow tells at its start what it was compiled for.
-    variables |= {"TF_CPP_MIN_LOG_LEVEL": "2"}
-    failed = False
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         base = python_of("base", folder)
         print(f"\n{COLUMNS}", flush=True)
         for framework in given.frameworks:
-            name = FRAMEWORKS.get(framework).environment
-            facts = build(name, folder / f"{name}.log")
-            if facts["status"] != "ok":
-                failed = True
-                print(f"# {framework}: environment '{name}' {facts['message']}", flush=True)
-                continue
+            python = python_of(FRAMEWORKS.get(framework).environment, folder)
             for case in CASES:
                 if case[0] == framework:
                     prepare(base, folder, case, variables)
-            command = [facts["python"], __file__, "--pairs", str(given.pairs)]
-            done = subprocess.run([*command, "--child", framework, temporary], env=variables)
-            if done.returncode:
-                failed = True
-                print(f"# {framework}: ended with {done.returncode}", flush=True)
-    sys.exit(failed)
+            command = [python, __file__, "--pairs", str(given.pairs)]
+            subprocess.run([*command, "--child", framework, temporary], env=variables, check=True)
 
 
 if __name__ == "__main__":
