@@ -14,17 +14,7 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Plugin, Registry
 from transect.training.layers import Shape
 
-__all__ = [
-    "DATASETS",
-    "Dataset",
-    "DerivedDataset",
-    "Division",
-    "LoadedDataset",
-    "Samples",
-    "Stored",
-    "StoredDataset",
-    "bundled_file",
-]
+__all__ = ["DATASETS", "Dataset", "DerivedDataset", "Division", "LoadedDataset", "Samples", "Stored", "StoredDataset"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,13 +121,6 @@ class StoredDataset(Dataset):
     @abstractmethod
     def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:
         """Write the arrays into `out`. Raises BadInput when the samples cannot be read."""
-
-
-def bundled_file(name: str) -> Path:
-    """Return the path of a data file inside scikit-learn."""
-    from sklearn import datasets
-
-    return Path(datasets.__file__).parent / "data" / name
 
 
 DATASETS: Registry[Dataset] = Registry("dataset", "transect.training.datasets", Dataset)
