@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from factories import plan_study
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, MissingDependency
 from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, ReLU, Residual
+from transect.training.memory._managed_allocator import compile_allocator
 from transect.training.memory._runs import Run, check_runs
 from transect.training.memory._swap_file import file_system
 from transect.training.memory.recompute import segments
@@ -28,7 +31,7 @@ def run(python: str, *checks: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(torch_python: str) -> dict[str, Any]:
-    return run(torch_python, "equality", "counted", "faults", "managed")
+    return run(torch_python, "equality", "counted", "faults")
 
 
 @pytest.fixture(scope="module")
@@ -97,15 +100,27 @@ def test_faults_are_told_and_lose_nothing(found):
     assert "65536 bytes of activations are missing" in told["short"]
 
 
-def test_managed_memory_is_never_more_than_its_limit(found):
-    told = found["managed"]
-    if told["nothing"] == "no runtime":
-        pytest.skip("this torch brings no CUDA runtime")
-    if "C compiler" in told["nothing"]:
-        pytest.skip(told["nothing"])
-    # Not a byte, also where a GPU would give some.
-    assert told["nothing"] == [None, 0]
-    assert "is no CUDA runtime" in told["no library"]
+CUDA = """
+#include <stdlib.h>
+int cudaMallocManaged(void **to, size_t size, unsigned how) { return (*to = malloc(size)) == NULL; }
+int cudaFree(void *given) { free(given); return 0; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_managed_memory_is_never_more_than_its_limit(tmp_path):
+    (tmp_path / "cuda.c").write_text(CUDA)
+    runtime = tmp_path / "libcudart.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", runtime, tmp_path / "cuda.c"], check=True)
+    path, library = compile_allocator(str(runtime), 1000)
+    shutil.rmtree(path.parent)
+    given = library.transect_managed_malloc(600, 0, None)
+    assert given and library.transect_managed_malloc(401, 0, None) is None
+    assert library.transect_managed_used() == 600
+    library.transect_managed_free(given, 600, 0, None)
+    assert library.transect_managed_used() == 0
+    with pytest.raises(MissingDependency, match="is no CUDA runtime"):
+        compile_allocator("/no/such/libcudart.so", 1)
 
 
 LAYERS = (
