@@ -107,6 +107,7 @@ int cudaFree(void *given) { free(given); return 0; }
 """
 
 
+@pytest.mark.env
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_managed_memory_is_never_more_than_its_limit(tmp_path):
     (tmp_path / "cuda.c").write_text(CUDA)
