@@ -47,10 +47,7 @@ def trained_sizes(model: Model) -> list[int]:
 
 
 def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
-    """Return the parts that begin at layer 0 and at each cut.
-
-    Raises ValueError unless the cuts grow and leave every part a layer.
-    """
+    """Return the parts that begin at layer 0 and at each cut."""
     count = layer_count(model)
     ends = (0, *cuts, count)
     return [ModelPart(a, b, count) for a, b in pairwise(ends)]

@@ -145,10 +145,6 @@ class ModelPart:
     last: int
     count: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.first < self.last <= self.count:
-            raise ValueError(f"no layers [{self.first}, {self.last}) among {self.count}")
-
     @property
     def begins(self) -> bool:
         """Whether it takes the model's input."""

@@ -28,12 +28,6 @@ def test_parts_begin_at_the_cuts():
     assert layer_count(MODEL) == 5
 
 
-@pytest.mark.parametrize("cuts", [(0,), (5,), (3, 3), (4, 1)])
-def test_every_part_has_a_layer(cuts):
-    with pytest.raises(ValueError, match="no layers"):
-        parts_of(MODEL, cuts)
-
-
 def test_a_model_that_is_no_list_of_layers_has_no_parts():
     assert no_parts(MODEL) is None
     encoder = model_of(WORKLOADS.get("tickets-transformer"))

@@ -157,8 +157,3 @@ def test_neither_way_to_load_a_framework_counts_in_time_to_quality(base_python, 
 )
 def test_wilson(right, total, low, high):
     assert wilson(right, total) == pytest.approx((low, high), abs=1e-4)
-
-
-def test_wilson_refuses_what_is_no_share():
-    with pytest.raises(ValueError, match="no share"):
-        wilson(3, 2)

@@ -61,5 +61,3 @@ def test_who_computes_what():
     assert served == [None, Share(0, 2), Share(1, 2)]
     shares = [Layout(2, 3).share(rank) for rank in range(6)]
     assert shares == [Share(0, 2)] * 3 + [Share(1, 2)] * 3
-    with pytest.raises(ValueError, match="at least 1 replica"):
-        Layout(0, 4)
