@@ -89,7 +89,6 @@ def batch_of(workload: str, ranks: int) -> int:
 
 
 def study_text(given: argparse.Namespace) -> str:
-    """Return the study's text."""
     grids = [
         GRID.format(workload=name, ranks=given.ranks, workers=given.ranks - 1, batch=batch_of(name, given.ranks))
         for name in given.workloads
@@ -117,7 +116,6 @@ def read(records: Iterable[dict[str, Any]], ranks: int) -> dict[Key, list[dict[s
 
 
 def show(found: dict[Key, list[dict[str, float]]]) -> None:
-    """Print a row for each way to train."""
     print(
         f"\n{'workload':11s} {'framework':15s} {'way':28s} {'to quality':>10s}  over all-reduce (range)   "
         "accuracy  staleness (95 %)"

@@ -49,7 +49,6 @@ LOGS = Path(tempfile.gettempdir()) / f"bench-docking-{os.getpid()}"
 
 
 def measure(options: dict[str, int | str], threads: int) -> Run:
-    """Run one model once, in a process of its own."""
     benchmark = BENCHMARKS.get("docking-probe")
     cell = Cell.of(stage="bench", benchmark="docking-probe", threads=threads, options=tuple(sorted(options.items())))
     python = python_of(str(benchmark.environment_of(cell)), LOGS)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import python_of
+from measuring import prepare, python_of
 
 from transect.domain.cell import Cell
 from transect.domain.paths import ROOT
@@ -85,7 +85,6 @@ def begin(command: list[str], threads: int) -> tuple[subprocess.Popen[str], int]
 
 
 def train(name: str, case: tuple[str, int, int, int], folder: Path, programs: dict[str, str]) -> Run:
-    """Let one contender train one case."""
     workload, batch, threads, epochs = case
     rule = WORKLOADS.get(workload).defaults.model_copy(update={"batch": batch, "epochs": epochs})
     cell = Cell.of(
@@ -136,20 +135,6 @@ def train(name: str, case: tuple[str, int, int, int], folder: Path, programs: di
         )
 
 
-def prepare(python: str, folder: Path, cases: tuple[tuple[str, int, int, int], ...] = CASES) -> None:
-    """Run the data stage once for each workload and number of epochs."""
-    for workload, epochs in {(case[0], case[3]) for case in cases}:
-        values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
-        used = ("batch", "epochs", "test_fraction", "dataset_options")
-        spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
-        out = folder / f"{workload}-{epochs}"
-        out.mkdir()
-        (out / "spec.json").write_text(json.dumps(spec))
-        command = [python, "-m", "transect.payloads", "transect.payloads.data:run"]
-        command += ["--spec", str(out / "spec.json"), "--out", str(out)]
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
-
-
 def table(case: tuple[str, int, int, int], runs: dict[str, list[Run]]) -> bool:
     """Print one row for each contender; return whether their first losses agree."""
     workload, batch, threads, _ = case
@@ -173,7 +158,6 @@ def table(case: tuple[str, int, int, int], runs: dict[str, list[Run]]) -> bool:
 
 
 def contenders(text: str) -> list[str]:
-    """Return the names in a list with commas, numpy among them."""
     names = text.split(",")
     unknown = [name for name in names if name not in CONTENDERS]
     if unknown or "numpy" not in names:
@@ -182,7 +166,6 @@ def contenders(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Build, prepare, take turns, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--frameworks", type=contenders, default=list(CONTENDERS))
@@ -192,7 +175,8 @@ def main() -> int:
         folder = Path(temporary)
         for name in given.frameworks:
             programs[name] = python_of(FRAMEWORKS.get(name).environment, folder)
-        prepare(programs["numpy"], folder)
+        for workload, _, _, epochs in CASES:
+            prepare(programs["numpy"], folder, workload, epochs)
         agree = True
         for case in CASES:
             runs: dict[str, list[Run]] = {name: [] for name in given.frameworks}

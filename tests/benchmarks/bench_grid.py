@@ -131,8 +131,6 @@ def ratio(ours: list[float], theirs: list[float]) -> str:
 
 
 class Workflow:
-    """A folder with a Snakefile."""
-
     def __init__(self, folder: Path, *arguments: str, profile: str = "local") -> None:
         self.folder = folder
         self.profile = f"profiles/{profile}"
@@ -166,7 +164,6 @@ class Workflow:
         return wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
     def pending(self) -> int:
-        """Count the outputs that Snakemake would still make."""
         snakemake = str(Path(sys.executable).parent / "snakemake")
         argv = [snakemake, "--profile", "profiles/local", "--summary", *self.arguments]
         run = subprocess.run(argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True)
@@ -205,7 +202,6 @@ def transect_grid(folder: Path, cells: int) -> Workflow:
 
 
 def bare_grid(folder: Path, text: str) -> Workflow:
-    """Write a Snakefile of its own under the same profile."""
     folder.mkdir()
     (folder / "Snakefile").write_text(text)
     shutil.copytree(ROOT / "profiles" / "local", folder / "profiles" / "local")
@@ -257,7 +253,6 @@ def finish_transect(grid: Workflow) -> None:
 
 
 def finish_bare(grid: Workflow, names: list[str]) -> None:
-    """Write every output, oldest first."""
     for name in names:
         path = grid.folder / "out" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -348,7 +343,6 @@ def measure(cells: int, pairs: int, temporary: Path, alone: bool) -> None:
 
 
 def main() -> None:
-    """Measure every size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, nargs="*", default=[1000, 5000])
     parser.add_argument("--alone", type=int, nargs="*", default=[50_000])

@@ -41,8 +41,6 @@ _STEPS = "out_of_core_steps"
 
 
 class Bench:
-    """Processes of torch's environment."""
-
     def __init__(self, python: str, threads: int, folder: Path) -> None:
         self._python, self._threads, self._folder = python, threads, folder
 
@@ -91,7 +89,6 @@ class Bench:
 
 
 def out_of_core(bench: Bench, batch: int, rounds: int) -> None:
-    """Print the first part."""
     needs = bench.run("plain", batch, "--apart")["bytes"]
     # Resident pages are less than what is mapped; the limit counts the latter.
     budget = int(1.15 * needs)
@@ -135,7 +132,6 @@ def out_of_core(bench: Bench, batch: int, rounds: int) -> None:
 
 
 def at_equal_memory(bench: Bench, batch: int, rounds: int) -> None:
-    """Print the second part."""
     costs = bench.run("costs", batch)
     print(f"\nrival at {batch} samples           holds, MiB   planned holds   planned over rival (goal 1.00)")
     for rival in RIVALS:
@@ -151,7 +147,6 @@ def at_equal_memory(bench: Bench, batch: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)

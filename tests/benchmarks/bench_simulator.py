@@ -35,7 +35,6 @@ _GOAL_S = 1.0
 
 
 def processor_s(work: Callable[[], object], repeats: int) -> float:
-    """Return the median processor seconds of a call."""
     taken = []
     for _ in range(repeats):
         begin = time.process_time()
@@ -45,7 +44,6 @@ def processor_s(work: Callable[[], object], repeats: int) -> float:
 
 
 def model(layers: int, gigabytes: float) -> Work:
-    """Return a model of equal layers."""
     return Work(
         forward_s=np.full(layers, 0.1 / layers),
         backward_s=np.full(layers, 0.2 / layers),
@@ -56,7 +54,6 @@ def model(layers: int, gigabytes: float) -> Work:
 
 
 def steps(ranks: int) -> dict[str, Callable[[], object]]:
-    """Return what is simulated, by name."""
     machine = Machine(
         ranks, Network(5e-7, 2e-12, 1e-11), Network(2e-6, 8e-11, 1e-11), ranks_per_node=8, links_per_node=4
     )
@@ -94,7 +91,6 @@ def steps(ranks: int) -> dict[str, Callable[[], object]]:
 
 
 def main() -> None:
-    """Print the two tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=131_072)
     parser.add_argument("--repeats", type=int, default=5)

@@ -44,7 +44,6 @@ Key = tuple[str, str, str]
 
 
 def show(found: dict[Key, list[float]]) -> None:
-    """Print one row for each strategy."""
     print("\nworkload    framework  strategy            step, us    over mpi-allreduce (range)")
     for (workload, framework, strategy), times in sorted(found.items()):
         base = found.get((workload, framework, BASE))
@@ -54,7 +53,6 @@ def show(found: dict[Key, list[float]]) -> None:
 
 
 def main() -> None:
-    """Run the study in a temporary results folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=2)

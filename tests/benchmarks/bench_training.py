@@ -14,7 +14,6 @@ alternating order. Prints ratios of the median samples/s; asserts nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -64,7 +63,6 @@ class Turn(NamedTuple):
 
 
 def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> tuple[Run, Task]:
-    """Return the worker's own loop, and what it trains."""
     chosen = WORKLOADS.get(workload)
     rule = chosen.defaults.model_copy(update={"epochs": epochs})
     data, weights = load_data(folder, 0, np.float32), load_weights(folder, 0)
@@ -102,7 +100,6 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
 
 
 def taken(run: Run, samples: int, steps: int) -> Turn:
-    """Measure one run."""
     before, busy = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.process_time()
     outcome = run()
     cpu = time.process_time() - busy
@@ -131,7 +128,6 @@ def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int
 
 
 def compared(ours: list[Turn], theirs: list[Turn], steps: int, samples: int) -> str:
-    """Return the numbers of one row."""
     quotients = [a.rate / b.rate for a, b in zip(ours, theirs, strict=True)]
     low, _, high = statistics.quantiles(quotients, n=4, method="inclusive")
     (rate, cpu, faults), (their_rate, their_cpu, their_faults) = (
@@ -146,7 +142,6 @@ def compared(ours: list[Turn], theirs: list[Turn], steps: int, samples: int) -> 
 
 
 def agreement(ours: Outcome, theirs: Outcome) -> str:
-    """Say how equally both have trained."""
     difference = "unread"
     if theirs.losses[0] is not None:
         apart = np.array(ours.losses[HEAD], float) - np.array(theirs.losses[HEAD], float)
@@ -158,21 +153,9 @@ def child(framework: str, folder: Path, pairs: int) -> None:
     """Measure the cases of one framework in its own environment."""
     for (name, workload), epochs in CASES.items():
         if name == framework:
-            measure(name, workload, folder / f"{name}-{workload}", epochs, pairs)
+            measure(name, workload, folder / f"{workload}-{epochs}", epochs, pairs)
     libraries = FRAMEWORKS.get(framework).libraries()
     print(f"# {framework}: python {sys.version.split()[0]}, {libraries}", flush=True)
-
-
-def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[str, str]) -> None:
-    """Run the data stage of one case."""
-    framework, workload = case
-    values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": CASES[case]}
-    used = ("batch", "epochs", "test_fraction", "dataset_options")
-    spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
-    file = folder / f"{framework}-{workload}.json"
-    file.write_text(json.dumps(spec))
-    command = [python, "-m", "transect.payloads", "transect.payloads.data:run", "--spec", str(file)]
-    subprocess.run([*command, "--out", str(file.with_suffix(""))], env=variables, check=True)
 
 
 def main() -> None:
@@ -185,7 +168,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.child:
         return child(given.child[0], Path(given.child[1]), given.pairs)
-    from measuring import about, python_of
+    from measuring import about, prepare, python_of
 
     from transect.domain.paths import ROOT
     from transect.launch import thread_variables
@@ -198,9 +181,9 @@ def main() -> None:
         print(f"\n{COLUMNS}", flush=True)
         for framework in given.frameworks:
             python = python_of(FRAMEWORKS.get(framework).environment, folder)
-            for case in CASES:
-                if case[0] == framework:
-                    prepare(base, folder, case, variables)
+            for (name, workload), epochs in CASES.items():
+                if name == framework:
+                    prepare(base, folder, workload, epochs)
             command = [python, __file__, "--pairs", str(given.pairs)]
             subprocess.run([*command, "--child", framework, temporary], env=variables, check=True)
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from transect.domain.paths import ROOT
 from transect.engine.build_environment import build
+from transect.training.workloads import WORKLOADS
 
 
 def about(**more: str) -> str:
-    """Say on what these numbers were measured."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     facts = {
@@ -37,6 +37,21 @@ def python_of(environment: str, logs: Path) -> str:
     if facts["status"] != "ok":
         sys.exit(f"environment '{environment}' {facts['message']}")
     return str(facts["python"])
+
+
+def prepare(python: str, folder: Path, workload: str, epochs: int) -> Path:
+    """Run the data stage of a workload once; return its folder."""
+    out = folder / f"{workload}-{epochs}"
+    if not out.exists():
+        out.mkdir()
+        values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
+        used = {name: values[name] for name in ("batch", "epochs", "test_fraction", "dataset_options")}
+        spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": used}
+        (out / "spec.json").write_text(json.dumps(spec))
+        command = [python, "-m", "transect.payloads", "transect.payloads.data:run", "--spec", str(out / "spec.json")]
+        variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        subprocess.run([*command, "--out", str(out)], env=variables, check=True)
+    return out
 
 
 def ran(text: str, folder: Path) -> Iterator[dict[str, Any]]:
@@ -61,6 +76,5 @@ def ran(text: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def over(times: list[float], base: list[float]) -> str:
-    """Return the ratio of medians, and the range of all ratios."""
     ratios = [a / b for a in times for b in base]
     return f"{statistics.median(times) / statistics.median(base):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"

@@ -61,7 +61,6 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
 
 
 def main(framework: str, name: str, *cases: str) -> None:
-    """Go through the cases."""
     strategy = STRATEGIES.get(name)
     strategy.framework = framework
     place = strategy.join()

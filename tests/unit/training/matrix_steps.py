@@ -139,7 +139,6 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
 
 
 def _after(strategy: Any, trainer: Any, place: Any, problem: Problem, expected: Path64) -> dict[str, float]:
-    """Compare weights and predictions on rank 0."""
     if place.rank and not strategy.sharded:
         return {}
     weights = strategy.weights(trainer)
@@ -175,7 +174,6 @@ def meet_by_gloo(comm: Any) -> None:
 
 
 def main(framework: str, step: str, first: str, kind: str) -> None:
-    """Print what rank 0 saw."""
     from mpi4py import MPI
 
     comm, found = MPI.COMM_WORLD, []

@@ -100,7 +100,6 @@ def plan(
     seed: int = 3,
     weight_decay: float = 1e-3,
 ) -> ModelPlan:
-    """Return the plan of a model with drawn weights."""
     sample, layers = MODELS[model]
     rule = {"batch": 6, "epochs": 1, "learning_rate": 0.05, "quality_target": 0.5, "loss": loss}
     return ModelPlan(
@@ -115,7 +114,6 @@ def plan(
 
 
 def data(model: str, seed: int, size: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Draw samples and classes."""
     generator = np.random.default_rng(seed)
     return generator.standard_normal((size, *MODELS[model][0])), generator.integers(0, 3, size)
 
@@ -132,7 +130,6 @@ class MicroBatches(NumpyTrainer):
     count = 1
 
     def forward_backward(self, x: np.ndarray, y: np.ndarray) -> float:
-        """Leave the gradient of the batch's mean loss."""
         loss, total = 0.0, np.zeros_like(self.flat_gradient)
         for one in Layout(1, 1, self.count).micro(len(y)):
             weight = len(y[one]) / len(y)
@@ -172,7 +169,6 @@ class InParts:
         return loss
 
     def gradient(self) -> np.ndarray:
-        """Join the parts' buffers."""
         self.flats = [part.gradient() for part in self.parts]
         return np.concatenate(self.flats)
 
@@ -185,27 +181,22 @@ class InParts:
             part.set_gradient(own)
 
     def update(self, rate: float) -> None:
-        """Update each."""
         for part in self.parts:
             part.update(rate)
 
     def finish_step(self) -> None:
-        """Wait for each."""
         for part in self.parts:
             part.finish_step()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Hand the samples through."""
         for part in self.parts:
             x = part.predict(x)
         return x
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Join them."""
         return {name: array for part in self.parts for name, array in part.weights().items()}
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Let each take its own."""
         for part in self.parts:
             part.load(weights)
 
@@ -236,7 +227,6 @@ def fused(trainer: Any, x: Any, y: Any, rate: float, native: bool = False) -> tu
 
 
 def in_parts(trainer: Any, x: np.ndarray, y: np.ndarray, rate: float) -> tuple[float, np.ndarray]:
-    """Do a step in parts of the model."""
     return separate(trainer, x, y, rate)
 
 
@@ -275,7 +265,6 @@ def compare(framework: str, model: str, loss: str, precision: str, step: Callabl
 
 
 def ticks() -> dict[str, int]:
-    """Return the CPU time of each thread so far."""
     used = {}
     for folder in Path("/proc/self/task").iterdir():
         fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
