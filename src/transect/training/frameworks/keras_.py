@@ -16,13 +16,14 @@ Defaults of Keras that differ from the common rule, and how they are set equal (
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
+from abc import abstractmethod
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, PartTrainer, Trainer, runs_on
 from transect.training.frameworks._channels_last import samples_first
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer, TorchTrainer
@@ -128,48 +129,61 @@ class _KerasTorchPart(AutogradPart):
         return self.trainer.gradient() if self.trainer.model.trainable_variables else np.empty(0)
 
 
-_OPTIMISERS = ("sgd", "nesterov", "adamw")
+class _Keras(PartFramework):
+    """Keras on one of its back ends."""
 
+    optimisers = ("sgd", "nesterov", "adamw")
+    major = 3
+    # The back end, the package that it is, and those whose versions count.
+    backend = ""
+    packages: tuple[str, ...] = ()
+    # Why no GPU.
+    why = ""
+    # What computes models, and parts of them.
+    whole: Any = None
+    part: Any = None
 
-def _keras(backend: str) -> Any:
-    """Import Keras on that back end. Raises RuntimeError when it is loaded on another one."""
-    os.environ["KERAS_BACKEND"] = backend
-    import keras
+    def supports(self, cell: TrainCell) -> str | None:
+        return runs_on(cell, f"Keras {self.major} on {self.backend}", why=self.why)
 
-    if keras.backend.backend() != backend:
-        raise RuntimeError(f"Keras runs on {keras.backend.backend()} already, not on {backend}")
-    return keras
+    def trainer(self, plan: ModelPlan) -> Trainer:
+        made: Trainer = self.whole(plan, self._keras(plan))
+        return made
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        made: PartTrainer = self.part(plan, part, self._keras(plan))
+        return made
+
+    def _keras(self, plan: ModelPlan) -> Any:
+        """Set up the back end, then import Keras on it."""
+        self._configure(plan)
+        os.environ["KERAS_BACKEND"] = self.backend
+        import keras
+
+        found = f"Keras {keras.__version__.split('.')[0]} on {keras.backend.backend()}"
+        if found != f"Keras {self.major} on {self.backend}":
+            raise RuntimeError(f"this needs Keras {self.major} on {self.backend}, there is {found}")
+        return keras
+
+    @abstractmethod
+    def _configure(self, plan: ModelPlan) -> None:
+        """Set threads and devices, before Keras is imported."""
+
+    def libraries(self) -> dict[str, str]:
+        return {name: str(import_module(name).__version__) for name in ("keras", *self.packages)}
 
 
 @FRAMEWORKS.register("keras-tensorflow")
-class KerasTensorFlow(PartFramework):
+class KerasTensorFlow(_Keras):
     """Keras 3 on TensorFlow."""
 
-    environment = "tensorflow"
-    optimisers = _OPTIMISERS
-    major = 3
+    environment = backend = "tensorflow"
+    packages = ("tensorflow",)
+    why = "its environment has no CUDA"
+    whole, part = TensorFlowTrainer, KerasTensorflowPart
 
-    def supports(self, cell: TrainCell) -> str | None:
-        return runs_on(cell, f"Keras {self.major} on TensorFlow", why="its environment has no CUDA")
-
-    def trainer(self, plan: ModelPlan) -> TensorFlowTrainer:
-        return TensorFlowTrainer(plan, self._begin(plan))
-
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTensorflowPart:
-        return KerasTensorflowPart(plan, part, self._begin(plan))
-
-    def _begin(self, plan: ModelPlan) -> Any:
+    def _configure(self, plan: ModelPlan) -> None:
         configure(plan.threads, plan.device)
-        keras = _keras("tensorflow")
-        if int(keras.__version__.split(".")[0]) != self.major:
-            raise ImportError(f"this needs Keras {self.major}, not {keras.__version__}")
-        return keras
-
-    def libraries(self) -> dict[str, str]:
-        import keras
-        import tensorflow as tf
-
-        return {"keras": keras.__version__, "tensorflow": tf.__version__}
 
 
 @FRAMEWORKS.register("keras-2")
@@ -181,60 +195,35 @@ class Keras2(KerasTensorFlow):
 
 
 @FRAMEWORKS.register("keras-torch")
-class KerasTorch(PartFramework):
+class KerasTorch(_Keras):
     """Keras 3 on torch."""
 
-    environment = "torch"
-    optimisers = _OPTIMISERS
+    environment = backend = "torch"
+    packages = ("torch",)
+    why = "it was never tried on a GPU"
+    whole, part = TorchTrainer, _KerasTorchPart
 
-    def supports(self, cell: TrainCell) -> str | None:
-        return runs_on(cell, "Keras on torch", why="it was never tried on a GPU")
-
-    def trainer(self, plan: ModelPlan) -> TorchTrainer:
-        return TorchTrainer(plan, self._begin(plan))
-
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _KerasTorchPart:
-        return _KerasTorchPart(plan, part, self._begin(plan))
-
-    def _begin(self, plan: ModelPlan) -> Any:
+    def _configure(self, plan: ModelPlan) -> None:
         import torch
 
         torch.set_num_threads(plan.threads)
         # Else Keras takes a GPU where there is one.
         os.environ["KERAS_TORCH_DEVICE"] = plan.device
-        return _keras("torch")
-
-    def libraries(self) -> dict[str, str]:
-        import keras
-        import torch
-
-        return {"keras": keras.__version__, "torch": torch.__version__}
 
 
 @FRAMEWORKS.register("keras-jax")
-class KerasJax(PartFramework):
+class KerasJax(_Keras):
     """Keras 3 on JAX."""
 
-    environment = "keras-jax"
-    optimisers = _OPTIMISERS
+    environment, backend = "keras-jax", "jax"
+    packages = ("jax", "jaxlib")
+    why = "a GPU takes another jaxlib than the pinned one"
+    whole, part = JaxTrainer, _KerasJaxPart
 
-    def supports(self, cell: TrainCell) -> str | None:
-        return runs_on(cell, "Keras on JAX", why="a GPU takes another jaxlib than the pinned one")
-
-    def trainer(self, plan: ModelPlan) -> JaxTrainer:
-        return JaxTrainer(plan, self._begin(plan))
-
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _KerasJaxPart:
-        return _KerasJaxPart(plan, part, self._begin(plan))
-
-    def _begin(self, plan: ModelPlan) -> Any:
+    def _configure(self, plan: ModelPlan) -> None:
         # XLA has no option for it: its pools take their size from NPROC when the client is made.
         os.environ["NPROC"] = str(plan.threads)
         import jax
 
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_enable_x64", plan.precision == "fp64")
-        return _keras("jax")
-
-    def libraries(self) -> dict[str, str]:
-        return {name: version(name) for name in ("keras", "jax", "jaxlib")}
