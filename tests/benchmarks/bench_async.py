@@ -14,20 +14,17 @@ who did not reach the target; asserts nothing. On fewer cores than ranks the rat
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench_grid import about
+from measuring import about, over, ran
 
-from transect.domain.paths import ROOT
 from transect.training.workloads import WORKLOADS
 
 PLUGIN = '''
@@ -92,7 +89,6 @@ def batch_of(workload: str, ranks: int) -> int:
 
 
 def study_text(given: argparse.Namespace) -> str:
-    """Return the study's text."""
     grids = [
         GRID.format(workload=name, ranks=given.ranks, workers=given.ranks - 1, batch=batch_of(name, given.ranks))
         for name in given.workloads
@@ -108,24 +104,18 @@ def name_of(cell: dict[str, Any], ranks: int) -> str:
     return f"async, staleness {dict(cell['options']).get('staleness', 2)}"
 
 
-def read(results: Path, ranks: int) -> dict[Key, list[dict[str, float]]]:
+def read(records: Iterable[dict[str, Any]], ranks: int) -> dict[Key, list[dict[str, float]]]:
     """Return the metrics of each repeat by workload, framework and way to train."""
     found: dict[Key, list[dict[str, float]]] = defaultdict(list)
-    for path in sorted(results.glob("async/train/*/record.json")):
-        record = json.loads(path.read_text())
+    for record in records:
         cell = record["cell"]
-        if record["status"] != "ok":
-            print(f"# {record['cell_id']}: {record['status']}: {record['message'].splitlines()[0]}")
-            continue
         if record["details"]["over_subscribed"]:
             print(f"# {record['cell_id']}: ranks share cores")
-        values = {one["name"]: one["value"] for one in record["metrics"]}
-        found[cell["workload"], cell["framework"], name_of(cell, ranks)].append(values)
+        found[cell["workload"], cell["framework"], name_of(cell, ranks)].append(record["values"])
     return found
 
 
 def show(found: dict[Key, list[dict[str, float]]]) -> None:
-    """Print a row for each way to train."""
     print(
         f"\n{'workload':11s} {'framework':15s} {'way':28s} {'to quality':>10s}  over all-reduce (range)   "
         "accuracy  staleness (95 %)"
@@ -138,19 +128,15 @@ def show(found: dict[Key, list[dict[str, float]]]) -> None:
             if "time_to_quality" in run
         ]
         took = f"{statistics.median(times):8.3f} s" if times else "         -"
-        over = ""
-        if times and base:
-            ratios = [a / b for a in times for b in base]
-            middle = statistics.median(times) / statistics.median(base)
-            over = f"{middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+        told = over(times, base) if times and base else ""
         if len(times) < len(runs):
-            over += f" reached in {len(times)} of {len(runs)}"
+            told += f" reached in {len(times)} of {len(runs)}"
         accuracy = statistics.median(run["accuracy"] for run in runs)
         stale = [run["staleness"] for run in runs if "staleness" in run]
         late = [run["staleness_p95"] for run in runs if "staleness_p95" in run]
-        told = f"{statistics.median(stale):g}" if stale else ""
-        told += f" ({statistics.median(late):g})" if late else ""
-        print(f"{workload:11s} {framework:15s} {way:28s} {took}  {over:24s} {accuracy:8.3f}  {told}")
+        how = f"{statistics.median(stale):g}" if stale else ""
+        how += f" ({statistics.median(late):g})" if late else ""
+        print(f"{workload:11s} {framework:15s} {way:28s} {took}  {told:24s} {accuracy:8.3f}  {how}")
 
 
 def main() -> int:
@@ -170,29 +156,7 @@ def main() -> int:
         (folder / "plugins").mkdir()
         plugin = PLUGIN.replace("FACTOR - 1", f"{given.slow} - 1")
         (folder / "plugins" / "one_slow.py").write_text(plugin)
-        (folder / "study.yaml").write_text(study_text(given))
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            "--profile",
-            "profiles/local",
-            "--config",
-            f"study={folder / 'study.yaml'}",
-            f"results={folder / 'results'}",
-        ]
-        ran = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-            capture_output=True,
-            text=True,
-            timeout=6 * 3600,
-        )
-        if ran.returncode:
-            print(ran.stdout[-3000:], ran.stderr[-3000:])
-            return 1
-        show(read(folder / "results", given.ranks))
+        show(read(ran(study_text(given), folder), given.ranks))
     return 0
 
 

@@ -92,7 +92,6 @@ def measure(checkout: ClusterCheckout, name: str, cells: int, per_job: int | Non
 
 
 def main() -> int:
-    """Print the two ratios and theirs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=100)
     parser.add_argument("--alone", type=int, default=10)

@@ -27,7 +27,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench_grid import BARE, about, bare_grid
+from bench_grid import BARE, bare_grid
+from measuring import about
 
 from transect.domain.files import write_atomic
 from transect.domain.paths import ROOT
@@ -62,7 +63,6 @@ sys.exit(bench_cell.timed_child({out!r}, sys.argv[1:]))
 
 
 def timed_child(out: str, arguments: list[str]) -> int:
-    """Run the block's module with its functions timed."""
     from transect.engine import payload, run_block, run_cell
     from transect.measure import guard
 
@@ -93,7 +93,6 @@ def timed_child(out: str, arguments: list[str]) -> int:
 
 
 def spread(values: list[float]) -> str:
-    """Median and quartiles in milliseconds."""
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     return f"{1e3 * middle:8.1f} ms ({1e3 * low:.1f}-{1e3 * high:.1f})"
 
@@ -151,7 +150,6 @@ def payload_s(path: Path) -> float:
 
 
 def runner_share(runs: int, folder: Path, against: Path | None) -> None:
-    """Time the runner and its parts."""
     cells, files, kept = prepare(folder)
     results = folder / "results"
     checkouts = {"this checkout": ROOT} | ({str(against): against} if against else {})
@@ -208,7 +206,6 @@ def snakemake_share(runs: int, folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure the runner, then Snakemake."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--against", type=Path, help="another checkout, to compare with")

@@ -24,11 +24,10 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench_grid import about
+from measuring import about, python_of
 
 from transect.domain.cell import Cell
 from transect.domain.paths import ROOT
-from transect.engine.build_environment import build
 from transect.hpc.base import Run, RunStatus
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -49,20 +48,11 @@ MODELS: tuple[dict[str, int | str], ...] = (
 LOGS = Path(tempfile.gettempdir()) / f"bench-docking-{os.getpid()}"
 
 
-def python_of(environment: str) -> Path:
-    """Return an environment's Python, making it if need be. Ends the process when it fails."""
-    facts = build(environment, (LOGS / f"{environment}.log").resolve())
-    if facts["status"] != "ok":
-        sys.exit(f"{environment}: {facts['message']}")
-    return Path(facts["python"])
-
-
 def measure(options: dict[str, int | str], threads: int) -> Run:
-    """Run one model once, in a process of its own."""
     benchmark = BENCHMARKS.get("docking-probe")
     cell = Cell.of(stage="bench", benchmark="docking-probe", threads=threads, options=tuple(sorted(options.items())))
-    python = python_of(str(benchmark.environment_of(cell)))
-    argv = benchmark.command(cell, LOGS, str(python), [])
+    python = python_of(str(benchmark.environment_of(cell)), LOGS)
+    argv = benchmark.command(cell, LOGS, python, [])
     log = LOGS / "run.log"
     with log.open("w") as stream:
         kept = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": str(threads)}
@@ -73,7 +63,7 @@ def measure(options: dict[str, int | str], threads: int) -> Run:
 
 def peak(threads: int) -> float:
     """Return the GFLOP/s in float32 that chains of fused operations reach."""
-    program = python_of("docking-c").parent / "transect-docking-peak"
+    program = Path(python_of("docking-c", LOGS)).parent / "transect-docking-peak"
     done = subprocess.run([program, str(threads)], capture_output=True, text=True, check=True)
     found = re.match(r"peak ([0-9.]+) GFLOP/s", done.stdout)
     if found is None:

@@ -41,7 +41,6 @@ _APART = 0.1
 
 
 def study_text(given: argparse.Namespace) -> str:
-    """Return the study's file."""
     grids = []
     for framework in given.frameworks:
         strategies = [*_EVERY, *(_OF_TORCH if framework == "torch" else ())]
@@ -67,7 +66,6 @@ def study_text(given: argparse.Namespace) -> str:
 
 
 def number(record: dict[str, Any], name: str) -> float:
-    """Return a record's metric."""
     return next(one["value"] for one in record["metrics"] if one["name"] == name)
 
 
@@ -99,7 +97,6 @@ def rows(checkout: Checkout) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run the study and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frameworks", nargs="+", default=["numpy", "torch"])
     parser.add_argument("--workload", default="digits-cnn")

@@ -1,4 +1,4 @@
-"""The trainers in Go beside numpy, torch and TensorFlow: equal work, and what it takes to have them.
+"""The trainers in Go beside numpy, torch and TensorFlow: equal work.
 
 Run by hand: `python tests/benchmarks/bench_go.py [--rounds 3] [--frameworks numpy,go,…]`. Builds the
 environments when the cache has none. Takes some four minutes on two cores; the machine must be quiet.
@@ -7,9 +7,8 @@ Each contender is a process of its own that runs as in a study: Python's worker,
 a plan. In every round each of them trains each case once, in a turning order; what is compared is the
 median step of a run (the first five left out) with numpy's of the same round. `start` is from the
 start of the process until the end of its first step. `rest` is what the process holds when it is
-ready to train: it is stopped there for a look. `install` counts the files that pip or build.sh put
-there for that framework to train, each with all it needs, without Python itself, which Go does
-not need. The first losses must agree, or the benchmark ends with exit code 1.
+ready to train: it is stopped there for a look. What has to be installed
+stands in every record of a training. The first losses must agree, or the benchmark ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import prepare, python_of
 
 from transect.domain.cell import Cell
 from transect.domain.paths import ROOT
-from transect.engine.build_environment import build
 from transect.launch import thread_variables
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 from transect.training.raw_arrays import read_array
@@ -52,29 +51,6 @@ CASES = (
 )
 WARMUP = 5
 HEAD = 20
-# Lists what a distribution and all that it needs have installed.
-FILES = """
-import importlib.metadata as m, json, os, re, sys
-todo, seen, files = sys.argv[1:], set(), {}
-while todo:
-    name = re.split(r"[^A-Za-z0-9._-]", todo.pop(), maxsplit=1)[0].lower().replace("_", "-")
-    if name in seen:
-        continue
-    seen.add(name)
-    try:
-        one = m.distribution(name)
-    except m.PackageNotFoundError:
-        continue
-    todo += [need for need in one.requires or () if "extra ==" not in need]
-    for file in one.files or ():
-        path = os.path.realpath(one.locate_file(file))
-        if os.path.isfile(path) and not path.endswith(".pyc"):
-            files[path] = os.path.getsize(path)
-print(json.dumps([len(files), sum(files.values())]))
-"""
-NEEDS = {"numpy": ["numpy"], "torch": ["torch", "numpy"], "tensorflow": ["tensorflow-cpu", "tensorflow", "numpy"]}
-# What the worker itself imports.
-WORKER = ["pydantic", "psutil"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +85,6 @@ def begin(command: list[str], threads: int) -> tuple[subprocess.Popen[str], int]
 
 
 def train(name: str, case: tuple[str, int, int, int], folder: Path, programs: dict[str, str]) -> Run:
-    """Let one contender train one case."""
     workload, batch, threads, epochs = case
     rule = WORKLOADS.get(workload).defaults.model_copy(update={"batch": batch, "epochs": epochs})
     cell = Cell.of(
@@ -160,34 +135,6 @@ def train(name: str, case: tuple[str, int, int, int], folder: Path, programs: di
         )
 
 
-def prepare(python: str, folder: Path, cases: tuple[tuple[str, int, int, int], ...] = CASES) -> None:
-    """Run the data stage once for each workload and number of epochs."""
-    for workload, epochs in {(case[0], case[3]) for case in cases}:
-        values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
-        used = ("batch", "epochs", "test_fraction", "dataset_options")
-        spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
-        out = folder / f"{workload}-{epochs}"
-        out.mkdir()
-        (out / "spec.json").write_text(json.dumps(spec))
-        command = [python, "-m", "transect.payloads", "transect.payloads.data:run"]
-        command += ["--spec", str(out / "spec.json"), "--out", str(out)]
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
-
-
-def installed(name: str, python: str) -> tuple[int, int]:
-    """Return number and bytes of the files that a contender needs to be there."""
-    if name.startswith("go"):
-        program = Path(python).parent / FRAMEWORKS.get(name).program
-        files = [program]
-        if name == "go-openblas":
-            files += Path(python).parents[1].glob("lib/python*/site-packages/scipy_openblas32/lib/lib*.so")
-        return len(files), sum(file.stat().st_size for file in files)
-    done = subprocess.run([python, "-c", FILES, *NEEDS[name], *WORKER], capture_output=True, text=True, check=True)
-    own = list((ROOT / "src" / "transect").rglob("*.py"))
-    count, size = json.loads(done.stdout)
-    return count + len(own), size + sum(path.stat().st_size for path in own)
-
-
 def table(case: tuple[str, int, int, int], runs: dict[str, list[Run]]) -> bool:
     """Print one row for each contender; return whether their first losses agree."""
     workload, batch, threads, _ = case
@@ -211,7 +158,6 @@ def table(case: tuple[str, int, int, int], runs: dict[str, list[Run]]) -> bool:
 
 
 def contenders(text: str) -> list[str]:
-    """Return the names in a list with commas, numpy among them."""
     names = text.split(",")
     unknown = [name for name in names if name not in CONTENDERS]
     if unknown or "numpy" not in names:
@@ -220,7 +166,6 @@ def contenders(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Build, prepare, take turns, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--frameworks", type=contenders, default=list(CONTENDERS))
@@ -229,14 +174,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for name in given.frameworks:
-            environment = FRAMEWORKS.get(name).environment
-            facts = build(environment, folder / f"{environment}.log")
-            if facts["status"] != "ok":
-                sys.exit(f"{name}: environment '{environment}' {facts['message']}")
-            programs[name] = facts["python"]
-            count, size = installed(name, facts["python"])
-            print(f"install {name:11s} {count:6d} files {size / 1e6:8.1f} MB", flush=True)
-        prepare(programs["numpy"], folder)
+            programs[name] = python_of(FRAMEWORKS.get(name).environment, folder)
+        for workload, _, _, epochs in CASES:
+            prepare(programs["numpy"], folder, workload, epochs)
         agree = True
         for case in CASES:
             runs: dict[str, list[Run]] = {name: [] for name in given.frameworks}

@@ -1,7 +1,6 @@
 """A large grid: dry run and no-op run of transect against bare workflows of as many jobs.
 
-Run by hand: `python tests/benchmarks/bench_grid.py [--cells 1000 5000] [--alone 50000] [--pairs 5]
-[--where]`.
+Run by hand: `python tests/benchmarks/bench_grid.py [--cells 1000 5000] [--alone 50000] [--pairs 5]`.
 
 Three workflows of equally many jobs run in turn, in a temporary folder, under the same profile:
 
@@ -16,19 +15,15 @@ give, and Snakemake's metadata come from `snakemake --touch`. The dry run comes 
 there, and once more when all is (`dry, done`): it then reads every record to say that none is
 stale. The dry run is also made under the profile `slurm`, with blocks as large as a cluster's jobs and with
 a job for each cell, beside the local one in turn: `slurm/local` is the ratio of processor times.
-Sizes of `--alone` are run without bare workflows, for time and peak memory. `--where`
-profiles one run of each kind and names our functions in it. Prints ratios of medians; asserts
+Sizes of `--alone` are run without bare workflows, for time and peak memory. Prints ratios of medians; asserts
 nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
-import pstats
 import shutil
 import statistics
 import subprocess
@@ -37,6 +32,8 @@ import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
+
+from measuring import about
 
 from transect.adapters.snakemake.flow import facts_of_plan, write_facts
 from transect.domain.paths import ROOT
@@ -122,26 +119,6 @@ rule report:
 """
 
 
-def about(**more: str) -> str:
-    """Say on what these numbers were measured."""
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    facts = {
-        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
-        "cores": f"{len(os.sched_getaffinity(0))} x {model}",
-        "python": platform.python_version(),
-        **more,
-        "load": f"{os.getloadavg()[0]:.1f} at the start",
-    }
-    return ", ".join(f"{key} {value}" for key, value in facts.items())
-
-
 def ratio(ours: list[float], theirs: list[float]) -> str:
     """Ratio of the medians, and the quartiles of the pairs' ratios."""
     middle = statistics.median(ours) / statistics.median(theirs)
@@ -153,8 +130,6 @@ def ratio(ours: list[float], theirs: list[float]) -> str:
 
 
 class Workflow:
-    """A folder with a Snakefile."""
-
     def __init__(self, folder: Path, *arguments: str, profile: str = "local") -> None:
         self.folder = folder
         self.profile = f"profiles/{profile}"
@@ -163,10 +138,10 @@ class Workflow:
         # An own cache: the stamps made here must not touch anybody's environments.
         self.environment = kept | {"TRANSECT_ENVS": str(folder / "environments")}
 
-    def run(self, *arguments: str, profiler: tuple[str, ...] = ()) -> tuple[float, float, float]:
+    def run(self, *arguments: str) -> tuple[float, float, float]:
         """Run Snakemake; return wall and CPU seconds, and its peak memory in MB."""
         snakemake = str(Path(sys.executable).parent / "snakemake")
-        argv = [sys.executable, *profiler, snakemake, "--profile", self.profile]
+        argv = [sys.executable, snakemake, "--profile", self.profile]
         with tempfile.TemporaryFile("w+") as said:
             start = time.perf_counter()
             # Waited for by hand: what it used itself, and no other child.
@@ -188,7 +163,6 @@ class Workflow:
         return wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
     def pending(self) -> int:
-        """Count the outputs that Snakemake would still make."""
         snakemake = str(Path(sys.executable).parent / "snakemake")
         argv = [snakemake, "--profile", "profiles/local", "--summary", *self.arguments]
         run = subprocess.run(argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True)
@@ -227,7 +201,6 @@ def transect_grid(folder: Path, cells: int) -> Workflow:
 
 
 def bare_grid(folder: Path, text: str) -> Workflow:
-    """Write a Snakefile of its own under the same profile."""
     folder.mkdir()
     (folder / "Snakefile").write_text(text)
     shutil.copytree(ROOT / "profiles" / "local", folder / "profiles" / "local")
@@ -279,7 +252,6 @@ def finish_transect(grid: Workflow) -> None:
 
 
 def finish_bare(grid: Workflow, names: list[str]) -> None:
-    """Write every output, oldest first."""
     for name in names:
         path = grid.folder / "out" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -335,23 +307,7 @@ def compare_profiles(local: Workflow, arguments: tuple[str, ...], pairs: int) ->
         print(f"dry run   {name:11s} {middle[0]:8.2f} s {middle[1]:8.2f} s{told}", flush=True)
 
 
-def where(grid: Workflow, arguments: tuple[str, ...]) -> None:
-    """Profile one run; name the functions of ours in it."""
-    file = grid.folder / "profile"
-    grid.run(*arguments, profiler=("-m", "cProfile", "-o", str(file)))
-    stats = pstats.Stats(str(file))
-    total = stats.total_tt  # type: ignore[attr-defined]
-    print(f"\nunder cProfile {total:.1f} s; ours, by cumulative time:")
-    rows = [
-        (values[3], values[0], f"{Path(key[0]).name}:{key[1]} {key[2]}")
-        for key, values in stats.stats.items()  # type: ignore[attr-defined]
-        if str(grid.folder) in key[0]
-    ]
-    for seconds, calls, name in sorted(rows, reverse=True)[:25]:
-        print(f"  {seconds:8.2f} s {100 * seconds / total:5.1f} %  {calls:8d} calls  {name}")
-
-
-def measure(cells: int, pairs: int, profile: bool, temporary: Path, alone: bool) -> None:
+def measure(cells: int, pairs: int, temporary: Path, alone: bool) -> None:
     """Build, finish and compare the three workflows of one size; `alone`: no bare ones."""
     ours = transect_grid(temporary / f"transect-{cells}", cells)
     grids = {"transect": ours}
@@ -367,8 +323,6 @@ def measure(cells: int, pairs: int, profile: bool, temporary: Path, alone: bool)
     dry = ("-n", "--quiet", "all")
     compare(grids, "dry run", dry, pairs)
     compare_profiles(ours, dry, pairs)
-    if profile:
-        where(ours, dry)
     finish_transect(ours)
     if not alone:
         finish_bare(grids["bare"], [f"{i}.json" for i in range(jobs)])
@@ -385,26 +339,21 @@ def measure(cells: int, pairs: int, profile: bool, temporary: Path, alone: bool)
     ours.run(*dry)
     if "no cell would run" not in ours.said:
         sys.exit(f"the records do not hold: {ours.said}")
-    if profile:
-        where(ours, ())
-        where(ours, dry)
 
 
 def main() -> None:
-    """Measure every size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, nargs="*", default=[1000, 5000])
     parser.add_argument("--alone", type=int, nargs="*", default=[50_000])
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--where", action="store_true", help="profile one run of each kind")
     given = parser.parse_args()
     print(about(snakemake=version("snakemake")))
     with tempfile.TemporaryDirectory() as temporary:
         for cells in given.cells:
-            measure(cells, given.pairs, given.where, Path(temporary), alone=False)
+            measure(cells, given.pairs, Path(temporary), alone=False)
         for cells in given.alone:
             # Minutes for each round: two give the time, and the peak does not vary.
-            measure(cells, min(2, given.pairs), given.where, Path(temporary), alone=True)
+            measure(cells, min(2, given.pairs), Path(temporary), alone=True)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench_grid import about
+from measuring import about, python_of
 
 from transect.domain.paths import ROOT
-from transect.engine.build_environment import build
 from transect.planner.memory import NoMemory, decide
 from transect.stages.memory.run import problem_of
 from transect.training.workloads import Parameters
@@ -42,8 +41,6 @@ _STEPS = "out_of_core_steps"
 
 
 class Bench:
-    """Processes of torch's environment."""
-
     def __init__(self, python: str, threads: int, folder: Path) -> None:
         self._python, self._threads, self._folder = python, threads, folder
 
@@ -92,7 +89,6 @@ class Bench:
 
 
 def out_of_core(bench: Bench, batch: int, rounds: int) -> None:
-    """Print the first part."""
     needs = bench.run("plain", batch, "--apart")["bytes"]
     # Resident pages are less than what is mapped; the limit counts the latter.
     budget = int(1.15 * needs)
@@ -136,7 +132,6 @@ def out_of_core(bench: Bench, batch: int, rounds: int) -> None:
 
 
 def at_equal_memory(bench: Bench, batch: int, rounds: int) -> None:
-    """Print the second part."""
     costs = bench.run("costs", batch)
     print(f"\nrival at {batch} samples           holds, MiB   planned holds   planned over rival (goal 1.00)")
     for rival in RIVALS:
@@ -152,7 +147,6 @@ def at_equal_memory(bench: Bench, batch: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
@@ -161,10 +155,7 @@ def main() -> None:
     given = parser.parse_args()
     print(about())
     with tempfile.TemporaryDirectory() as temporary:
-        facts = build("torch", Path(temporary) / "torch.log")
-        if facts["status"] != "ok":
-            raise SystemExit(facts["message"])
-        bench = Bench(str(facts["python"]), given.threads, Path(temporary))
+        bench = Bench(python_of("torch", Path(temporary)), given.threads, Path(temporary))
         if given.only != "equal-memory":
             out_of_core(bench, given.batch, given.rounds)
         if given.only != "out-of-core":

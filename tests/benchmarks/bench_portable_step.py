@@ -31,7 +31,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench_grid import about
+from measuring import about
 
 from transect.engine.build_environment import build
 from transect.runtimes.options import thread_variables
@@ -64,8 +64,6 @@ print(2 * 512**3 / best[0], 2 * b.nbytes / best[1])
 
 
 class Contender:
-    """A process that does steps on demand."""
-
     def __init__(self, name: str, python: str, arguments: list[str], threads: int) -> None:
         variables = os.environ | thread_variables(threads)
         self.name = name
@@ -112,7 +110,6 @@ class Contender:
         return wall
 
     def close(self) -> None:
-        """End the process."""
         self._process.communicate()
         self._said.close()
 
@@ -164,7 +161,6 @@ class Bench:
         return done.stdout
 
     def row(self, network: str, optimiser: str, batch: int, threads: int) -> None:
-        """Time one row and print it."""
         folder = self.export(network, optimiser)
         arguments = [network, optimiser, str(folder), str(batch), str(threads)]
         running, left_out = self._start(arguments, threads)
@@ -216,7 +212,6 @@ class Bench:
 
 
 def main() -> None:
-    """Print a line for each row, and the export times."""
     parser = argparse.ArgumentParser(description=__doc__)
 
     def names(text: str) -> list[str]:

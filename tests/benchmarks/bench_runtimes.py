@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_grid import about
+from measuring import about
 
 from transect.domain.cell import Cell
 from transect.engine.build_environment import build
@@ -132,7 +132,6 @@ def clocks(pythons: dict[str, str], folder: Path) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runtimes", help="names, separated by commas; all of ONNX without it")

@@ -20,15 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "simulation"))
 
 from test_simulation_simgrid import CASES, name_of, simulated
 
 from transect.simulation.collectives import ALLREDUCES
 from transect.simulation.hierarchy import Hierarchy
-from transect.simulation.hybrid import pipelined
 from transect.simulation.networks import Machine, Network
-from transect.simulation.scale import stragglers
+from transect.simulation.pipelines import pipelined
 from transect.simulation.steps import PATTERNS, hierarchical
 from transect.simulation.work import Messages, Work
 
@@ -36,7 +35,6 @@ _GOAL_S = 1.0
 
 
 def processor_s(work: Callable[[], object], repeats: int) -> float:
-    """Return the median processor seconds of a call."""
     taken = []
     for _ in range(repeats):
         begin = time.process_time()
@@ -46,7 +44,6 @@ def processor_s(work: Callable[[], object], repeats: int) -> float:
 
 
 def model(layers: int, gigabytes: float) -> Work:
-    """Return a model of equal layers."""
     return Work(
         forward_s=np.full(layers, 0.1 / layers),
         backward_s=np.full(layers, 0.2 / layers),
@@ -57,11 +54,10 @@ def model(layers: int, gigabytes: float) -> Work:
 
 
 def steps(ranks: int) -> dict[str, Callable[[], object]]:
-    """Return what is simulated, by name."""
     machine = Machine(
         ranks, Network(5e-7, 2e-12, 1e-11), Network(2e-6, 8e-11, 1e-11), ranks_per_node=8, links_per_node=4
     )
-    pace = stragglers(ranks, 0.02)
+    pace = np.exp(np.random.default_rng(0).normal(0.0, 0.02, ranks))
     bucketed = model(48, 0.2)
     ready: dict[str, Callable[[], object]] = {
         f"8 buckets behind backward, {name}": partial(
@@ -95,7 +91,6 @@ def steps(ranks: int) -> dict[str, Callable[[], object]]:
 
 
 def main() -> None:
-    """Print the two tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=131_072)
     parser.add_argument("--repeats", type=int, default=5)

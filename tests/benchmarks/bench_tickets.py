@@ -55,7 +55,6 @@ class Spent(NamedTuple):
 
 
 def spend(command: list[str], log: Path, **variables: str) -> Spent:
-    """Run one process to its end."""
     begin = time.monotonic()
     with log.open("wb") as stream:
         process = subprocess.Popen(
@@ -156,13 +155,11 @@ class Stages:
         return told["details"]
 
     def total(self) -> Spent:
-        """Return the sum of the times and the largest peak."""
         walls, cpus, peaks = zip(*self.spent.values(), strict=True)
         return Spent(sum(walls), sum(cpus), max(peaks))
 
 
 def contenders_python(folder: Path) -> str:
-    """Make an environment with the contenders' libraries."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", *PINS], check=True)
@@ -170,7 +167,6 @@ def contenders_python(folder: Path) -> str:
 
 
 def one_turn(name: str, pythons: dict[str, str], file: Path, folder: Path) -> dict[str, Any]:
-    """Run one contender once in an empty folder."""
     if name == "transect":
         stages = Stages(pythons["text"], file, folder)
         found, spent = stages.run(), stages.total()
@@ -207,7 +203,6 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the contenders in turn."""
     parser = argparse.ArgumentParser(description="tickets per second, and the most memory")
     parser.add_argument("--tickets", type=Path, default=SAMPLE)
     parser.add_argument("--count", type=int, default=1_000_000)

@@ -1,13 +1,10 @@
 """Training speed under transect against a plain loop of the same model in the same framework.
 
-Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15] [--frameworks numpy,torch]`.
-Builds the environments when the cache has none; one that cannot be built is reported and left out.
-`keras-2` must be named: its environment compiles Horovod.
+Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15] [--frameworks numpy torch]`.
+Builds the environments when the cache has none.
 
 `transect` is `transect.payloads.train.train` with strategy `single`, clock calls and all.
-`plain` is what a person writes (`plain_loops`, `plain_graphs`, `plain_keras`); `unread` (torch)
-never reads the loss, `guide` (Keras) has no `train_on_batch`, `fed` (TensorFlow) takes its batches
-from numpy as our trainers do. All take the same batches in the same
+`plain` is what a person writes (`plain_loops`); `unread` (torch) never reads the loss. All take the same batches in the same
 order from the same weights, on one thread; what is timed is the loop alone, with the test accuracy
 after every epoch. Models are built and compiled once: a first round, not timed, is where losses are
 compared; later rounds set the weights back. The contenders take turns in one process, in
@@ -17,7 +14,6 @@ alternating order. Prints ratios of the median samples/s; asserts nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -30,8 +26,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import plain_graphs
-import plain_keras
 import plain_loops
 from plain_loops import Outcome, Run, Task
 
@@ -49,14 +43,7 @@ CASES = {
     ("numpy", "digits-cnn"): 5,
     ("torch", "iris-mlp-ce"): 200,
     ("torch", "digits-cnn"): 20,
-    ("tensorflow", "digits-cnn"): 20,
-    ("keras-tensorflow", "digits-cnn"): 20,
-    ("keras-torch", "digits-cnn"): 10,
-    ("keras-jax", "digits-cnn"): 20,
-    ("mxnet", "digits-cnn"): 20,
-    ("keras-2", "digits-cnn"): 20,
 }
-BUILDERS = plain_loops.BUILDERS | plain_graphs.BUILDERS | plain_keras.BUILDERS
 # Rounding grows along the path, so that only its beginning is the same number.
 HEAD = slice(0, 20)
 COLUMNS = (
@@ -76,7 +63,6 @@ class Turn(NamedTuple):
 
 
 def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> tuple[Run, Task]:
-    """Return the worker's own loop, and what it trains."""
     chosen = WORKLOADS.get(workload)
     rule = chosen.defaults.model_copy(update={"epochs": epochs})
     data, weights = load_data(folder, 0, np.float32), load_weights(folder, 0)
@@ -114,7 +100,6 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
 
 
 def taken(run: Run, samples: int, steps: int) -> Turn:
-    """Measure one run."""
     before, busy = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.process_time()
     outcome = run()
     cpu = time.process_time() - busy
@@ -127,7 +112,7 @@ def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int
     # Ours first: threads and back end of a framework are set once in a process.
     ours, task = under_transect(framework, folder, epochs, workload)
     runs = {"transect": ours}
-    runs |= {name: build(task) for name, build in BUILDERS[framework, workload].items()}
+    runs |= {name: build(task) for name, build in plain_loops.BUILDERS[framework, workload].items()}
     steps = epochs * (task.order.shape[1] // task.batch)
     samples = steps * task.batch
     first = {name: run() for name, run in runs.items()}
@@ -143,7 +128,6 @@ def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int
 
 
 def compared(ours: list[Turn], theirs: list[Turn], steps: int, samples: int) -> str:
-    """Return the numbers of one row."""
     quotients = [a.rate / b.rate for a, b in zip(ours, theirs, strict=True)]
     low, _, high = statistics.quantiles(quotients, n=4, method="inclusive")
     (rate, cpu, faults), (their_rate, their_cpu, their_faults) = (
@@ -158,7 +142,6 @@ def compared(ours: list[Turn], theirs: list[Turn], steps: int, samples: int) -> 
 
 
 def agreement(ours: Outcome, theirs: Outcome) -> str:
-    """Say how equally both have trained."""
     difference = "unread"
     if theirs.losses[0] is not None:
         apart = np.array(ours.losses[HEAD], float) - np.array(theirs.losses[HEAD], float)
@@ -170,76 +153,39 @@ def child(framework: str, folder: Path, pairs: int) -> None:
     """Measure the cases of one framework in its own environment."""
     for (name, workload), epochs in CASES.items():
         if name == framework:
-            measure(name, workload, folder / f"{name}-{workload}", epochs, pairs)
+            measure(name, workload, folder / f"{workload}-{epochs}", epochs, pairs)
     libraries = FRAMEWORKS.get(framework).libraries()
     print(f"# {framework}: python {sys.version.split()[0]}, {libraries}", flush=True)
-
-
-def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[str, str]) -> None:
-    """Run the data stage of one case."""
-    framework, workload = case
-    values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": CASES[case]}
-    used = ("batch", "epochs", "test_fraction", "dataset_options")
-    spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": {key: values[key] for key in used}}
-    file = folder / f"{framework}-{workload}.json"
-    file.write_text(json.dumps(spec))
-    command = [python, "-m", "transect.payloads", "transect.payloads.data:run", "--spec", str(file)]
-    subprocess.run([*command, "--out", str(file.with_suffix(""))], env=variables, check=True)
-
-
-def frameworks(text: str) -> list[str]:
-    """Return the names in a list with commas. Raises ArgumentTypeError for an unknown one."""
-    names = text.split(",")
-    known = list(dict.fromkeys(name for name, _ in CASES))
-    for name in names:
-        if name not in known:
-            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(known)}")
-    return names
 
 
 def main() -> None:
     """Prepare the data and start one process per framework, as the plain launcher does."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="at least 2")
-    default = ",".join(dict.fromkeys(name for name, _ in CASES if name != "keras-2"))
-    parser.add_argument("--frameworks", type=frameworks, default=default, help=default)
+    names = list(dict.fromkeys(name for name, _ in CASES))
+    parser.add_argument("--frameworks", nargs="+", choices=names, default=names)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         return child(given.child[0], Path(given.child[1]), given.pairs)
-    from bench_grid import about
+    from measuring import about, prepare, python_of
 
     from transect.domain.paths import ROOT
-    from transect.engine.build_environment import build
     from transect.launch import thread_variables
 
     print(about(pydantic=version("pydantic")))
     variables = {**os.environ, **thread_variables(1), "PYTHONPATH": str(ROOT / "src")}
-    # TensorFlow tells at its start what it was compiled for.
-    variables |= {"TF_CPP_MIN_LOG_LEVEL": "2"}
-    failed = False
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        base = build("base", folder / "base.log")
-        if base["status"] != "ok":
-            sys.exit(base["message"])
+        base = python_of("base", folder)
         print(f"\n{COLUMNS}", flush=True)
         for framework in given.frameworks:
-            name = FRAMEWORKS.get(framework).environment
-            facts = build(name, folder / f"{name}.log")
-            if facts["status"] != "ok":
-                failed = True
-                print(f"# {framework}: environment '{name}' {facts['message']}", flush=True)
-                continue
-            for case in CASES:
-                if case[0] == framework:
-                    prepare(base["python"], folder, case, variables)
-            command = [facts["python"], __file__, "--pairs", str(given.pairs)]
-            done = subprocess.run([*command, "--child", framework, temporary], env=variables)
-            if done.returncode:
-                failed = True
-                print(f"# {framework}: ended with {done.returncode}", flush=True)
-    sys.exit(failed)
+            python = python_of(FRAMEWORKS.get(framework).environment, folder)
+            for (name, workload), epochs in CASES.items():
+                if name == framework:
+                    prepare(base, folder, workload, epochs)
+            command = [python, __file__, "--pairs", str(given.pairs)]
+            subprocess.run([*command, "--child", framework, temporary], env=variables, check=True)
 
 
 if __name__ == "__main__":

@@ -73,20 +73,16 @@ class Surrounded:
         self._context = context
 
     def forward(self, x: Any) -> Any:
-        """Surround the pass."""
         return self._context()
 
     def backward(self) -> Any:
-        """Surround nothing."""
         return nullcontext()
 
     def facts(self) -> dict[str, Any]:
-        """Nothing to tell."""
         return {}
 
 
 def make(given: argparse.Namespace) -> TorchTrainer:
-    """Return the contender's trainer."""
     name, _, argument = given.contender.partition(":")
     rule = Parameters(batch=given.batch, epochs=1, learning_rate=0.01, momentum=0.9, quality_target=0.5)
     made = TorchTrainer(

@@ -177,7 +177,6 @@ def serve(given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Export, or serve."""
     sys.path[:0] = [str(ROOT / "src"), str(RUNNERS / "python"), str(RUNNERS / "ort-training")]
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("contender", "network", "optimiser"):

@@ -25,7 +25,6 @@ def network(name: str) -> nn.Module:
 
 
 def rows(name: str, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return inputs and classes."""
     generator = torch.Generator().manual_seed(batch)
     shape = (batch, *NETWORKS[name])
     if name == "transformer":

@@ -100,7 +100,6 @@ def _facts(words: Any, vocabulary: int, length: int, tickets: int) -> dict[str, 
 
 
 def main() -> int:
-    """Run one contender."""
     name, file, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     print(json.dumps({"pandas": with_pandas, "datasets": with_datasets}[name](file, out)))
     return 0

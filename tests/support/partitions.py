@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from transect.planner.costs import LayerCosts
+from transect.planner.partition import least_memory
 from transect.planner.problem import Link, Problem, Solution
-from transect.planner.reasons import least_memory
 
 
 def random_layers(generator: np.random.Generator, count: int) -> tuple[LayerCosts, ...]:
@@ -29,19 +29,17 @@ def random_layers(generator: np.random.Generator, count: int) -> tuple[LayerCost
     )
 
 
-def random_problem(generator: np.random.Generator, count: int, devices: int, *, spread: bool = False) -> Problem:
-    """Anything from homogeneous and free to slow devices, slow links and memory that one in six lacks."""
+def random_problem(generator: np.random.Generator, count: int, devices: int) -> Problem:
+    """Anything from free to slow links and memory that one in six lacks."""
     links = [Link(*generator.uniform(0, [0.1, 5e-7])) for _ in range(devices - 1)]
     problem = Problem(
         layers=random_layers(generator, count),
         devices=devices,
-        spread=spread,
         micro_batches=int(generator.integers(1, 17)),
         schedule="gpipe" if generator.random() < 0.5 else "1f1b",
-        link=tuple(links),
+        links=tuple(links),
         replicas=int(generator.integers(1, 4)),
         replica_link=Link(0.01, 1e-7),
-        speeds=tuple(generator.uniform(0.5, 1, devices)) if generator.random() < 0.5 else (),
     )
     least = least_memory(problem)
     if not np.isfinite(least) or generator.random() < 0.2:
@@ -51,16 +49,41 @@ def random_problem(generator: np.random.Generator, count: int, devices: int, *, 
 
 def by_trying(problem: Problem) -> Solution | None:
     """Return the best of all partitions, or None where none fits."""
-    best: Solution | None = None
-    for parts in range(1, problem.devices + 1):
-        for cuts in itertools.combinations(range(1, problem.count), parts - 1):
-            ends = (0, *cuts, problem.count)
-            for ranks in itertools.product(range(1, problem.devices + 1), repeat=parts):
-                if sum(ranks) != problem.devices or not (problem.spread or max(ranks) == 1):
-                    continue
-                found = problem.solution([*zip(ends, ends[1:], ranks, strict=False)], "trying")
-                limits = iter(problem.memories)
-                fits = all(stage.memory_bytes <= min(itertools.islice(limits, stage.devices)) for stage in found.stages)
-                if fits and (best is None or found.step_s < best.step_s):
-                    best = found
-    return best
+    every = itertools.combinations(range(1, problem.count), problem.devices - 1)
+    found = [problem.solution(cuts, "trying") for cuts in every]
+    fitting = [one for one in found if max(one.memory_bytes) <= problem.room]
+    return min(fitting, key=lambda one: one.step_s, default=None)
+
+
+def by_fronts(problem: Problem) -> float | None:
+    """Return the least step by dynamic programming over Pareto fronts of (bottleneck, through, end), or None."""
+    fronts = {0: np.zeros((1, 3))}
+    for table in problem.tables:
+        reached: dict[int, np.ndarray] = {}
+        for layer in range(1, problem.count + 1):
+            ways = [
+                np.column_stack(
+                    [
+                        np.maximum(fronts[first][:, 0], table.time_s[first, layer]),
+                        fronts[first][:, 1] + table.through_s[first, layer],
+                        np.maximum(fronts[first][:, 2], table.end_s[first, layer]),
+                    ]
+                )
+                for first in np.flatnonzero(table.fits[:, layer])
+                if first in fronts
+            ]
+            if ways:
+                reached[layer] = _front(np.concatenate(ways))
+        fronts = reached
+    if problem.count not in fronts:
+        return None
+    return float((fronts[problem.count] @ [problem.micro_batches - 1, 1, 1]).min())
+
+
+def _front(ways: np.ndarray) -> np.ndarray:
+    """Leave out each way that an earlier one, sorted by the first column, beats or equals in the others."""
+    kept = np.empty((0, 3))
+    for way in ways[np.lexsort(ways.T[::-1])]:
+        if not (kept[:, 1:] <= way[1:]).all(axis=1).any():
+            kept = np.vstack([kept, way])
+    return kept

@@ -19,11 +19,11 @@ from transect.domain.errors import TransectError
 from transect.payloads.forecast_prediction import Setting, predict
 from transect.payloads.forecast_sources import Profiled, profile_of, profiled
 from transect.simulation.networks import Machine, Network
-from transect.simulation.scale import MAX_RANKS, powers
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES
 
 PROFILE = "profile.json"
+MAX_RANKS = 131_072
 # Numbers of replicas that published studies name.
 _ASKED = (128, 512)
 
@@ -106,7 +106,7 @@ def _curve(group: Group[ForecastCell], profiles: Sequence[AnyRecord], originals:
     per_replica = trained.batch // layout.replicas
     parts = layout.model_parts
     points: list[CurvePoint] = []
-    for replicas in sorted({*powers(1, MAX_RANKS // parts), *_ASKED}):
+    for replicas in sorted({*(1 << bit for bit in range((MAX_RANKS // parts).bit_length())), *_ASKED}):
         ranks = replicas * parts
         per_node = min(trained.ranks_per_node, ranks)
         if ranks % per_node:

@@ -114,7 +114,7 @@ def _shared_cores(wanted: Wanted) -> list[str]:
 
 def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
     """Print what a plan is made of, and why it is this one."""
-    from transect.planner.reasons import mebibytes
+    from transect.planner.partition import mebibytes
 
     print_lines(
         f"{found.kind}: {found.replicas} x {found.stages} (replicas x stages), "

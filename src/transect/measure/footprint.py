@@ -30,7 +30,6 @@ class Footprint:
     files: int = 0
 
     def __add__(self, other: Footprint) -> Footprint:
-        """Return both together."""
         return Footprint(self.bytes + other.bytes, self.files + other.files)
 
 
@@ -63,7 +62,6 @@ def of_package(environment: Path, name: str) -> list[Path]:
 
 
 def _files(path: Path, without: frozenset[str]) -> Iterator[os.stat_result]:
-    """Yield what is known of each file, and of each link to anything."""
     if path.is_dir() and not path.is_symlink():
         with os.scandir(path) as entries:
             for entry in entries:

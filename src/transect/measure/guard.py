@@ -40,7 +40,6 @@ class _Process(NamedTuple):
 
 
 def _processes() -> dict[int, _Process]:
-    """Return every process that can be seen, by its id."""
     processes = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 names are enough
         if not name.isdigit():
@@ -60,7 +59,6 @@ def _processes() -> dict[int, _Process]:
 
 
 def _family(processes: dict[int, _Process]) -> set[int]:
-    """Return this process and those above it."""
     pid, family = os.getpid(), set()
     while pid in processes and pid not in family:
         family.add(pid)
@@ -69,7 +67,6 @@ def _family(processes: dict[int, _Process]) -> set[int]:
 
 
 def _ours(pid: int, process: _Process, job: str | None) -> bool:
-    """Tell whether a process belongs to our own Slurm job, or serves it."""
     if job is None:
         return False
     if process.name.startswith(_SLURM):

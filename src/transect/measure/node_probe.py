@@ -46,7 +46,6 @@ LOADS = "import importlib.util as i; i.find_spec('numpy') and __import__('numpy'
 
 
 def _fault(program: dict[str, Any]) -> str:
-    """Return the last words of a program that cannot do what it is asked here, or nothing."""
     try:
         done = subprocess.run(
             program["argv"],

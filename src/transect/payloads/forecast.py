@@ -81,7 +81,6 @@ def forecast(
 
 
 def _network(spec: dict[str, Any], messages: Path | None) -> tuple[Network, dict[str, Any]]:
-    """Return the network between ranks, and what to say of it."""
     if spec["network_from"] == "system":
         given = spec["network"]
         return Network(given["latency_s"], 1 / given["bytes_per_s"]), {"from": "system", **given}
@@ -100,5 +99,4 @@ def _network(spec: dict[str, Any], messages: Path | None) -> tuple[Network, dict
 
 
 def _within(network: Network) -> Network:
-    """Messages within a node count as free beside those between nodes, as in the bounds."""
     return Network(0.0, 0.0, network.gamma_s_per_byte)

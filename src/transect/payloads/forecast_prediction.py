@@ -12,8 +12,8 @@ from transect.domain.errors import Unsupported
 from transect.payloads.forecast_sources import Profiled
 from transect.simulation.collectives import ALLREDUCES, Allreduce
 from transect.simulation.hierarchy import Hierarchy
-from transect.simulation.hybrid import pipelined
 from transect.simulation.networks import Machine
+from transect.simulation.pipelines import pipelined
 from transect.simulation.steps import PATTERNS, hierarchical
 from transect.simulation.work import Messages, Step, Work
 from transect.training.layout import Layout
@@ -87,7 +87,6 @@ def predict(given: Setting) -> Prediction:
 
 
 def _work(given: Setting) -> Work:
-    """Return a rank's work as its strategy lets it compute."""
     known, traffic = given.profiled, given.traffic
     if traffic.pattern == "none" and known.fused_s is not None:
         return replace(known.stretched(known.fused_s), update_s=known.work.update_s * 0)

@@ -103,7 +103,6 @@ class _Chain:
         return taken
 
     def step(self) -> None:
-        """Do one step, and note how long each part took for it."""
         begun = [self._timed(part, part.begin_step)[0] for part in self.parts]
         for series, seconds in zip(self.series, self.forward(), strict=True):
             series.forward_s.append(seconds)

@@ -5,7 +5,6 @@ allows. Of each the best partition is bounded from above and from below (`bounds
 above what another one reaches are left, and the others solved as ILPs, cheapest first. The least predicted
 step wins; equals go to fewer stages, then fewer micro-batches. 1F1B is planned: it takes no longer than GPipe and keeps less;
 for fewer micro-batches than stages GPipe, as torch's own 1F1B takes no such number.
-Stages of different numbers of ranks are solved by `partition` too, but no strategy runs them, so none is planned.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from transect.domain.options import Value
 from transect.planner.bounds import known_partition, lower_bound
 from transect.planner.costs import LayerCosts
 from transect.planner.machine import Machine
-from transect.planner.partition import partition
+from transect.planner.partition import infeasible, mebibytes, partition
 from transect.planner.problem import Infeasible, Problem, Solution
-from transect.planner.reasons import infeasible, mebibytes
 from transect.training.cuts import cut_text
 from transect.training.layout import Layout
 
@@ -104,7 +102,6 @@ def _kind(layout: Layout) -> str:
 
 
 def _layouts(asked: Asked) -> Iterator[Layout]:
-    """Yield every layout of the mode that the batch can be cut for."""
     for stages in range(1, asked.ranks + 1):
         if asked.ranks % stages:
             continue
@@ -130,7 +127,7 @@ def _problem(asked: Asked, layout: Layout) -> Problem:
         micro_batches=layout.micro_batches,
         memory_bytes=asked.memory_bytes,
         schedule="1f1b" if layout.micro_batches >= stages else "gpipe",
-        link=machine.links(stages, asked.ranks, per_node),
+        links=machine.links(stages, asked.ranks, per_node),
         copies=asked.copies,
         replicas=layout.replicas,
         replica_link=machine.replica_link(asked.ranks, per_node) if layout.replicas > 1 else machine.inside,
@@ -148,7 +145,6 @@ def _check(asked: Asked) -> None:
 
 
 def _why_not(asked: Asked) -> str:
-    """Return why no layout of the mode is there at all."""
     if asked.mode == "hybrid" and not any(asked.ranks % s == 0 for s in range(2, asked.ranks)):
         return f"ranks: {asked.ranks} cannot be divided into several replicas of several stages"
     return (
@@ -218,7 +214,6 @@ def _candidate(layout: Layout, step: float | None, reason: str) -> Candidate:
 def _reasons(
     asked: Asked, layout: Layout, solution: Solution, problem: Problem, all_of: list[Candidate]
 ) -> Iterator[str]:
-    """Yield what decided, in words."""
     compute = sum(layer.compute_s for layer in problem.layers)
     step = solution.step_s
     yield (

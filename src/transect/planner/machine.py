@@ -57,7 +57,6 @@ class Machine:
 
 
 def _flops() -> float:
-    """Return operations per second of float32 products of 256 x 256 matrices."""
     n = 256
     a = np.random.default_rng(0).standard_normal((n, n), np.float32)
     times = []
@@ -69,7 +68,6 @@ def _flops() -> float:
 
 
 def _bytes() -> float:
-    """Return bytes per second that a copy of 16 MiB reads and writes."""
     a, b = np.ones(2**22, np.float32), np.empty(2**22, np.float32)
     times = []
     for _ in range(12):

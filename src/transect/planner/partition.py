@@ -1,8 +1,8 @@
 """The optimal partition as an integer linear program, solved by CBC or HiGHS through PuLP.
 
-A binary z for every stage at every place in the row of devices that `bounds` leaves: 1 if the partition has it. They
-are a path: as many stages end at (devices, layers) as begin there. T is at least the t of the stages that hold a device,
-and of those that hold a layer; E the same of e. Minimised is (M - 1) T + sum s z + E. The linear relaxation is tight, as a
+A binary z for every stage on every device that `bounds` leaves: 1 if the partition has it. They
+are a path: as many stages end at (devices, layers) as begin there. T is at least the t of the stage on each device,
+E the same of e. Minimised is (M - 1) T + sum s z + E. The linear relaxation is tight, as a
 path's own costs are exact in it: only T and E couple them.
 """
 
@@ -11,10 +11,59 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Literal
 
+import numpy as np
+
 from transect.domain.errors import BadInput, MissingDependency, TransectError
 from transect.planner.bounds import Arc, arcs_worth, known_partition
 from transect.planner.problem import Infeasible, Problem, Solution
-from transect.planner.reasons import infeasible
+
+
+def mebibytes(size: float) -> str:
+    """Write a number of bytes.
+
+    >>> [mebibytes(size) for size in (4096, 2**20, 3 * 2**30)]
+    ['0.00391 MiB', '1 MiB', '3,072 MiB']
+    """
+    whole = size / 2**20
+    return f"{whole:,.0f} MiB" if whole >= 1000 else f"{whole:.3g} MiB"
+
+
+def least_memory(problem: Problem) -> float:
+    """Return the least bytes that every device would have to have for any partition to fit.
+
+    Infinite where even unlimited memory leaves none. A shortest path by the largest stage.
+    """
+    places = np.arange(problem.count + 1)
+    ordered = places[None, :] > places[:, None]
+    best = np.full(problem.count + 1, np.inf)
+    best[0] = 0.0
+    for table in problem.tables:
+        best = np.where(ordered, np.maximum(best[:, None], table.memory), np.inf).min(axis=0)
+    return float(best[-1])
+
+
+def infeasible(problem: Problem) -> Infeasible:
+    """Say which constraint leaves no partition of a problem that has none."""
+    if problem.count < problem.devices:
+        return Infeasible(
+            f"stages: {problem.count} layers cannot be cut in {problem.devices} stages of at least one layer each"
+        )
+    least = least_memory(problem)
+    most = problem.room
+    for layer in problem.layers:
+        # One micro-batch is live at the last stage, whatever the schedule is called.
+        alone = problem.copies * layer.weight_bytes + layer.kept_bytes
+        if alone > most:
+            return Infeasible(
+                f"memory: layer {layer.name} alone needs {mebibytes(alone)} for its weights, gradients and one "
+                f"micro-batch, a device has {mebibytes(most)}: smaller micro-batches, or more memory"
+            )
+    live = f"{problem.live(0)} live micro-batches in the first stage ({problem.schedule})"
+    return Infeasible(
+        f"memory: every cut in {problem.devices} stages needs a device with at least "
+        f"{mebibytes(least)}, with {live}; they have {mebibytes(most)}"
+    )
+
 
 Solver = Literal["highs", "cbc"]
 SOLVERS: tuple[Solver, ...] = ("highs", "cbc")
@@ -48,12 +97,8 @@ def _program(problem: Problem, arcs: list[Arc], unit: float) -> tuple[Any, list[
     begins, ends, rows = defaultdict(list), defaultdict(list), defaultdict(list)
     for arc, z in zip(arcs, chosen, strict=True):
         begins[arc.device, arc.first].append(z)
-        ends[arc.device + arc.devices, arc.last].append(z)
-        for device in range(arc.device, arc.device + arc.devices):
-            rows["device", device].append((arc, z))
-        if problem.spread:
-            for layer in range(arc.first, arc.last):
-                rows["layer", layer].append((arc, z))
+        ends[arc.device + 1, arc.last].append(z)
+        rows[arc.device].append((arc, z))
     program += pulp.lpSum(begins[0, 0]) == 1
     for state in sorted({*begins, *ends} - {(0, 0), (problem.devices, problem.count)}):
         program += pulp.lpSum(begins[state]) == pulp.lpSum(ends[state])
@@ -82,6 +127,5 @@ def partition(problem: Problem, solver: str = "highs", seconds: float = 300) -> 
             f"{solver} ended as {pulp.LpStatus[status]} after at most {seconds:g} s: the partition of "
             f"{problem.count} layers on {problem.devices} devices is not proved"
         )
-    taken = [arc for arc, z in zip(arcs, chosen, strict=True) if z.varValue > 0.5]
-    stages = [(arc.first, arc.last, arc.devices) for arc in sorted(taken)]
-    return problem.solution(stages, solver)
+    taken = sorted(arc for arc, z in zip(arcs, chosen, strict=True) if z.varValue > 0.5)
+    return problem.solution([arc.first for arc in taken[1:]], solver)

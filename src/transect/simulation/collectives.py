@@ -69,7 +69,6 @@ class _Folded:
         return self._move(clocks, self._even, self._even + 1, size, sums=True)
 
     def leave(self, clocks: Clocks, size: float) -> Clocks:
-        """Return all clocks after the others got the result."""
         return self._move(clocks, self._even + 1, self._even, size, sums=False)
 
     def _move(self, clocks: Clocks, a: Ranks, b: Ranks, size: float, sums: bool) -> Clocks:
@@ -159,20 +158,13 @@ class Measured:
     """An all-reduce as it was measured on as many ranks: `points` are (bytes, s), sizes ascending.
 
     Between two sizes log time is a line in log size; beyond the largest, time grows with size as
-    between the last two, and below the smallest it stays. Raises ValueError for fewer than two points.
+    between the last two, and below the smallest it stays.
     """
 
     points: tuple[tuple[float, float], ...]
 
-    def __post_init__(self) -> None:
-        """Raise ValueError for points that are none."""
-        sizes = [size for size, _ in self.points]
-        wrong = any(not (size > 0 and 0 < time < np.inf) for size, time in self.points)
-        if len(sizes) < 2 or sorted({*sizes}) != sizes or wrong:
-            raise ValueError(f"no two or more sizes in order with their times: {self.points}")
-
     def __call__(self, clocks: Clocks, size: float, machine: Machine) -> Clocks:
-        """Begin when the last rank is there, and end on all at once."""
+        """All begin with the last."""
         return np.full(machine.ranks, clocks.max() + self.seconds(size))
 
     def seconds(self, size: float) -> float:

@@ -92,7 +92,6 @@ class Hierarchy:
         return count, size / count
 
     def _up(self, clocks: Clocks, size: float, machine: Machine) -> tuple[Clocks, Clocks]:
-        """Return when each rank is done, and when each chunk is summed on rank 0."""
         count, chunk = self._chunks(size)
         added = np.full(count, machine.gamma_s_per_byte * chunk)
         ends = clocks.copy()
@@ -111,7 +110,6 @@ class Hierarchy:
         return ends, sums
 
     def _down(self, clocks: Clocks, chunks: Clocks, size: float, machine: Machine) -> Clocks:
-        """Return when each rank has all chunks that are on rank 0 by then, and has passed them on."""
         count, chunk = self._chunks(size)
         held = _Held(clocks, count)
         held.put(np.array([0]), chunks[None])
@@ -132,7 +130,6 @@ class Hierarchy:
         return ends
 
     def _rounds(self, ranks: int) -> Iterator[_Round]:
-        """Yield all parents, those after whose own children are parents too."""
         leaders = np.arange(0, ranks, self.group)
         # Along the chains, from their ends to the second ranks.
         for place in range(self.group - 2, 0, -1):
@@ -151,7 +148,6 @@ class Hierarchy:
                     yield _Round(parents, np.concatenate(columns, axis=1))
 
     def _over(self, leaders: int) -> Iterator[tuple[Ranks, list[int]]]:
-        """Yield leaders with the distances of the leaders below them, from the leaves up."""
         if self.upper == "chain":
             for number in range(leaders - 1, -1, -1):
                 yield np.array([number]), [1] if number + 1 < leaders else []

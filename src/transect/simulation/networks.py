@@ -29,12 +29,6 @@ class Network:
     beta_s_per_byte: float
     gamma_s_per_byte: float = 0.0
 
-    def __post_init__(self) -> None:
-        """Raise ValueError for a number that is negative or not finite."""
-        for value in (self.alpha_s, self.beta_s_per_byte, self.gamma_s_per_byte):
-            if not 0 <= value < np.inf:
-                raise ValueError(f"a network has finite times from 0 on, not {self}")
-
     def message_s(self, size: float) -> float:
         """Return the seconds of one message of `size` bytes."""
         return self.alpha_s + self.beta_s_per_byte * size
@@ -53,11 +47,6 @@ class Machine:
     between: Network
     ranks_per_node: int = 1
     links_per_node: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ValueError unless all are counted from 1 on."""
-        if min(self.ranks, self.ranks_per_node, self.links_per_node or 1) < 1:
-            raise ValueError(f"a machine has at least 1 rank, on a node with 1 link, not {self}")
 
     @staticmethod
     def flat(ranks: int, network: Network) -> Machine:

@@ -2,13 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.simulation.networks import Network
-from transect.simulation.schedules import levels
+from transect.simulation.networks import Machine, Network, Ranks
+from transect.simulation.work import Messages, Step, Work
+from transect.training.schedules import SCHEDULES as TRAINED
+
+
+class Pass(NamedTuple):
+    """One forward or backward pass of a micro-batch through a stage's `chunk`-th run of layers."""
+
+    backward: bool
+    micro: int
+    chunk: int
+
+
+def order(schedule: str, stage: int, stages: int, micro_batches: int, chunks: int = 1) -> list[Pass]:
+    """Return what a stage does, one after another."""
+    if schedule == "interleaved":
+        return _interleaved(stage, stages, micro_batches, chunks)
+    passes = TRAINED[schedule](stage, stages, micro_batches)
+    return [Pass(not one.forward, one.micro_batch, 0) for one in passes]
+
+
+def _interleaved(stage: int, stages: int, micro_batches: int, chunks: int) -> list[Pass]:
+    """Groups of as many micro-batches as there are stages go through one chunk after the other."""
+    total = micro_batches * chunks
+    round_ = stages * chunks
+    forward, backward = [], []
+    for number in range(total):
+        chunk = number % round_ // stages
+        micro = number // round_ * stages + number % stages
+        forward.append(Pass(False, micro, chunk))
+        backward.append(Pass(True, micro, chunks - 1 - chunk))
+    ahead = min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages)
+    rest = [one for pair in zip(forward[ahead:], backward, strict=False) for one in pair]
+    return [*forward[:ahead], *rest, *backward[len(forward) - ahead :]]
+
+
+class Level(NamedTuple):
+    """Passes that wait for none of each other, at most one for each stage; arrays of one length."""
+
+    stage: Ranks
+    part: Ranks
+    micro: Ranks
+    backward: Ranks
+
+
+@lru_cache(maxsize=64)
+def levels(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple[Level, ...]:
+    """Return all passes such that each comes after those that it waits for.
+
+    Part chunk x stages + stage of the model lies on each stage.
+    """
+    orders = [order(schedule, stage, stages, micro_batches, chunks) for stage in range(stages)]
+    last = stages * chunks - 1
+    done: set[tuple[bool, int, int]] = set()
+    at = [0] * stages
+    found = []
+    while any(place < len(one) for place, one in zip(at, orders, strict=True)):
+        ready = []
+        for stage, place in enumerate(at):
+            if place == len(orders[stage]):
+                continue
+            backward, micro, chunk = orders[stage][place]
+            part = chunk * stages + stage
+            if backward:
+                needed = (True, micro, part + 1) if part < last else (False, micro, part)
+            else:
+                needed = (False, micro, part - 1)
+            if (not backward and part == 0) or needed in done:
+                ready.append((stage, part, micro, int(backward)))
+        for stage, part, micro, back in ready:
+            done.add((bool(back), micro, part))
+            at[stage] += 1
+        found.append(Level(*(np.array(column, dtype=np.intp) for column in zip(*ready, strict=True))))
+    return tuple(found)
+
 
 Seconds = NDArray[np.float64]
 
@@ -48,14 +125,6 @@ class Pipeline:
     passed_bytes: Seconds
     networks: tuple[Network, ...]
 
-    def __post_init__(self) -> None:
-        """Raise ValueError where lengths do not fit."""
-        parts = len(self.forward_s)
-        if parts % self.stages or len(self.backward_s) != parts:
-            raise ValueError(f"{parts} parts cannot be laid on {self.stages} stages")
-        if not len(self.passed_bytes) == len(self.networks) == parts - 1:
-            raise ValueError(f"between {parts} parts lie {parts - 1} links")
-
     def run(self, slower: Seconds | None = None, begin: float = 0.0) -> Run:
         """Go through one step. `slower` (stages, replicas) stretches each rank's computing."""
         pace = np.ones((self.stages, 1)) if slower is None else slower
@@ -89,3 +158,63 @@ class Pipeline:
                 ready = free[way, link] + fixed[link][:, None]
             there[way, goal, micro[sent]] = ready
         return Run(clocks - begin, busy, whole - begin)
+
+
+def pipelined(
+    work: Work,
+    machine: Machine,
+    messages: Messages,
+    *,
+    cuts: Sequence[int],
+    micro_batches: int,
+    schedule: str,
+    chunks: int = 1,
+    behind: bool = False,
+) -> Step:
+    """Run replicas of a pipeline, then all-reduce each stage's gradient over the replicas.
+
+    `cuts` begin all parts but the first. Rank = replica x stages + stage. `behind`: a part is
+    reduced as soon as its gradients are whole, not when its stage is done.
+    """
+    work = work.joined(cuts)
+    parts = len(work.forward_s)
+    stages = parts // chunks
+    replicas = machine.ranks // stages
+    place = np.arange(parts) % stages
+    networks = [
+        machine.inside if _together(machine, stages, a, b) else machine.between for a, b in pairwise(place.tolist())
+    ]
+    pipeline = Pipeline(
+        stages=stages,
+        micro_batches=micro_batches,
+        schedule=schedule,
+        forward_s=work.forward_s,
+        backward_s=work.backward_s,
+        passed_bytes=work.out_bytes[:-1],
+        networks=tuple(networks),
+    )
+    if messages.slower is None:
+        slower = np.ones((stages, 1))  # all replicas are alike: one stands for them
+    else:
+        slower = messages.slower.reshape(replicas, stages).T
+    run = pipeline.run(slower)
+    updates = np.bincount(place, work.update_s, stages)
+    ends, under_way = run.ends.copy(), 0.0
+    among = machine.strided(stages)
+    for part in range(parts - 1, -1, -1) if replicas > 1 else ():
+        stage = part % stages
+        ready = run.gradients[part] if behind else ends[stage]
+        ready = np.broadcast_to(ready, (replicas,))
+        there = messages.allreduce(ready, float(work.gradient_bytes[part]), among)
+        under_way = max(under_way, float(there.max() - ready.max()))
+        ends[stage] = np.maximum(ends[stage], there if len(slower[0]) > 1 else there.max())
+    ends = ends + slower * (updates[:, None] + work.step_s)
+    late = np.unravel_index(int(ends.argmax()), ends.shape)
+    computed = run.busy + slower * (updates[:, None] + work.step_s)
+    return Step(float(ends[late]), float(computed[late]), under_way, run.bubble)
+
+
+def _together(machine: Machine, stages: int, a: int, b: int) -> bool:
+    """Whether two stages lie on one node in every replica: the slowest replica is the step."""
+    first: Ranks = np.arange(0, machine.ranks, stages)
+    return np.array_equal((first + a) // machine.ranks_per_node, (first + b) // machine.ranks_per_node)

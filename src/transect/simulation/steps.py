@@ -43,7 +43,6 @@ def through_root(work: Work, machine: Machine, messages: Messages) -> Step:
 
 
 def _bucketed(work: Work, messages: Messages) -> list[tuple[int, float]]:
-    """Return the first layer of each bucket and its bytes, in the order of the backward pass."""
     found: list[tuple[int, float]] = []
     size, limit = 0.0, messages.first_bucket_bytes
     for layer in range(len(work.gradient_bytes) - 1, -1, -1):

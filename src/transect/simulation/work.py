@@ -30,14 +30,6 @@ class Work:
     out_bytes: Layers
     step_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        """Raise ValueError where lengths differ."""
-        shapes = {
-            len(one) for one in (self.forward_s, self.backward_s, self.update_s, self.gradient_bytes, self.out_bytes)
-        }
-        if len(shapes) > 1 or shapes == {0}:
-            raise ValueError(f"layers with {sorted(shapes)} numbers each: expected one for each")
-
     @property
     def bytes(self) -> float:
         """Bytes of the whole gradient."""
@@ -50,13 +42,8 @@ class Work:
         return float(sum(part.sum() for part in parts)) + self.step_s
 
     def joined(self, cuts: Sequence[int]) -> Work:
-        """Return the work of parts: those that begin at layer 0 and at each cut, which ascend.
-
-        Raises ValueError for a part without a layer.
-        """
+        """Return the work of parts: those that begin at layer 0 and at each cut, which ascend."""
         first = [0, *cuts]
-        if sorted({*first}) != first or first[-1] >= len(self.forward_s):
-            raise ValueError(f"no parts of {len(self.forward_s)} layers begin at {first}")
         sums = partial(np.add.reduceat, indices=np.array(first, dtype=np.intp))
         lasts = np.array([*first[1:], len(self.forward_s)], dtype=np.intp) - 1
         return Work(

@@ -73,7 +73,6 @@ def _traffic(cell: TrainCell) -> Traffic | None:
 
 
 def _like(cell: ForecastCell, benchmark: str, **axes: Any) -> BenchCell:
-    """Return a probe of the network that a training uses."""
     shape = {"nodes": cell.nodes, "ranks_per_node": cell.ranks_per_node} | axes
     return BenchCell(benchmark=benchmark, network=cell.network, **shape)
 
@@ -145,7 +144,6 @@ class Forecast(Stage[ForecastCell]):
         return found
 
     def _told(self, cell: ForecastCell, context: Context) -> bool:
-        """Whether the system file tells of its network, which is one between nodes."""
         return cell.nodes > 1 and context.section(self.key).network == "system"
 
     def before(self, cell: ForecastCell, context: Context) -> Iterable[Cell]:

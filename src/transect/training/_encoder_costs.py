@@ -48,7 +48,6 @@ def _layer(config: EncoderConfig, needed: bool) -> Operations:
 
 
 def _ends(config: EncoderConfig, tuned: bool) -> Operations:
-    """Count what stands before the first layer and after the last one."""
     numbers = config.length * config.width
     head = 2 * config.pooled * config.classes
     mean = config.pooling == "mean"

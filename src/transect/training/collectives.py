@@ -170,7 +170,6 @@ class _Rising:
             self._asked[child] = self._comm.Irecv(target, self._place.children[child], _UP)
 
     def step(self, number: int) -> None:
-        """Add the children's, always in the same order, and send the sum on."""
         own = self._chunks[number]
         for child, spare in enumerate(self._spare):
             self._asked[child].Wait()
@@ -180,12 +179,10 @@ class _Rising:
             self._sends.append(self._comm.Isend(own, self._place.parent, _UP))
 
     def sent(self, number: int) -> None:
-        """Wait until the chunk's own place may be written to."""
         if self._sends:
             self._sends[number].Wait()
 
     def finish(self) -> None:
-        """Wait until all has been sent."""
         for request in self._sends:
             request.Wait()
 
@@ -206,6 +203,5 @@ class _Falling:
             self._sends.append(self._comm.Isend(chunk, child, _DOWN))
 
     def finish(self) -> None:
-        """Wait until all has been sent."""
         for request in self._sends:
             request.Wait()

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from math import prod
 from types import MappingProxyType
 
-from transect.training.layers import weight_shapes
 from transect.training.models import Model
 from transect.training.operations import training_operations
-from transect.training.parts import boundary_shapes, layer_count, layers_of
+from transect.training.parts import boundary_shapes, layer_count, layers_of, trained_sizes
 
 
 def _ones(model: Model) -> list[int]:
     return [1] * layer_count(model)
 
 
-def _parameters(model: Model) -> list[int]:
-    return [
-        sum(prod(weight.shape) for weight in weight_shapes((layer,)) if weight.trained) for layer in layers_of(model)
-    ]
-
-
 def _operations(model: Model) -> list[int]:
-    """Count forward and backward passes, the first layer's without a gradient of its input."""
     places = zip(layers_of(model), boundary_shapes(model), strict=False)
     return [training_operations((layer,), before, needed=number > 0) for number, (layer, before) in enumerate(places)]
 
 
 # By which of its costs a model is cut into equal parts.
 CUTS: Mapping[str, Callable[[Model], list[int]]] = MappingProxyType(
-    {"compute": _operations, "equal": _ones, "parameters": _parameters}
+    {"compute": _operations, "equal": _ones, "parameters": trained_sizes}
 )
 
 

@@ -35,7 +35,6 @@ class TextEncoder:
     parts_matter: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise BadInput for a dropout."""
         if self.config.dropout:
             raise BadInput("a workload's encoder has no dropout: no two frameworks draw the same")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ SYNTHETIC_BATCHES = 4
 Batch = tuple[object, object]
 
 
-class Batches(Protocol):
+class Batches(ABC):
     """Iterating yields epochs, each an iterator over this rank's batches on the device."""
 
     steps_per_epoch: int
@@ -29,12 +30,12 @@ class Batches(Protocol):
     y_test: np.ndarray
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
-        """Yield each epoch."""
-        ...
+        for epoch in range(self.epochs):
+            yield self.steps(epoch * self.steps_per_epoch, self.steps_per_epoch)
 
+    @abstractmethod
     def steps(self, first: int, count: int) -> Iterator[Batch]:
         """Yield the batches of `count` steps from step `first` on, across the ends of epochs."""
-        ...
 
     def close(self) -> None:
         """End threads that read ahead."""
@@ -75,45 +76,32 @@ def load_data(folder: Path, repeat: int, dtype: Any = np.float64) -> dict[str, A
         return load_arrays(folder, dtype) | {"order": file["order"]}
 
 
-def batch_indices(order: np.ndarray, batch: int, share: Share) -> Iterator[list[np.ndarray]]:
-    """Yield, per epoch, this rank's sample numbers of each step.
+class StoredBatches(Batches):
+    """Batches of the data stage's arrays, cut out and brought to the device in each step.
 
-    `order` is (epochs, n). The global batch is cut in `share.count` equal parts in their order,
-    so that their union is the single-rank batch; the last partial batch is left out.
+    `order` is (epochs, n). The global batch is cut in `share.count` equal parts in their order, so that their union is
+    the single-rank batch; the last partial batch of an epoch is left out.
     """
-    for epoch in order:
-        yield [_cut(epoch, step, batch, share) for step in range(len(epoch) // batch)]
-
-
-def _cut(epoch: np.ndarray, step: int, batch: int, share: Share) -> np.ndarray:
-    local = batch // share.count
-    start = step * batch + share.number * local
-    return epoch[start : start + local]
-
-
-class StoredBatches:
-    """Batches of the data stage's arrays, cut out and brought to the device in each step."""
 
     def __init__(self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share) -> None:
-        self._trainer, self._batch, self._share = trainer, batch, share
+        self._trainer, self._batch = trainer, batch
+        self._local = batch // share.count
+        self._offset = share.number * self._local
         self._x, self._y, self._order = data["x_train"], data["y_train"], data["order"]
         self.epochs = len(self._order)
         self.steps_per_epoch = self._order.shape[1] // batch
         self.x_test, self.y_test = data["x_test"], data["y_test"]
 
-    def __iter__(self) -> Iterator[Iterator[Batch]]:
-        for steps in batch_indices(self._order, self._batch, self._share):
-            yield (self._trainer.batch(self._x[i], self._y[i]) for i in steps)
+    def indices(self, number: int) -> np.ndarray:
+        """Return this rank's sample numbers of a step."""
+        epoch, step = divmod(number, self.steps_per_epoch)
+        start = step * self._batch + self._offset
+        found: np.ndarray = self._order[epoch, start : start + self._local]
+        return found
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Cut out those of some steps."""
-        for number in range(first, first + count):
-            epoch, step = divmod(number, self.steps_per_epoch)
-            i = _cut(self._order[epoch], step, self._batch, self._share)
+        for i in map(self.indices, range(first, first + count)):
             yield self._trainer.batch(self._x[i], self._y[i])
-
-    def close(self) -> None:
-        """Nothing runs ahead."""
 
 
 class FileBatches(StoredBatches):
@@ -127,16 +115,16 @@ class FileBatches(StoredBatches):
         self._reader = reader
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
-        for steps in batch_indices(self._order, self._batch, self._share):
+        for epoch in range(self.epochs):
+            steps = [self.indices(epoch * self.steps_per_epoch + step) for step in range(self.steps_per_epoch)]
             pixels = self._reader.read(steps)
             yield (self._trainer.batch(x, self._y[i]) for x, i in zip(pixels, steps, strict=True))
 
     def close(self) -> None:
-        """End the reader's threads."""
         self._reader.close()
 
 
-class NoBatches:
+class NoBatches(Batches):
     """What a rank goes through that computes no part of them: as many steps, each (None, None)."""
 
     def __init__(self, data: dict[str, Any], batch: int, model: Model, *, tested: bool) -> None:
@@ -146,16 +134,8 @@ class NoBatches:
         if not tested:
             self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
 
-    def __iter__(self) -> Iterator[Iterator[Batch]]:
-        for epoch in range(self.epochs):
-            yield self.steps(epoch * self.steps_per_epoch, self.steps_per_epoch)
-
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Yield so many times nothing."""
         return ((None, None) for _ in range(count))
-
-    def close(self) -> None:
-        """Nothing runs ahead."""
 
 
 def draw_batch(model: Model, seed: int, number: int, which: range, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +145,7 @@ def draw_batch(model: Model, seed: int, number: int, which: range, dtype: Any) -
     return _rounded(x, dtype), y
 
 
-class SyntheticBatches:
+class SyntheticBatches(Batches):
     """A twin of the data with the same shapes: random batches that lie on the device already.
 
     What a step costs without any input. The numbers depend on `seed` alone, whatever the ranks.
@@ -192,16 +172,5 @@ class SyntheticBatches:
         for number in range(min(steps, SYNTHETIC_BATCHES)):
             self._batches.append(trainer.batch(*draw_batch(model, seed, number, mine, dtype)))
 
-    def __iter__(self) -> Iterator[Iterator[Batch]]:
-        number = 0
-        for _ in range(self.epochs):
-            first = number
-            number += self.steps_per_epoch
-            yield self.steps(first, number - first)
-
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Go on round."""
         return (self._batches[i % len(self._batches)] for i in range(first, first + count))
-
-    def close(self) -> None:
-        """Nothing runs ahead."""

@@ -40,11 +40,9 @@ class Computation(Protocol):
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         """Return the mean loss over the batch; write the gradient of every trained weight."""
-        ...
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, ...), as in prediction."""
-        ...
 
 
 class Model(Protocol):
@@ -58,60 +56,48 @@ class Model(Protocol):
     @property
     def sample(self) -> Shape:
         """Return the shape of one input."""
-        ...
 
     @property
     def inputs(self) -> Literal["float", "int64"]:
         """Say what becomes of samples."""
-        ...
 
     @property
     def score(self) -> str:
         """Name the metric of its outputs."""
-        ...
 
     @property
     def parts_matter(self) -> bool:
         """Whether the path depends on how ranks cut a batch (batch norm), given the mean gradient."""
-        ...
 
     def check_data(self, shape: Shape, y: np.ndarray, classes: tuple[str, ...]) -> None:
         """Raise BadInput when samples of this shape with targets (n, ...) do not fit.
 
         `classes` are the names of class numbers; empty when targets are something else.
         """
-        ...
 
     def weight_shapes(self) -> list[Weight]:
         """Return all arrays, in the order in which the flat gradient holds the trained ones."""
-        ...
 
     def initial_weights(self, seed: int) -> Arrays:
         """Draw float64 arrays for all frameworks."""
-        ...
 
     def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return a random input of shape `sample` and its target, for twins without data."""
-        ...
 
     def costs(self, parameters: Parameters) -> ModelCosts:
         """Count what one sample asks for: no more, or the report's bounds are none."""
-        ...
 
     def longest_sum(self, batch: int) -> int:
         """Return the number of terms of the longest sum in a forward or backward pass.
 
         The reference perturbs what is computed with by u sqrt(K), K this number.
         """
-        ...
 
     def computation(self, parameters: Parameters, weights: Arrays, gradients: Arrays) -> Computation:
         """Bind the model to its arrays, which share a dtype; the reference's is float64."""
-        ...
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Return the sum of the samples' scores."""
-        ...
 
 
 @runtime_checkable
@@ -125,7 +111,6 @@ class TorchModel(Protocol):
     @property
     def axes(self) -> Mapping[int, tuple[str, int]]:
         """Return them; most models have none."""
-        ...
 
     def torch_module(self) -> torch.nn.Module:
         """Return a module from batches to what `Computation.outputs` gives, as the loss takes it.
@@ -133,7 +118,6 @@ class TorchModel(Protocol):
         Its parameters bear the names of `weight_shapes` and have their shapes; one that is not
         trained requires no gradient. Its weights are to be loaded.
         """
-        ...
 
 
 def no_module(model: Model) -> str | None:

@@ -1,25 +1,20 @@
-"""Several parts of a model, one after another, as one: a stage whose gradients are ready piece by piece."""
+"""Several parts of a model as one: a stage of a pipeline, or a model taken layer by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from transect.training.frameworks import ModelPart, PartTrainer, TrainingState
+from transect.training.frameworks import ModelPart, PartTrainer, ResumableTrainer, TrainingState
 
 
-class PartChain(PartTrainer):
-    """Neighbouring parts. Raises ValueError unless each begins where the one before it ends."""
+class PartList(ResumableTrainer):
+    """Parts one after another, each with an optimiser of its own."""
 
     def __init__(self, parts: list[PartTrainer]) -> None:
-        spans = [one.part for one in parts]
-        if not parts or any(a.last != b.first for a, b in pairwise(spans)):
-            raise ValueError(f"a chain has parts that follow one another, not {spans}")
         self.parts = parts
-        self.part = ModelPart(spans[0].first, spans[-1].last, spans[0].count)
         self._flat: np.ndarray | None = None
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -27,36 +22,6 @@ class PartChain(PartTrainer):
         if len(self.parts) == 1:
             return self.parts[0].batch(x, y)
         return self.parts[0].batch(x, y)[0], self.parts[-1].batch(x, y)[1]
-
-    def begin_step(self) -> None:
-        """All parts."""
-        for one in self.parts:
-            one.begin_step()
-
-    def forward(self, i: int, x: Any) -> np.ndarray:
-        """Pass on what each part gives."""
-        for one in self.parts:
-            x = one.forward(i, x)
-        outputs: np.ndarray = x
-        return outputs
-
-    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the last part's."""
-        for one in self.parts[:-1]:
-            x = one.forward(i, x)
-        return self.parts[-1].loss(i, x, y, weight)
-
-    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Go back through all parts."""
-        for _, inner in self.backwards(i, g):
-            g = inner
-        return g
-
-    def backwards(self, i: int, g: np.ndarray | None) -> Iterator[tuple[PartTrainer, np.ndarray | None]]:
-        """Go back part by part; yield each one once it is done, with the gradient of its inputs."""
-        for one in reversed(self.parts):
-            g = one.backward(i, g)
-            yield one, g
 
     def gradient(self) -> np.ndarray:
         """Return all parts' in one buffer, a copy where there is more than one."""
@@ -69,7 +34,6 @@ class PartChain(PartTrainer):
         return self._flat
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Deal it out."""
         if len(self.parts) == 1:
             # Asking for its gradient would write into `flat`, where that is the part's own buffer.
             self.parts[0].set_gradient(flat)
@@ -81,31 +45,59 @@ class PartChain(PartTrainer):
             start += size
 
     def update(self, learning_rate: float) -> None:
-        """All parts."""
         for one in self.parts:
             one.update(learning_rate)
 
     def finish_step(self) -> None:
-        """All parts."""
         for one in self.parts:
             one.finish_step()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Pass on what each part gives."""
         for one in self.parts:
             x = one.predict(x)
         return x
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return all parts'."""
         return {name: array for one in self.parts for name, array in one.weights().items()}
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """All parts."""
         for one in self.parts:
             one.load(weights)
 
     def resume(self, state: TrainingState) -> None:
-        """All parts."""
         for one in self.parts:
             one.resume(state)
+
+
+class PartChain(PartList, PartTrainer):
+    """Neighbouring parts, whose gradients are ready piece by piece."""
+
+    def __init__(self, parts: list[PartTrainer]) -> None:
+        super().__init__(parts)
+        self.part = ModelPart(parts[0].part.first, parts[-1].part.last, parts[0].part.count)
+
+    def begin_step(self) -> None:
+        for one in self.parts:
+            one.begin_step()
+
+    def forward(self, i: int, x: Any) -> np.ndarray:
+        for one in self.parts:
+            x = one.forward(i, x)
+        outputs: np.ndarray = x
+        return outputs
+
+    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
+        for one in self.parts[:-1]:
+            x = one.forward(i, x)
+        return self.parts[-1].loss(i, x, y, weight)
+
+    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
+        for _, inner in self.backwards(i, g):
+            g = inner
+        return g
+
+    def backwards(self, i: int, g: np.ndarray | None) -> Iterator[tuple[PartTrainer, np.ndarray | None]]:
+        """Go back part by part; yield each one once it is done, with the gradient of its inputs."""
+        for one in reversed(self.parts):
+            g = one.backward(i, g)
+            yield one, g

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 
 from transect.training.frameworks import ModelPart, ModelPlan, PartTrainer, ResumableTrainer, Trainer, TrainingState
 from transect.training.layered import LayeredModel
-from transect.training.layers import Layer, Shape, Weight, shapes
+from transect.training.layers import Layer, Shape, Weight, shapes, weight_shapes
 from transect.training.models import Model
 
 Value = TypeVar("Value")
@@ -40,14 +41,33 @@ def boundary_shapes(model: Model) -> list[Shape]:
     return shapes(layered.layers, layered.sample)
 
 
-def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
-    """Return the parts that begin at layer 0 and at each cut.
+def trained_sizes(model: Model) -> list[int]:
+    """Return how many trained numbers each layer has."""
+    return [sum(prod(one.shape) for one in weight_shapes((layer,)) if one.trained) for layer in layers_of(model)]
 
-    Raises ValueError unless the cuts grow and leave every part a layer.
-    """
+
+def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
+    """Return the parts that begin at layer 0 and at each cut."""
     count = layer_count(model)
     ends = (0, *cuts, count)
     return [ModelPart(a, b, count) for a, b in pairwise(ends)]
+
+
+def pieces_of(model: Model, part: ModelPart, least: int) -> list[ModelPart]:
+    """Cut a part into pieces of at least so many trained numbers each, or its one piece with fewer.
+
+    They are cut from the end, in the order in which gradients become complete.
+    """
+    sizes = trained_sizes(model)
+    cuts, room = [part.last], 0
+    for layer in range(part.last - 1, part.first, -1):
+        room += sizes[layer]
+        left = sum(sizes[part.first : layer])
+        if room >= least and left >= least:
+            cuts.append(layer)
+            room = 0
+    ends = [part.first, *reversed(cuts)]
+    return [ModelPart(a, b, part.count) for a, b in pairwise(ends)]
 
 
 def part_weights(model: Model, part: ModelPart) -> list[Weight]:
@@ -73,10 +93,8 @@ class PartPlan:
 
 
 def part_plan(plan: ModelPlan, part: ModelPart) -> PartPlan:
-    """Cut a part out of a plan. Raises TypeError for no list of layers, ValueError for another model's part."""
+    """Cut a part out of a plan. Raises TypeError for no list of layers."""
     model = _layered(plan.model)
-    if part.count != len(model.layers):
-        raise ValueError(f"a part of {part.count} layers, but the model has {len(model.layers)}")
     layers = model.layers[part.first : part.last]
     own = LayeredModel(layers, boundary_shapes(model)[part.first])
     cut = PartPlan(part=part, plan=plan)
@@ -99,7 +117,6 @@ class PartByTrainer(PartTrainer):
         self.tapes: dict[int, Any] = {}
 
     def begin_step(self) -> None:
-        """Forget the tapes."""
         self.tapes.clear()
 
     def native(self, x: Any) -> Any:
@@ -113,37 +130,28 @@ class PartByTrainer(PartTrainer):
         return self.trainer.batch(x, y)
 
     def gradient(self) -> np.ndarray:
-        """Return the trainer's."""
         return self.trainer.gradient()
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Replace the trainer's."""
         self.trainer.set_gradient(flat)
 
     def update(self, learning_rate: float) -> None:
-        """Let the trainer do it."""
         self.trainer.update(learning_rate)
 
     def finish_step(self) -> None:
-        """Wait for the device."""
         self.trainer.finish_step()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the part's outputs (n, ...)."""
         return np.ascontiguousarray(self.trainer.predict(x))
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies under the model's names."""
         return self._cut.whole(self.trainer.weights())
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Pick the part's."""
         self.trainer.load(self._cut.own(weights))
 
     def resume(self, state: TrainingState) -> None:
-        """Pick the part's weights and states. Raises TypeError where its trainer cannot go on."""
-        if not isinstance(self.trainer, ResumableTrainer):
-            raise TypeError(f"{type(self.trainer).__name__} cannot go on from a given state")
+        assert isinstance(self.trainer, ResumableTrainer)
         states = tuple(self._cut.own(one) for one in state.states)
         own = TrainingState(weights=self._cut.own(state.weights), states=states, updates=state.updates)
         self.trainer.resume(own)

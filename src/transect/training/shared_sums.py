@@ -96,7 +96,6 @@ class SharedGroup:
         self._window.Free()
 
     def _deposit(self, number: int, chunk: np.ndarray) -> None:
-        """Write the own chunk into its slot, once the chunk that lay there before is done with."""
         if number < self._deposits:
             return
         self._deposits = number + 1

@@ -12,7 +12,6 @@ from transect.training.workloads import WORKLOADS, Parameters
 
 
 def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) -> str | None:
-    """Return what of a cell's strategy a framework's own program does not implement, or None."""
     if not isinstance(framework, ProgramFramework) or framework.program_strategies is None:
         return None
     implemented = framework.program_strategies
@@ -43,11 +42,12 @@ def reason_to_skip(cell: TrainCell, parameters: Parameters) -> str | None:
     )
     if reason is not None:
         return reason
-    layout = strategy.layout(cell)
-    reason = MEMORIES.get(cell.memory).supports(cell) or too_small(cell, cell.batch // layout.replicas)
-    if reason is not None:
-        return reason
-    dataset = workload.dataset
+    return MEMORIES.get(cell.memory).supports(cell) or cannot_be_cut(cell)
+
+
+def cannot_be_cut(cell: TrainCell) -> str | None:
+    """Return why data, batch or budget do not fit the ranks of a cell, or None."""
+    layout, dataset = STRATEGIES.get(cell.strategy).layout(cell), WORKLOADS.get(cell.workload).dataset
     if cell.input == "files" and not DATASETS.get(dataset).files:
         return f"the samples of {dataset} are not files that could be decoded in each step"
-    return layout.complaint(cell.batch)
+    return layout.complaint(cell.batch) or too_small(cell, cell.batch // layout.replicas)

@@ -9,18 +9,14 @@ Word number 0 is padding: its row of the table is 0 and stays so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.training.layers import Weight
-
-if TYPE_CHECKING:
-    import torch
 
 NORM_EPSILON = 1e-5
 
@@ -57,20 +53,10 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         """Raise BadInput for sizes that make no encoder."""
-        for name in ("vocabulary", "width", "heads", "layers", "ffn", "length", "classes"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"an encoder's {name} is at least 1, got {getattr(self, name)}")
-        if self.width % self.heads:
-            raise BadInput(f"{self.heads} heads do not share a width of {self.width} equally")
-        if not 0 <= self.dropout < 1:
-            raise BadInput(f"dropout lies in [0, 1), got {self.dropout}")
-        for name, known in (
-            ("pooling", ("mean", "flatten")),
-            ("reshape", ("right", "published")),
-            ("embedding", ("tuned", "frozen")),
+        if min(self.vocabulary, self.heads, self.layers, self.ffn, self.length, self.classes) < 1 or (
+            self.width % self.heads or not 0 <= self.dropout < 1
         ):
-            if getattr(self, name) not in known:
-                raise BadInput(f"{name} is {' or '.join(known)}, got '{getattr(self, name)}'")
+            raise BadInput(f"no encoder: sizes are at least 1, heads share the width, dropout lies in [0, 1): {self}")
 
     @classmethod
     def published(cls, *, vocabulary: int, heads: int = 1, layers: int = 2) -> EncoderConfig:
@@ -138,27 +124,25 @@ def initial_weights(config: EncoderConfig, seed: int) -> dict[str, np.ndarray]:
     that of `out_proj`. Other weights and biases: uniform in +-1/sqrt(inputs). Norms: 1 and 0.
     """
     generator = np.random.default_rng(seed)
-    return dict(_drawn(config, generator))
-
-
-def _drawn(config: EncoderConfig, generator: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+    drawn: dict[str, np.ndarray] = {}
     limit = 0.0
     for weight in encoder_weights(config):
         place, _, part = weight.name.rpartition(".")
         if place == "embedding":
-            table = generator.standard_normal(weight.shape)
-            table[0] = 0
-            yield weight.name, table
+            array = generator.standard_normal(weight.shape)
+            array[0] = 0
         elif place.endswith(("norm1", "norm2")):
-            yield weight.name, np.full(weight.shape, 1.0 if part == "weight" else 0.0)
+            array = np.full(weight.shape, 1.0 if part == "weight" else 0.0)
         elif "self_attn" in place and part.endswith("bias"):
-            yield weight.name, np.zeros(weight.shape)
+            array = np.zeros(weight.shape)
         else:
             if part == "in_proj_weight":
                 limit = (6 / sum(weight.shape)) ** 0.5
             elif part == "weight":
                 limit = prod(weight.shape[1:]) ** -0.5
-            yield weight.name, generator.uniform(-limit, limit, weight.shape)
+            array = generator.uniform(-limit, limit, weight.shape)
+        drawn[weight.name] = array
+    return drawn
 
 
 def position_table(length: int, width: int) -> np.ndarray:
@@ -174,29 +158,3 @@ def position_table(length: int, width: int) -> np.ndarray:
     table[:, 0::2] = np.sin(angles)
     table[:, 1::2] = np.cos(angles)[:, : width // 2]
     return table
-
-
-def build_encoder(config: EncoderConfig, vectors: np.ndarray | None = None, seed: int = 0) -> torch.nn.Module:
-    """Make the encoder in torch, float32: word numbers (n, length) to logits (n, classes).
-
-    The weights are those of `initial_weights(config, seed)`; `vectors` (vocabulary, width) take the
-    place of the table. A frozen table does not require a gradient. In training mode dropout draws
-    from torch's generator. Texts may be shorter than `config.length` where they are pooled by their
-    mean. Raises BadInput when the vectors do not fit.
-    """
-    import torch
-
-    from transect.training.frameworks._torch_encoder import make_encoder
-
-    weights = initial_weights(config, seed)
-    if vectors is not None:
-        expected = weights["embedding.weight"].shape
-        if vectors.shape != expected:
-            raise BadInput(f"vectors have shape {vectors.shape}, the encoder takes {expected}")
-        if vectors[0].any():
-            raise BadInput("row 0 of the vectors is padding's and must be 0")
-        weights["embedding.weight"] = vectors
-    module = make_encoder(config)
-    state = {name: torch.tensor(array, dtype=torch.float32) for name, array in weights.items()}
-    module.load_state_dict(state)
-    return module

@@ -32,12 +32,10 @@ class Run(Protocol):
     @property
     def loss(self) -> np.ndarray:
         """Of each step, (steps,)."""
-        ...
 
     @property
     def weights(self) -> Mapping[str, np.ndarray]:
         """All arrays at the end."""
-        ...
 
 
 def rule(precision: str, terms: int) -> str:

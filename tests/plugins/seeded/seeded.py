@@ -12,8 +12,7 @@ import numpy as np
 
 from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.strategies import STRATEGIES, Parts
-from transect.training.strategies.mpi_overlap import MpiOverlap
-from transect.training.strategies.mpi_overlap_bcast import MpiOverlapBcast
+from transect.training.strategies.mpi_overlap import MpiOverlap, MpiOverlapBcast
 from transect.training.strategies.mpi_pipeline import MpiPipeline
 from transect.training.strategies.spatial import Spatial
 

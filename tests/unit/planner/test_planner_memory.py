@@ -95,22 +95,6 @@ def test_layers_of_microseconds_are_decided_as_those_of_seconds_are():
 
 
 @pytest.mark.env
-def test_with_room_for_all_nothing_is_done():
-    case = problem(np.random.default_rng(1))
-    roomy = MemoryProblem(
-        layers=case.layers,
-        sizes=case.sizes,
-        budget=10**6,
-        window=case.window,
-        write_s_per_byte=1.0,
-        read_s_per_byte=1.0,
-    )
-    found = decide(roomy)
-    assert isinstance(found, Decision)
-    assert (found.runs, found.extra_s) == ((("keep", 0, len(case.layers)),), 0)
-
-
-@pytest.mark.env
 def test_of_many_layers_neighbours_share_a_decision():
     count = 100
     layers = tuple(

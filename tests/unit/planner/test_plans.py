@@ -65,7 +65,7 @@ def every_step(wanted: Asked, kinds: tuple[str, ...]) -> list[float]:
                     devices=stages,
                     micro_batches=micro_batches,
                     memory_bytes=wanted.memory_bytes,
-                    link=machine.links(stages, 4, per_node),
+                    links=machine.links(stages, 4, per_node),
                     replicas=layout.replicas,
                     replica_link=machine.replica_link(4, per_node),
                 )

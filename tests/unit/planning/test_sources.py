@@ -258,7 +258,7 @@ def test_an_import_of_the_package_itself_is_followed(tmp_path):
     )
     code_hash._imports.cache_clear()
     found = relative(closure(one))
-    assert {"domain/files.py", "hpc/values.py", "measure/energy.py", "measure/usage.py"} <= found
+    assert {"domain/files.py", "hpc/values.py", "measure/usage.py"} <= found
     assert {"domain/__init__.py", "hpc/__init__.py", "__init__.py"} <= found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,20 +81,14 @@ def name_of(case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_a_case_takes_as_long_as_in_simgrid(case):
-    assert simulated(case) == pytest.approx(case["seconds"], rel=1e-3)
+    # SimGrid solves shares to a precision of 1e-5; its clocks have as many digits.
+    assert simulated(case) == pytest.approx(case["seconds"], rel=1e-5)
 
 
-@cache
-def errors() -> dict[str, float]:
-    return {name_of(case): abs(simulated(case) / case["seconds"] - 1) for case in CASES}
-
-
-def test_there_are_twenty_cases_of_every_kind_and_they_agree_to_rounding():
+def test_there_are_twenty_cases_of_every_kind():
     assert len(CASES) >= 20
     kinds = {case["kind"] for case in CASES}
     assert kinds == {*ALLREDUCES, "bcast", "reduce", "hierarchical", "gpipe", "1f1b", "buckets"}
-    # SimGrid solves shares to a precision of 1e-5; its clocks have as many digits.
-    assert max(errors().values()) < 1e-5
 
 
 def test_another_algorithm_would_be_seen():

@@ -1,11 +1,4 @@
-"""A workload with every kind of layer, and its data and reference: what trainers of programs are held to."""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-from rank_runs import Training
+"""Workloads with every kind of layer: what trainers of programs are held to."""
 
 # Every kind of layer, and what differs among convolutions and pools: padding, stride, bias, windows
 # that overlap, an image that is not square at the end, residual layers with and without a shortcut.
@@ -14,6 +7,7 @@ from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
 )
 from transect.training.workloads import WORKLOADS, Parameters, Workload
+from transect.training.workloads._resnet import _basic, _bottleneck, _preactivated
 
 
 @WORKLOADS.register("all-layers")
@@ -48,13 +42,16 @@ class Wide(Workload):
     sample = (1, 8, 8)
     layers = (Conv2d(1, 512, 3, padding=1), ReLU(), GlobalAveragePool(), Linear(512, 10))
     defaults = Parameters(batch=1300, epochs=1, learning_rate=0.1, quality_target=0.9)
+
+@WORKLOADS.register("small-resnet")
+class SmallResnet(Workload):
+    dataset = "digits"
+    sample = (1, 8, 8)
+    layers = (
+        Conv2d(1, 4, 3, 1, bias=False), BatchNorm2d(4), ReLU(),
+        _basic(4, 4, 1), ReLU(), _basic(4, 8, 2), ReLU(),
+        _bottleneck(8, 4, 1), ReLU(), _preactivated(16, 4, 2), BatchNorm2d(16), ReLU(),
+        GlobalAveragePool(), Linear(16, 10),
+    )
+    defaults = Parameters(batch=30, epochs=1, learning_rate=0.1, quality_target=0.9)
 """
-ALONE = {"strategy": "single", "repeat": 0}
-
-
-def trained(folder: Path, python: str, workload: str, more: str = "", **rule: Any) -> tuple[Training, Path]:
-    """Return a workload's data and its reference; `more` is the source of further workloads."""
-    plugins = WORKLOAD + more
-    made = Training(python=python, folder=folder, workload=workload, rule=rule, plugins=plugins)
-    made.prepare()
-    return made, made.reference(precisions=("fp32", "fp64"), repeat=0)

@@ -13,6 +13,7 @@ from transect.training.layers import (
     GlobalAveragePool,
     Layer,
     Linear,
+    MaxPool2d,
     ReLU,
     Residual,
     Sigmoid,
@@ -32,6 +33,7 @@ class Case(NamedTuple):
     strategy: str
     options: dict[str, Any]
     share: int
+    reduce: str = "mean"
 
 
 def _rule(**more: Any) -> Parameters:
@@ -75,6 +77,29 @@ class Net(Workload):
     defaults = _rule(loss="mse", optimiser="nesterov")
 
 
+@WORKLOADS.register("matrix-images")
+class Images(Workload):
+    """Windows that overlap, leave rows out and reach over two ranks; a pair of linear layers in a residual one."""
+
+    dataset, sample = "digits", (1, 15, 11)
+    layers: tuple[Layer, ...] = (
+        Conv2d(1, 4, 5, padding=2),
+        ReLU(),
+        MaxPool2d(3, 2, 1),
+        Residual(
+            (Conv2d(4, 5, 3, 1, 2, bias=False), BatchNorm2d(5), ReLU(), Conv2d(5, 5, 3, 1)),
+            (Conv2d(4, 5, 1, stride=2),),
+        ),
+        Sigmoid(),
+        Flatten(),
+        Residual((Linear(60, 7), ReLU(), Linear(7, 60))),
+        Linear(60, 9),
+        ReLU(),
+        Linear(9, 3),
+    )
+    defaults = _rule(optimiser="adamw")
+
+
 def _whole(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ways in which each rank is a replica."""
     if ranks == 1:
@@ -89,6 +114,9 @@ def _whole(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "mpi-overlap", {"reduce": reduce, "progress": progress}
     for group, upper, result in product((2, 3), ("tree", "chain"), ("root", "all")):
         yield "mpi-hierarchical", {"group": group, "upper": upper, "result": result, "chunk_bytes": 64}
+    # Chunks larger than any memory: no more is shared than is sent.
+    for result, chunk_bytes in (("root", 10**15), ("all", 1000)):
+        yield "mpi-hierarchical", {"inner": "shared", "result": result, "chunk_bytes": chunk_bytes}
 
 
 def _pipelines(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -135,10 +163,15 @@ def cases(ranks: int, kind: str = "mpi") -> list[Case]:
     found = []
     ways = [*_torch(ranks)] if kind == "gloo" else [*_whole(ranks), *_pipelines(ranks)]
     for number, ((strategy, options), workload) in enumerate(product(ways, ("matrix-mlp", "matrix-net"))):
-        found.append(Case(workload, strategy, options, SHARES[number // 2 % 2]))
+        reduce = "sum" if ranks > 1 and number % 5 == 4 and strategy != "async" else "mean"
+        found.append(Case(workload, strategy, options, SHARES[number // 2 % 2], reduce))
+        if strategy in ("spatial", "tensor-parallel"):
+            found.append(Case("matrix-images", strategy, options, SHARES[number // 2 % 2], reduce))
     return found
 
 
 def chosen(every: list[Case], step: int, first: int) -> list[Case]:
-    """Return each `step`-th case from `first` on: different ones for different `first`s."""
-    return every[first % step :: step]
+    """Return each `step`-th case from `first` on: different ones for different `first`s; torch's few others all."""
+    few = [one for one in every if one.strategy in ("ddp-gloo", "fsdp", "spatial", "tensor-parallel")]
+    others = [one for one in every if one not in few]
+    return few + others[first % step :: step]

@@ -8,15 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import resource
-import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from transect.domain.errors import MissingDependency
 from transect.payloads.train import _peak_memory
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPlan
@@ -24,14 +21,12 @@ from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Residual, Sigmoid
 from transect.training.memory import _offload
-from transect.training.memory._host_buffers import HostBuffers
 from transect.training.memory._layer_costs import layer_costs
 from transect.training.memory._limit import status_bytes
-from transect.training.memory._managed_allocator import compile_allocator
 from transect.training.memory._offload import OffloadedActivations
-from transect.training.memory._runs import Run, compute_in_runs
 from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile, SwapFull
+from transect.training.memory.offload_host import _HostBuffers
 from transect.training.models import Model
 from transect.training.saved_tensors import saved_tensors
 from transect.training.text_encoder import EncoderConfig
@@ -119,9 +114,8 @@ def equality() -> dict[str, Any]:
             made = trainer(NORMED, memory, precision, memory_plan=PLANNED)
             found[f"{precision} {memory}"] = path(made, NORMED) | {"told": made.activations.facts()}
         host = trainer(NORMED, "plain", precision)
-        store = Store(HostBuffers(host.device), 1 << 16)
+        store = Store(_HostBuffers(host.device), 1 << 16)
         host.activations = OffloadedActivations(store, host.model)
-        compute_in_runs(host.model, [Run("offload", 0, 10)], host.activations.offloading)
         found[f"{precision} host"] = path(host, NORMED) | {"told": host.activations.facts()}
     for memory in ("plain", "recompute", "offload-file"):
         made = trainer(ENCODER, memory)
@@ -223,33 +217,6 @@ def faults() -> dict[str, Any]:
     return found
 
 
-def managed() -> dict[str, Any]:
-    """The allocator of managed memory, on the runtime that torch has beside it, with or without a GPU."""
-    found: dict[str, Any] = {}
-    places = Path(torch.__file__).parents[1]
-    runtimes = [str(p) for p in places.glob("nvidia/**/libcudart.so*")]
-    for name, runtime, limit in (("nothing", runtimes[:1], 0), ("no library", ["/no/such/libcudart.so"], 1 << 20)):
-        if not runtime:
-            found[name] = "no runtime"
-            continue
-        try:
-            path, library = compile_allocator(runtime[0], limit)
-        except MissingDependency as error:
-            found[name] = str(error)
-            continue
-        shutil.rmtree(path.parent)
-        given = library.transect_managed_malloc(1 << 10, 0, None)
-        found[name] = [given, library.transect_managed_used()]
-    return found
-
-
 if __name__ == "__main__":
-    checks = {
-        "managed": managed,
-        "equality": equality,
-        "counted": counted,
-        "budget": budget,
-        "peak": peak,
-        "faults": faults,
-    }
+    checks = {"equality": equality, "counted": counted, "budget": budget, "peak": peak, "faults": faults}
     print(json.dumps({name: checks[name]() for name in sys.argv[1:]}))

@@ -16,8 +16,8 @@ from rank_runs import Training
 
 from checkouts import ROOT
 from transect.domain.cell import Cell
+from transect.payloads.reference import even_points
 from transect.payloads.reference_path import Problem
-from transect.payloads.reference_restarts import even_points
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, SyntheticBatches

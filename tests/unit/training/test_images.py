@@ -203,12 +203,7 @@ def test_folder_that_cannot_be_used_is_refused_with_its_name(base_python, tmp_pa
     ("options", "words"),
     [
         ({"foldr": "x"}, "dataset_options.foldr"),
-        ({"folder": 3}, "dataset_options.folder"),
-        ({"per_class": 1}, "dataset_options.per_class"),
-        ({"generate": "many"}, "dataset_options.generate"),
         ({"generate": 1.5}, "dataset_options.generate"),
-        ({"classes": 1}, "dataset_options.classes"),
-        ({"size": 0}, "dataset_options.size"),
         ({"size": 64}, "takes images of 32 x 32 pixels, given 64"),
     ],
 )

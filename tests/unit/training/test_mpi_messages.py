@@ -12,13 +12,11 @@ import pytest
 
 from checkouts import ROOT
 from factories import train_cell
-from transect.domain.errors import BadInput
 from transect.launch.launchers.mpiexec import mpiexec_prefix
 from transect.training.collectives import links
-from transect.training.frameworks import FRAMEWORKS
 from transect.training.layered import LayeredModel
 from transect.training.layers import Flatten, Linear, ReLU
-from transect.training.strategies import STRATEGIES, strategy_options
+from transect.training.strategies import STRATEGIES
 from transect.training.strategies._layerwise import weighty_parts
 from transect.training.strategies._progress import union
 
@@ -39,26 +37,18 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.env
-# Float64 on one rank is the matrix's too (test_equality_matrix.py); here are float32, sums and AdamW.
-@pytest.mark.parametrize(
-    ("framework", "ranks"), [pytest.param("numpy", 1, marks=pytest.mark.exhaustive), ("numpy", 3), ("torch", 2)]
-)
-def test_every_strategy_trains_as_one_process(framework, ranks, request):
-    python = request.getfixturevalue("base_python" if framework == "numpy" else "torch_python")
-    found = json.loads(on_ranks(python, ranks, "message_steps.py", framework))
-    assert len(found) == 42
-    for one in found:
-        bound = {"fp64": 1e-12, "fp32": 5e-6}[one["precision"]]
-        off = one["off"]
-        assert max(off[key] for key in ("loss", "weights", "predict", "resumed")) < bound, one
-        if one["case"][2]:
-            assert off["same"], one
-
-
 @pytest.mark.parametrize("ranks", [1, 7, pytest.param(16, marks=pytest.mark.exhaustive)])
 def test_hierarchies_add_exactly_and_leave_the_same_bits(base_python, ranks):
     assert on_ranks(base_python, ranks, "collective_runs.py").split() == ["0", "of", "840"]
+
+
+def test_arrays_pass_between_stages_whole_and_in_order_and_another_size_is_a_fault_that_names_it(base_python):
+    found = json.loads(on_ranks(base_python, 2, "lane_messages.py"))
+    assert found["right"] == [[True] * 10] * 6
+    shorter, longer = found["wrong"]
+    expected = "expected gradients (3, 4) of micro-batch 0 from stage 0, 96 bytes"
+    assert shorter == f"{expected}, got 72 bytes"
+    assert longer.startswith(f"{expected}: MPI_ERR_TRUNCATE")
 
 
 @pytest.mark.parametrize("upper", ["tree", "chain"])
@@ -99,33 +89,6 @@ def test_what_was_under_way_at_once_counts_once():
 
 
 cnn_cell = functools.partial(train_cell, workload="digits-cnn", batch=60, ranks_per_node=2)
-
-
-@pytest.mark.parametrize("strategy", ["mpi-overlap", "mpi-overlap-bcast"])
-def test_what_cannot_be_taken_layer_by_layer_is_refused(strategy, monkeypatch):
-    asked = STRATEGIES.get(strategy)
-    assert asked.supports(cnn_cell(strategy=strategy)) is None
-    encoder = asked.supports(cnn_cell(strategy=strategy, workload="tickets-transformer"))
-    assert encoder == "it cuts lists of layers, and a TextEncoder is none"
-    # A class of its own: what a protocol has once said of one is kept.
-    monkeypatch.setitem(FRAMEWORKS._entries, "whole", type("Whole", (), {}))
-    other = asked.supports(cnn_cell(strategy=strategy, framework="whole"))
-    assert other is not None and "whole cannot train" in other
-
-
-@pytest.mark.parametrize(
-    ("strategy", "given", "expected"),
-    [
-        ("mpi-hierarchical", {"group": 0}, "group: strategy mpi-hierarchical takes a whole number from 1 on"),
-        ("mpi-hierarchical", {"upper": "ring"}, "tree, chain, got 'ring'"),
-        ("mpi-overlap", {"progress": "hope"}, "got 'hope'"),
-        ("mpi-overlap-bcast", {"reduce": "all"}, "reduce"),
-    ],
-)
-def test_options_that_it_does_not_have_are_refused(strategy, given, expected):
-    with pytest.raises(BadInput) as caught:
-        strategy_options(strategy, given, "here")
-    assert expected in str(caught.value)
 
 
 def test_sums_in_memory_that_ranks_share_are_not_predicted_as_messages():

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from rank_runs import Training, arrays
 
-from transect.domain.errors import BadInput
 from transect.stages.train.result_updates import Updates
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.layout import Layout
-from transect.training.strategies import STRATEGIES, strategy_options
+from transect.training.strategies import strategy_options
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 # In `slow-rank-2` the server takes requests in an order of its own: rank 2 fetches, then rank 1 does all
@@ -227,11 +226,6 @@ def test_the_sum_of_gradients_is_that_of_the_reference_too(training):
     assert merged["status"] == "ok" and merged["metrics"]["equality_ratio"] <= 1, merged
 
 
-def test_a_server_with_one_worker_is_training_alone(training, reference):
-    merged = training.merge(trained(training, None, ranks=2), reference)
-    assert merged["status"] == "ok" and merged["metrics"]["staleness"] == 0
-
-
 @pytest.mark.parametrize(("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)])
 def test_when_a_rank_dies_all_end(training, framework, code):
     options = (("staleness", "unbounded"),)
@@ -240,20 +234,6 @@ def test_when_a_rank_dies_all_end(training, framework, code):
     errors = [json.loads(path.read_text()) for path in out.glob("rank-*.error.json")]
     told = [(one["rank"], one["cause"]) for one in errors]
     assert told == ([(1, "out-of-memory")] if framework == "worker-faults" else [])
-
-
-def test_options_and_ranks_that_are_none_are_refused():
-    assert strategy_options("async", {"staleness": None}, "here") == (("staleness", "unbounded"),)
-    assert strategy_options("async", {"staleness": 2}, "here") == ()
-    for given in (-1, 1.5, "none", True):
-        with pytest.raises(BadInput, match=r"here.staleness: strategy async takes a whole number"):
-            strategy_options("async", {"staleness": given}, "here")
-    with pytest.raises(BadInput, match="got None"):
-        strategy_options("mpi-hierarchical", {"group": None}, "here")
-    from transect.domain.axes.train import TrainCell
-
-    cell = TrainCell(workload="iris-mlp", framework="numpy", strategy="async", batch=12, repeat=0)
-    assert "at least 2 ranks" in str(STRATEGIES.get("async").supports(cell))
 
 
 def told(**changes: Any) -> Updates:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from transect.training.encoder_model import TextEncoder
@@ -15,22 +10,10 @@ from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, ReLU, Residual, initial_weights
 from transect.training.parts import boundary_shapes, layer_count, no_parts, part_weights, parts_of
 from transect.training.workloads import WORKLOADS, model_of
-from warm import warm
 
 MODEL = LayeredModel(
     (Conv2d(1, 2, 3, 1), Residual((Conv2d(2, 2, 3, 1), ReLU())), ReLU(), Flatten(), Linear(8, 3)), (1, 2, 2)
 )
-
-
-@pytest.mark.env
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-def test_parts_train_as_the_whole_model_does(framework: str, request: pytest.FixtureRequest):
-    python = sys.executable if framework == "numpy" else request.getfixturevalue("torch_python")
-    run = warm(python).run(Path(__file__).with_name("part_steps.py"), framework)
-    assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    assert max(found["fp64"].values()) < 1e-12, found
-    assert max(found["fp32"].values()) < 2e-5, found
 
 
 def test_parts_begin_at_the_cuts():
@@ -45,12 +28,6 @@ def test_parts_begin_at_the_cuts():
     assert layer_count(MODEL) == 5
 
 
-@pytest.mark.parametrize("cuts", [(0,), (5,), (3, 3), (4, 1)])
-def test_every_part_has_a_layer(cuts):
-    with pytest.raises(ValueError, match="no layers"):
-        parts_of(MODEL, cuts)
-
-
 def test_a_model_that_is_no_list_of_layers_has_no_parts():
     assert no_parts(MODEL) is None
     encoder = model_of(WORKLOADS.get("tickets-transformer"))
@@ -58,18 +35,3 @@ def test_a_model_that_is_no_list_of_layers_has_no_parts():
     assert no_parts(encoder) == "it cuts lists of layers, and a TextEncoder is none"
     with pytest.raises(TypeError, match="TextEncoder is no list of layers"):
         layer_count(encoder)
-
-
-def test_a_part_of_another_model_is_refused():
-    from part_steps import make_plan
-
-    from transect.training.frameworks.numpy_ import NumpyFramework
-
-    plan = make_plan("mlp", "fp64", "mse", {})
-    with pytest.raises(ValueError, match="a part of 5 layers, but the model has 6"):
-        NumpyFramework().part_trainer(plan, ModelPart(0, 2, 5))
-    part = NumpyFramework().part_trainer(plan, ModelPart(0, 2, 6))
-    part.begin_step()
-    part.forward(0, np.zeros((2, 3, 2, 2)))
-    with pytest.raises(ValueError, match="goes back"):
-        part.backward(0, None)

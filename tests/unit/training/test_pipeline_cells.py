@@ -10,7 +10,6 @@ import pytest
 from rank_runs import Training, arrays
 
 from transect.domain.cell import Cell
-from transect.stages.reference import reference_of
 from transect.training.strategies import STRATEGIES, strategy_options
 
 # Residual layers, batch norms and layers without weights, so small that ranks start longer than they train.
@@ -110,18 +109,3 @@ def test_a_pipeline_follows_the_reference(trainings, framework, ranks, reduce, o
     assert places == [divmod(rank, layout.model_parts) for rank in range(ranks)]
     spans = [one["layers"] for one in result["details"]["ranks"][: layout.model_parts]]
     assert [spans[0][0], spans[-1][1]] == [0, 10]
-
-
-def test_the_reference_of_a_pipeline_cuts_replicas_and_micro_batches():
-    options = strategy_options("mpi-pipeline", {"stages": 2, "micro_batches": 3}, "here")
-    cell = Cell.of(
-        stage="train",
-        workload="images-resnet20",
-        framework="torch",
-        batch=32,
-        strategy="mpi-pipeline",
-        ranks_per_node=4,
-        options=options,
-    )
-    reference = reference_of(cell)
-    assert (reference.shards, reference.micro_batches) == (2, 3)

@@ -7,15 +7,12 @@ import random
 
 import pytest
 
-from factories import train_cell
-from transect.domain.errors import BadInput
 from transect.training.cuts import CUTS, complaint_of_cut, cut_text, even_cuts, stage_cuts
 from transect.training.frameworks import ModelPart
 from transect.training.layered import LayeredModel
 from transect.training.layers import Flatten, Linear, ReLU
+from transect.training.parts import pieces_of
 from transect.training.schedules import SCHEDULES, Pass, live_micro_batches
-from transect.training.strategies import STRATEGIES, strategy_options
-from transect.training.strategies.mpi_pipeline import pieces_of
 
 MODEL = LayeredModel((Flatten(), Linear(4, 100), ReLU(), Linear(100, 100), ReLU(), Linear(100, 3)), (1, 2, 2))
 
@@ -111,51 +108,3 @@ def test_pieces_are_cut_from_the_end_where_enough_is_left():
     assert pieces_of(MODEL, whole, 300) == [ModelPart(0, 3, 6), ModelPart(3, 5, 6), ModelPart(5, 6, 6)]
     # The first layers' 500 numbers are no piece of their own.
     assert pieces_of(MODEL, whole, 600) == [whole]
-
-
-@pytest.mark.parametrize("strategy", ["mpi-pipeline", "torch-pipeline"])
-@pytest.mark.parametrize("given", [3, "fair", "3--4", "03", "0", "", "3/7", "\N{ARABIC-INDIC DIGIT THREE}"])
-def test_a_cut_has_a_name_or_one_way_to_be_written(strategy, given):
-    expected = r"cut: .* takes one of compute, equal, parameters, or a text in quotes such as '3-7'"
-    with pytest.raises(BadInput, match=expected):
-        strategy_options(strategy, {"cut": given}, "here")
-    for known in ("3", "3-7", "10-20", "equal"):
-        assert strategy_options(strategy, {"cut": known}, "here") == (("cut", known),)
-
-
-def pipeline(framework="torch", workload="digits-cnn", options=None, **axes):
-    axes["options"] = strategy_options("mpi-pipeline", options or {}, "here")
-    return train_cell(framework, workload=workload, strategy="mpi-pipeline", batch=32, **axes)
-
-
-@pytest.mark.parametrize(
-    ("axes", "reason"),
-    [
-        ({"ranks_per_node": 4}, None),
-        ({"ranks_per_node": 9}, "into 9 stages"),
-        ({"ranks_per_node": 6, "options": {"stages": 4}}, "replicas of 4 stages"),
-        ({"ranks_per_node": 2, "options": {"cut": "9"}}, "without one"),
-        ({"ranks_per_node": 2, "workload": "tickets-transformer"}, "TextEncoder is none"),
-    ],
-)
-def test_what_a_pipeline_refuses(axes, reason):
-    said = STRATEGIES.get("mpi-pipeline").supports(pipeline(**axes))
-    assert said is None if reason is None else reason in str(said)
-
-
-def test_a_framework_without_parts_is_refused():
-    said = STRATEGIES.get("mpi-pipeline").supports(pipeline(ranks_per_node=2, framework="go"))
-    assert "whole models" in str(said)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "options", "layout"),
-    [
-        (4, {}, (1, 4, 4)),
-        (4, {"stages": 2, "micro_batches": 3}, (2, 2, 3)),
-        (4, {"stages": 1, "micro_batches": 1}, (4, 1, 1)),
-    ],
-)
-def test_ranks_are_replicas_of_stages(ranks, options, layout):
-    found = STRATEGIES.get("mpi-pipeline").layout(pipeline(ranks_per_node=ranks, options=options))
-    assert (found.replicas, found.model_parts, found.micro_batches) == layout

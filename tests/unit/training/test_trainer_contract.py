@@ -34,11 +34,6 @@ class InC(ProgramFramework):
     def command(self, files):
         return [self.program, str(files.plan)]
 
-
-@FRAMEWORKS.register("c-nothing")
-class Nothing(InC):
-    def command(self, files):
-        return ["/bin/true"]
 '''
 
 
@@ -51,15 +46,7 @@ def training(base_python, tmp_path_factory) -> Training:
     program = folder / "mlp"
     flags = ("-O2", "-Wall", "-Wextra", "-Werror")
     subprocess.run([compiler, *flags, "-o", program, SOURCE, "-lm"], check=True)
-    rule = {
-        "batch": 16,
-        "epochs": 30,
-        "learning_rate": 0.5,
-        "momentum": 0.5,
-        "weight_decay": 1e-3,
-        "loss": "mse",
-        "quality_target": 0.9,
-    }
+    rule = {"batch": 16, "epochs": 30, "learning_rate": 0.5, "momentum": 0.5, "weight_decay": 1e-3, "loss": "mse"}
     made = Training(
         python=base_python,
         folder=folder / "training",
@@ -104,16 +91,11 @@ def test_it_follows_the_float64_reference(training, reference):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("(job.folder / 'rank-000.json').unlink()", "No such file"),
         ("(job.folder / 'rank-000.json').write_text('{')", "rank 0 left no result"),
         ("open(job.folder / 'rank-000.bin', 'r+b').truncate(100)", "100 bytes hold no float64"),
         (
             "p = job.folder / 'rank-000.json'; p.write_text(p.read_text().replace('\"2.bias\"', '\"b\"'))",
             "its 'weights' are",
-        ),
-        (
-            "p = job.folder / 'rank-000.json'; p.write_text(p.read_text().replace('startup_s', 's'))",
-            "says nothing of startup_s",
         ),
     ],
 )
@@ -123,22 +105,10 @@ def test_what_breaks_the_contract_is_named_in_the_record(training, reference, da
     assert words in result["message"]
 
 
-def test_a_trainer_that_leaves_nothing_is_a_crash(training, reference):
-    result = run_cell(training, reference, framework="c-nothing")
-    assert (result["status"], result["cause"]) == ("failed", "crash")
-
-
 def test_a_wrong_trainer_is_a_wrong_result(training, reference):
     """It is told a learning rate that is not the reference's."""
     result = run_cell(training, reference, rule={"learning_rate": 0.51})
     assert (result["status"], result["cause"]) == ("failed", "wrong-result")
-
-
-def test_what_it_does_not_have_is_skipped(training, reference):
-    result = run_cell(training, reference, rule={"optimiser": "adamw"})
-    assert (result["status"], "not by adamw" in result["message"]) == ("skipped", True)
-    result = run_cell(training, reference, precision="fp64")
-    assert (result["status"], "in fp32" in result["message"]) == ("skipped", True)
 
 
 def test_arrays_are_found_in_what_numpy_has_written(tmp_path):
@@ -160,7 +130,6 @@ def test_arrays_are_found_in_what_numpy_has_written(tmp_path):
     [
         ({"file": "raw.bin", "dtype": "float64", "shape": [4]}, "24 bytes hold no float64"),
         ({"file": "raw.bin", "dtype": "complex64", "shape": [1]}, "expected one of float64"),
-        ({"file": "raw.bin", "dtype": "float64", "shape": [-1]}, "expected one of"),
         ({"file": "raw.bin", "shape": [1]}, "given by file, dtype, shape"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rank_runs import Training
 
-from transect.training.divergence import divergence, end_of_run
+from transect.training.divergence import divergence
 
 
 def noisy(*levels: float, steps: int = 40, seed: int = 0) -> np.ndarray:
@@ -19,7 +19,7 @@ def noisy(*levels: float, steps: int = 40, seed: int = 0) -> np.ndarray:
     ("loss", "word"),
     [
         (noisy(1.0, 0.5, 0.1), ""),
-        (noisy(1.0, 1.0, 1.0), ""),
+        *((noisy(1.0, 1.0, seed=seed), "") for seed in range(20)),
         # It learns nothing, and is no worse for it.
         (noisy(1.0, 1.5, 1.5), ""),
         # Out and back again; a spike at the very end.
@@ -39,18 +39,6 @@ def noisy(*levels: float, steps: int = 40, seed: int = 0) -> np.ndarray:
 def test_what_has_diverged(loss, word):
     reason = divergence(loss)
     assert bool(reason) == bool(word) and word in reason
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_noise_alone_is_no_divergence(seed):
-    assert not divergence(noisy(1.0, 1.0, seed=seed))
-
-
-def test_the_end_is_the_last_tenth_and_never_the_first_step():
-    assert end_of_run(np.arange(100.0)) == (94.5, 10)
-    assert end_of_run(np.arange(20.0)) == (17.0, 5)
-    assert end_of_run(np.array([1.0, 3.0])) == (3.0, 1)
-    assert end_of_run(np.array([7.0])) == (7.0, 1)
 
 
 @pytest.mark.parametrize("rate", [30.0, 0.02])

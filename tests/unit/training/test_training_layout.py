@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from rank_runs import Training, arrays
 
-from transect.domain.cell import Cell
 from transect.training.layout import Layout, Share
-from transect.training.strategies import STRATEGIES
 
 # Both ranks of a replica compute all of it: the simplest way to share a model. The mean over all
 # ranks is the mean over replicas, as each counts twice.
@@ -63,25 +61,3 @@ def test_who_computes_what():
     assert served == [None, Share(0, 2), Share(1, 2)]
     shares = [Layout(2, 3).share(rank) for rank in range(6)]
     assert shares == [Share(0, 2)] * 3 + [Share(1, 2)] * 3
-    with pytest.raises(ValueError, match="at least 1 replica"):
-        Layout(0, 4)
-
-
-SHARE_THE_MODEL = {"mpi-pipeline", "torch-pipeline", "tensor-parallel", "spatial"}
-# Their rank 0 takes no part of a batch.
-HAVE_A_SERVER = {"async", "published-sendrecv"}
-
-
-def test_ranks_share_the_data_where_they_do_not_share_the_model():
-    for name in STRATEGIES:
-        ranks = 1 if name == "single" else 4
-        cell = Cell.of(
-            stage="train", workload="iris-mlp", framework="torch", strategy=name, batch=16, ranks_per_node=ranks
-        )
-        layout = STRATEGIES.get(name).layout(cell)
-        if name in SHARE_THE_MODEL:
-            assert (layout.replicas, layout.model_parts) == (1, ranks), name
-        else:
-            servers = 1 if name in HAVE_A_SERVER else 0
-            assert layout == Layout(ranks - servers, servers=servers), name
-            assert layout.ranks == ranks

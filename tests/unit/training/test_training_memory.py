@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from factories import plan_study, train_cell
-from transect.domain.errors import BadInput
+from factories import plan_study
+from transect.domain.errors import BadInput, MissingDependency
 from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, ReLU, Residual
-from transect.training.memory import DIVIDED_LAYERS, MEMORIES, too_small, whole_models
+from transect.training.memory._managed_allocator import compile_allocator
 from transect.training.memory._runs import Run, check_runs
 from transect.training.memory._swap_file import file_system
 from transect.training.memory.recompute import segments
 from transect.training.saved_tensors import largest_layer, saved_tensors
-from transect.training.strategies import STRATEGIES
-from transect.training.strategies.single import Single
-from transect.training.support import reason_to_skip
-from transect.training.workloads import WORKLOADS
 from warm import warm
 
 
@@ -34,7 +31,7 @@ def run(python: str, *checks: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(torch_python: str) -> dict[str, Any]:
-    return run(torch_python, "equality", "counted", "faults", "managed")
+    return run(torch_python, "equality", "counted", "faults")
 
 
 @pytest.fixture(scope="module")
@@ -103,72 +100,28 @@ def test_faults_are_told_and_lose_nothing(found):
     assert "65536 bytes of activations are missing" in told["short"]
 
 
-def test_managed_memory_is_never_more_than_its_limit(found):
-    told = found["managed"]
-    if told["nothing"] == "no runtime":
-        pytest.skip("this torch brings no CUDA runtime")
-    if "C compiler" in told["nothing"]:
-        pytest.skip(told["nothing"])
-    # Not a byte, also where a GPU would give some.
-    assert told["nothing"] == [None, 0]
-    assert "is no CUDA runtime" in told["no library"]
+CUDA = """
+#include <stdlib.h>
+int cudaMallocManaged(void **to, size_t size, unsigned how) { return (*to = malloc(size)) == NULL; }
+int cudaFree(void *given) { free(given); return 0; }
+"""
 
 
-cnn_cell = functools.partial(train_cell, framework="torch", workload="digits-cnn", batch=64)
-
-
-@pytest.mark.parametrize(
-    ("axes", "reason"),
-    [
-        ({"memory": "offload-host"}, "the host's memory"),
-        ({"memory": "managed"}, "a GPU's"),
-        ({"memory": "managed", "device": "cuda"}, "set TRANSECT_MANAGED_MEMORY=1"),
-        ({"memory": "offload-file", "device": "cuda"}, "see offload-host"),
-        ({"memory": "planned"}, "plans for"),
-        ({"memory": "recompute", "framework": "numpy"}, "not of numpy"),
-        ({"memory": "recompute", "strategy": "fsdp", "ranks_per_node": 2}, "by fsdp none does"),
-        ({"memory_budget": 1 << 20, "framework": "numpy"}, "cells of torch"),
-        ({"memory_budget": 1 << 20, "device": "cuda"}, "a GPU's memory is not its"),
-        ({"memory_budget": 1 << 30, "strategy": "mpi-pipeline", "ranks_per_node": 2}, "mpi-pipeline trains parts"),
-        ({"memory_budget": 1 << 30, "strategy": "mpi-overlap", "ranks_per_node": 2}, "mpi-overlap trains parts"),
-        ({"memory_budget": 100_000}, "layer 1 alone holds 786,432 bytes"),
-    ],
-)
-def test_what_cannot_run_says_why(monkeypatch, axes, reason):
-    monkeypatch.delenv("TRANSECT_MANAGED_MEMORY", raising=False)
-    assert reason in str(reason_to_skip(cnn_cell(**axes), WORKLOADS.get("digits-cnn").defaults))
-
-
-def test_strategies_that_compute_whole_models_are_told_by_their_trainer(monkeypatch):
-    """One from outside needs to be in no list."""
-    assert set(DIVIDED_LAYERS) <= set(STRATEGIES)
-    assert {name for name in STRATEGIES if not whole_models(name)} == {
-        *DIVIDED_LAYERS,
-        "mpi-overlap",
-        "mpi-overlap-bcast",
-        "mpi-pipeline",
-        "torch-pipeline",
-    }
-    known = STRATEGIES.get
-    others = {
-        "as-single": type("AsSingle", (Single,), {})(),
-        "sharded": type("Sharded", (Single,), {"sharded": True})(),
-    }
-    monkeypatch.setattr(STRATEGIES, "get", lambda name, *where: others.get(name) or known(name, *where))
-    assert whole_models("as-single") and not whole_models("sharded")
-
-
-@pytest.mark.parametrize("strategy", DIVIDED_LAYERS)
-def test_a_layer_that_ranks_divide_may_exceed_the_budget_of_one(strategy):
-    cell = cnn_cell(strategy=strategy, ranks_per_node=2, memory_budget=100_000)
-    assert too_small(cell, 64) is None
-
-
-@pytest.mark.parametrize("memory", ["plain", "recompute", "offload-file"])
-def test_what_can_run_does(memory):
-    assert reason_to_skip(cnn_cell(memory=memory), WORKLOADS.get("digits-cnn").defaults) is None
-    assert MEMORIES.get(memory).supports(cnn_cell(memory=memory)) is None
-    assert too_small(cnn_cell(memory=memory, memory_budget=1 << 30), 64) is None
+@pytest.mark.env
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_managed_memory_is_never_more_than_its_limit(tmp_path):
+    (tmp_path / "cuda.c").write_text(CUDA)
+    runtime = tmp_path / "libcudart.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", runtime, tmp_path / "cuda.c"], check=True)
+    path, library = compile_allocator(str(runtime), 1000)
+    shutil.rmtree(path.parent)
+    given = library.transect_managed_malloc(600, 0, None)
+    assert given and library.transect_managed_malloc(401, 0, None) is None
+    assert library.transect_managed_used() == 600
+    library.transect_managed_free(given, 600, 0, None)
+    assert library.transect_managed_used() == 0
+    with pytest.raises(MissingDependency, match="is no CUDA runtime"):
+        compile_allocator("/no/such/libcudart.so", 1)
 
 
 LAYERS = (

@@ -232,13 +232,6 @@ def test_a_wrong_update_is_a_wrong_result(training):
     assert "float64 reference" in result["message"]
 
 
-def test_a_wrong_update_leaves_the_tolerance(training, reference):
-    _, path = reference
-    out, _ = training.train(framework="wrong")
-    deviation = np.abs(arrays(out / "rank-000.npz")["loss"] - path["loss"])
-    assert (deviation > path["tolerance_fp32"]).any()
-
-
 def test_a_twin_without_data_draws_tokens(training):
     out, _ = training.train(input="synthetic")
     assert np.isfinite(arrays(out / "rank-000.npz")["loss"]).all()

@@ -1,8 +1,7 @@
-"""The counts behind bounds: held to what numpy executes, number by number, and to torch's counter."""
+"""The counts behind bounds: held to what numpy executes, number by number."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from math import prod
 
@@ -31,7 +30,6 @@ from transect.training.layout import Layout
 from transect.training.operations import layer_operations, loss_operations, prediction_operations, training_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS, Parameters, model_of
-from warm import warm
 
 BATCH = 5
 RULE = Parameters(batch=BATCH, epochs=1, learning_rate=0.1, quality_target=1)
@@ -223,48 +221,3 @@ def test_windows_leave_out_padding():
 def test_a_kind_of_layer_without_a_rule_is_refused():
     with pytest.raises(TypeError, match=r"operations of layer 'new' are not known: add them to"):
         layer_operations("new", (3,), (3,))
-
-
-TORCH = """
-import json, sys
-import torch
-from torch.utils.flop_counter import FlopCounterMode
-from transect.training.frameworks._torch_modules import build_module
-from transect.training.layers import *
-nets = eval(sys.argv[1])
-found = []
-for layers, sample in nets:
-    module = build_module(layers).train()
-    with FlopCounterMode(display=False) as forwards:
-        outputs = module(torch.randn(5, *sample))
-    with FlopCounterMode(display=False) as backwards:
-        outputs.sum().backward()
-    found.append([forwards.get_total_flops(), backwards.get_total_flops()])
-print(json.dumps(found))
-"""
-# Nets, and what our count of a sample has beyond products: rectifiers (twice) and biases.
-TORCH_NETS = [
-    ((Flatten(), Linear(12, 5), ReLU(), Linear(5, 3)), (3, 4), 5 + 3, 2 * 5),
-    (
-        (Conv2d(2, 3, 3, stride=2), ReLU(), Conv2d(3, 4, 2, bias=False), Flatten(), Linear(8, 3)),
-        (2, 7, 5),
-        18 + 3,
-        2 * 18,
-    ),
-    (
-        (Conv2d(1, 3, 3), Residual((Conv2d(3, 3, 1, bias=False),)), GlobalAveragePool(), Linear(3, 2)),
-        (1, 5, 5),
-        27 + 2,
-        30 + 3 + 2 * 27,
-    ),
-]
-
-
-def test_products_are_those_that_torch_counts(torch_python):
-    nets = repr([(layers, sample) for layers, sample, _, _ in TORCH_NETS])
-    run = warm(torch_python).run("-c", TORCH, nets)
-    assert run.returncode == 0, run.stderr
-    ours = [
-        BATCH * (training_operations(layers, sample) - biases - others) for layers, sample, biases, others in TORCH_NETS
-    ]
-    assert ours == [sum(passes) for passes in json.loads(run.stdout.splitlines()[-1])]

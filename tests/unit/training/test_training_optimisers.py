@@ -6,14 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from checkouts import environment_python
-from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks.numpy_ import NumpyFramework
-from transect.training.optimisers import OPTIMISERS, unsupported_optimiser
-from transect.training.support import reason_to_skip
+from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 from warm import warm
 
@@ -128,50 +124,3 @@ def test_the_rules_by_hand():
     # m' and v' of 1, then 3: m' = (0.5 x 1 + 3 x 1) / (1 + 0.5), v' likewise of squares.
     second = 0.9 - 0.1 * ((0.5 + 3) / 1.5) / np.sqrt((0.5 + 9) / 1.5)
     assert take("adamw", [1, 3], beta1=0.5, beta2=0.5, epsilon=1e-15)[1] == pytest.approx(second)
-
-
-def test_an_optimiser_that_is_not_known_or_not_there():
-    with pytest.raises(ValidationError, match=r"unknown optimiser 'adam'.*adamw"):
-        Parameters(batch=1, epochs=1, learning_rate=1, quality_target=1, optimiser="adam")
-    assert unsupported_optimiser("torch", ("sgd", "adamw"), "adamw") is None
-    said = unsupported_optimiser("extra", ("sgd",), "adamw")
-    assert said == "extra cells update by sgd, not by adamw"
-
-
-def test_nothing_changes_for_those_who_say_nothing():
-    rule = Parameters(batch=1, epochs=1, learning_rate=1, quality_target=1)
-    assert rule.optimiser == "sgd"
-
-
-@pytest.mark.parametrize(
-    ("axes", "rule", "words"),
-    [
-        ({}, {}, None),
-        ({"framework": "numpy", "precision": "bf16"}, {}, "not in bf16"),
-        ({"framework": "numpy", "strategy": "fsdp"}, {}, "fsdp is a strategy of torch"),
-        ({"framework": "old"}, {"optimiser": "adamw"}, "old cells update by sgd, not by adamw"),
-        ({"framework": "old"}, {"optimiser": "sgd"}, None),
-        ({"input": "files"}, {}, "not files"),
-        ({"ranks_per_node": 3}, {}, "16 cannot be cut in 3"),
-    ],
-)
-def test_why_a_cell_is_skipped(axes, rule, words, monkeypatch):
-    class Old(NumpyFramework):
-        """A plug-in from before there were optimisers."""
-
-        optimisers = ("sgd",)
-
-    monkeypatch.setitem(FRAMEWORKS._entries, "old", Old)
-    cell = Cell.of(
-        **{
-            "stage": "train",
-            "workload": "iris-mlp",
-            "framework": "torch",
-            "strategy": "mpi-allreduce",
-            "batch": 16,
-            **axes,
-        }
-    )
-    given = {"batch": 16, "epochs": 1, "learning_rate": 1, "quality_target": 1, **rule}
-    reason = reason_to_skip(cell, Parameters(**given))
-    assert reason is None if words is None else words in str(reason)

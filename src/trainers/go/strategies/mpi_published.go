@@ -18,7 +18,7 @@ func init() {
 	Register("published-sendrecv", newPublishedSendrecv[float32], newPublishedSendrecv[float64])
 }
 
-// published sums changes, learning rate times gradient, without a mean, as training/strategies/_published.py.
+// published sums changes, learning rate times gradient, without a mean, as training/strategies/published.py.
 type published[T trainer.Number] struct{ member[T] }
 
 func newPublished[T trainer.Number](p *plan.Plan) (published[T], error) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
-from transect.training.workloads.digits_mlp import DigitsMlp
+from transect.training.workloads.digits import DigitsMlp
 
 
 @MODELS.register("mlp")

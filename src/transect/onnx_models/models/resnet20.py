@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
-from transect.training.workloads.images_resnet20 import ImagesResnet20
+from transect.training.workloads.images import ImagesResnet20
 
 
 @MODELS.register("resnet20")

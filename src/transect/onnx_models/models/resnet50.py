@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.onnx_models.models import MODELS
 from transect.onnx_models.models._layered import LayeredMade
-from transect.training.workloads.images_resnet import ImagesResnet50
+from transect.training.workloads.images import ImagesResnet50
 
 
 @MODELS.register("resnet50")

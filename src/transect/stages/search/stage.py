@@ -216,7 +216,6 @@ class Search(Stage[SearchCell]):
 
 
 def _text(rule: SearchRule, cell: SearchCell) -> Any:
-    """Return what has the axes of the tickets that a search reads."""
     return SimpleNamespace(corpus=cell.corpus, **{axis: getattr(rule, axis) for axis in _AXES})
 
 
@@ -243,7 +242,6 @@ def places_of(rule: SearchRule) -> int:
 
 
 def _space(rule: SearchRule) -> dict[str, Any]:
-    """Return what is varied, by knob."""
     given = {knob: getattr(rule.space, key, None) for knob, key in LISTS.items()}
     return {knob: values for knob, values in given.items() if values is not None}
 

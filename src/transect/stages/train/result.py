@@ -13,9 +13,9 @@ from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import cores, over_subscribed
+from transect.measure.footprint import footprint
 from transect.measure.intervals import wilson
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
-from transect.stages.train.result_installed import what_is_installed
 from transect.stages.train.result_times import (
     SERIES_NAMES,
     WARMUP_STEPS,
@@ -28,6 +28,7 @@ from transect.stages.train.result_times import (
 from transect.stages.train.result_updates import OF_EACH_GRADIENT, Updates
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
+from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 from transect.training.models import Model
 from transect.training.rank_files import RANK_SERIES
 from transect.training.strategies import STRATEGIES
@@ -153,7 +154,6 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
 
 
 def _bound(settings: dict[str, Any]) -> int | None:
-    """Return how stale a gradient's weights may be, in steps, or None."""
     bound = settings.get("staleness")
     return bound if isinstance(bound, int) else None
 
@@ -204,7 +204,6 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
 def _quality(
     job: Job, model: Model, facts: dict[str, Any], series: Arrays, parameters: Parameters
 ) -> tuple[dict[str, float], bool]:
-    """Return score and time to quality, and whether the target was reached."""
     total, sums = facts["test_total"], series["score_sum"]
     if cell_of(job, TrainCell).input == "synthetic" or not total:
         return {}, False
@@ -224,7 +223,6 @@ def _quality(
 
 
 def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
-    """Fail the result when loss or weights leave their tolerance."""
     if equality is None or not np.isfinite(loss).all():
         return
     if fault := equality.fault():
@@ -232,7 +230,6 @@ def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
 
 
 def _not_finite(result: Result, path: Path) -> None:
-    """Fail the result when its weights are not finite, whatever its losses are."""
     with np.load(path) as file:
         broken = [name for name in file.files if not np.isfinite(file[name]).all()]
     if broken and result.status is Status.OK:
@@ -241,9 +238,25 @@ def _not_finite(result: Result, path: Path) -> None:
 
 
 def _diverged(result: Result, loss: Any, reference: Reference | None) -> None:
-    """Fail the result when its loss has diverged, be it as the reference's does."""
     reason = divergence(loss)
     if reason and result.status is Status.OK:
         result.status, result.cause, result.message = Status.FAILED, Cause.DIVERGED, reason
         if reference is not None and divergence(reference.loss):
             result.message += "; the float64 reference diverges as well, so look at the hyper-parameters first"
+
+
+def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
+    """Return `bytes` and `files` of each part; nothing where they are not known, as of loaded modules.
+
+    A program of its own needs no more than its framework names, `program`; all others their whole `environment`
+    and the `interpreter` that it borrows from the machine, which the environment's stamp tells.
+    """
+    cell = cell_of(job, TrainCell)
+    files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin, cell=cell)
+    framework = FRAMEWORKS.get(cell.framework)
+    if isinstance(framework, ProgramFramework) and job.bin is not None:
+        named = framework.installed(files)
+        if named is not None:
+            return {"program": asdict(footprint(named))}
+    told: dict[str, dict[str, int]] = job.environment.get("installed", {})
+    return told

@@ -138,7 +138,6 @@ def _outside(deviation: np.ndarray, tolerance: np.ndarray) -> int | None:
 
 
 def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted], str | None]:
-    """Return the restarts, and why they tell nothing, if so."""
     telling = [rank for rank in facts if rank.get("tells_loss", True)]
     told: list[Any] = [rank["restarts"] for rank in telling if rank.get("restarts") is not None]
     if len(told) < len(telling):

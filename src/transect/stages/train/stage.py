@@ -29,12 +29,12 @@ from transect.stages.data import workload_plugins
 from transect.stages.memory.stage import memory_of
 from transect.stages.reference import reference_of
 from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
-from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.memory import MEMORIES, too_small
+from transect.training.memory import MEMORIES
 from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import RESTARTS
 from transect.training.strategies import STRATEGIES, strategy_options
+from transect.training.support import cannot_be_cut
 from transect.training.workloads import WORKLOADS
 
 
@@ -244,12 +244,7 @@ class Train(Stage[TrainCell]):
 
     def supports(self, cell: TrainCell) -> str | None:
         """Files can be decoded, the batch divided, and a layer held."""
-        if cell.input == "files":
-            dataset = WORKLOADS.get(cell.workload).dataset
-            if not DATASETS.get(dataset).files:
-                return f"the samples of {dataset} are not files that could be decoded in each step"
-        layout = STRATEGIES.get(cell.strategy).layout(cell)
-        return layout.complaint(cell.batch) or too_small(cell, cell.batch // layout.replicas)
+        return cannot_be_cut(cell)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters."""

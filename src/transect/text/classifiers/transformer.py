@@ -11,7 +11,8 @@ from transect.domain.errors import BadInput
 from transect.text.classifiers import CLASSIFIERS, MODEL, Fitted, Task
 from transect.text.classifiers._options import TrainingOptions, WithTraining, options_of
 from transect.training import text_encoder
-from transect.training.text_encoder import EncoderConfig, build_encoder
+from transect.training.frameworks._torch_encoder import build_encoder
+from transect.training.text_encoder import EncoderConfig
 
 
 class _Options(TrainingOptions):

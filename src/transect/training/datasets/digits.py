@@ -1,33 +1,21 @@
-"""Handwritten digits: 1,797 images of 8 x 8 pixels, 10 classes; bundled with scikit-learn."""
+"""Handwritten digits of 8 x 8 pixels, bundled with scikit-learn."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from transect.training.datasets import DATASETS, LoadedDataset, Samples
-from transect.training.datasets._bundled import bundled_file
+from transect.training.datasets import DATASETS
+from transect.training.datasets._bundled import Bundled
 
 
 @DATASETS.register("digits")
-class Digits(LoadedDataset):
+class Digits(Bundled):
     """1,797 samples of shape (1, 8, 8)."""
 
-    option_names = ()
+    name, file, source = "digits", "digits.csv.gz", "E. Alpaydin and C. Kaynak, 1998"
 
-    def load(self, options: dict[str, Any]) -> Samples:
-        """Read the copy inside scikit-learn."""
-        from sklearn.datasets import load_digits
-
-        bunch = load_digits()
-        return Samples(
-            x=np.asarray(bunch.images, np.float64)[:, None, :, :],
-            y=np.asarray(bunch.target, np.int64),
-            classes=tuple(str(name) for name in bunch.target_names),
-            source="scikit-learn bundled digits (E. Alpaydin and C. Kaynak, 1998)",
-            file=bundled_file("digits.csv.gz"),
-        )
+    def shaped(self, x: np.ndarray) -> np.ndarray:
+        return x.reshape(-1, 1, 8, 8)
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One mean and deviation over all pixels: border pixels are constant zero."""

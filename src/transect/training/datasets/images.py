@@ -10,11 +10,11 @@ import shutil
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transect.domain.errors import BadInput
 from transect.training.datasets import DATASETS, Division, Stored, StoredDataset
-from transect.training.datasets._generated_images import SEED, generate
 from transect.training.datasets._image_folder import printable, scan, store
 from transect.training.layers import Shape
 
@@ -66,7 +66,6 @@ class ImageFolder(StoredDataset):
     option_names = tuple(ImageOptions.model_fields)
 
     def check(self, options: dict[str, Any], sample: Shape) -> None:
-        """Raise BadInput for an unknown option or one out of its range."""
         _options(options, sample)
 
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
@@ -100,3 +99,49 @@ class ImageFolder(StoredDataset):
             source=f"generated: {used.classes} procedural textures, {used.generate} JPEG files each",
             details={"generated": True, "generated_seed": SEED},
         )
+
+
+# As large as the files of the Intel natural-scenes set.
+SIZE = 150
+QUALITY = 90
+# Not the study's seed: it is the same dataset in every study.
+SEED = 20_261_120
+
+_SPACINGS = (3.0, 6.0)
+
+
+def _colour(hue: float) -> np.ndarray:
+    return np.asarray(0.5 + 0.5 * np.cos(2 * np.pi * (hue - np.arange(3) / 3)))
+
+
+def texture(label: int, classes: int, number: int) -> np.ndarray:
+    """Return image `number` of class `label`: uint8 (SIZE, SIZE, 3), whatever else is generated."""
+    draw = np.random.default_rng([SEED, label, number])
+    down, right = np.mgrid[0:SIZE, 0:SIZE] / SIZE
+    angle = np.pi * (label + draw.normal(0, 0.25)) / classes
+    waves = _SPACINGS[label % len(_SPACINGS)] * np.exp(draw.normal(0, 0.2))
+    bend = draw.uniform(0, 0.06) * np.sin(2 * np.pi * (2 * right + draw.random()))
+    along = np.cos(angle) * right + np.sin(angle) * down + bend
+    stripes = 0.5 + 0.5 * np.sin(2 * np.pi * (waves * along + draw.random()))
+    hue = (label + draw.normal(0, 0.35)) / classes
+    first, second = _colour(hue), _colour(hue + 0.3 + draw.normal(0, 0.1))
+    image = stripes[..., None] * first + (1 - stripes[..., None]) * second
+    centre, radii = draw.random(2), draw.uniform(0.08, 0.25, 2)
+    spot = ((down - centre[0]) / radii[0]) ** 2 + ((right - centre[1]) / radii[1]) ** 2 < 1
+    image[spot] = draw.random(3)
+    image = 0.5 + draw.uniform(0.5, 1.0) * (image - 0.5) + draw.uniform(-0.15, 0.15)
+    image += draw.normal(0, 0.1, image.shape)
+    return np.asarray(255 * np.clip(image, 0, 1), np.uint8)
+
+
+def generate(folder: Path, *, classes: int, per_class: int) -> None:
+    """Write `folder/CLASS/NNNN.jpg`, the same bytes for the same numbers and libraries."""
+    from PIL import Image
+
+    digits = max(4, len(str(per_class - 1)))
+    for label in range(classes):
+        home = folder / f"texture-{label:0{len(str(classes - 1))}d}"
+        home.mkdir(parents=True)
+        for number in range(per_class):
+            image = Image.fromarray(texture(label, classes, number))
+            image.save(home / f"{number:0{digits}d}.jpg", quality=QUALITY)

@@ -1,33 +1,18 @@
-"""Fisher's iris: 150 flowers, 4 lengths, 3 species; bundled with scikit-learn."""
+"""Fisher's iris, bundled with scikit-learn."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from transect.training.datasets import DATASETS, LoadedDataset, Samples
-from transect.training.datasets._bundled import bundled_file
+from transect.training.datasets import DATASETS
+from transect.training.datasets._bundled import Bundled
 
 
 @DATASETS.register("iris")
-class Iris(LoadedDataset):
+class Iris(Bundled):
     """150 samples of shape (4,)."""
 
-    option_names = ()
-
-    def load(self, options: dict[str, Any]) -> Samples:
-        """Read the copy inside scikit-learn."""
-        from sklearn.datasets import load_iris
-
-        bunch = load_iris()
-        return Samples(
-            x=np.asarray(bunch.data, np.float64),
-            y=np.asarray(bunch.target, np.int64),
-            classes=tuple(str(name) for name in bunch.target_names),
-            source="scikit-learn bundled iris (R. A. Fisher, 1936)",
-            file=bundled_file("iris.csv"),
-        )
+    name, file, source = "iris", "iris.csv", "R. A. Fisher, 1936"
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Zero mean and unit variance per feature of the training part."""

@@ -78,7 +78,6 @@ class Tickets(DerivedDataset):
         )
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Words stay what they are."""
         return train, other
 
 

@@ -3,8 +3,7 @@
 Neutral and native layouts: convolution OIHW and HWIO; linear (out, in) and (in, out). `Flatten` of
 (C, H, W) gives features in the order C, H, W in the neutral world and H, W, C in the native one, so
 the rows of the linear layer that reads them are permuted. All other arrays are the same in both.
-Layers may end in flattened features, as a part of a model does: who brings them into the neutral
-order says so with `ordered=True`.
+Layers may end in flattened features, as a part of a model does: `order_at_end` says in which order.
 """
 
 from __future__ import annotations
@@ -67,11 +66,9 @@ def order_at_end(layers: tuple[Layer, ...], sample: Shape) -> Shape | None:
     return _readers(layers, sample, None)[1]
 
 
-def _moves(layers: tuple[Layer, ...], sample: Shape, ordered: bool = False) -> dict[str, _Move]:
+def _moves(layers: tuple[Layer, ...], sample: Shape) -> dict[str, _Move]:
     """Return how each array of the model changes, in the order of `weight_shapes`."""
-    readers, rest = _readers(layers, sample, None)
-    if rest is not None and not ordered:
-        raise ValueError(f"the model ends in the flattened features of {rest}: add a linear layer")
+    readers, _ = _readers(layers, sample, None)
     kinds = {placed.name: placed.layer for placed in walk(layers, sample)}
     moves: dict[str, _Move] = {}
     for weight in weight_shapes(layers):
@@ -89,36 +86,25 @@ def _moves(layers: tuple[Layer, ...], sample: Shape, ordered: bool = False) -> d
     return moves
 
 
-def to_native(
-    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *, ordered: bool = False
-) -> dict[str, np.ndarray]:
+def to_native(weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape) -> dict[str, np.ndarray]:
     """Return contiguous copies with channels last, of the same dtypes, in `weight_shapes`' order.
 
-    `weights` may be a part of the model's arrays, e.g. the gradients. Raises ValueError for a model
-    whose outputs depend on the order of flattened features, unless they are `ordered`, and for an
-    array of another shape.
+    `weights` may be a part of the model's arrays, e.g. the gradients.
     """
-    result: dict[str, np.ndarray] = {}
-    for name, move in _moves(layers, sample, ordered).items():
-        if name in weights:
-            given = weights[name]
-            if given.shape != move.neutral:
-                raise ValueError(f"weight '{name}' has shape {given.shape}, the model takes {move.neutral}")
-            moved = given.reshape(move.split).transpose(move.axes)
-            result[name] = moved.reshape(move.native).copy()
-    return result
+    return {
+        name: weights[name].reshape(move.split).transpose(move.axes).reshape(move.native).copy()
+        for name, move in _moves(layers, sample).items()
+        if name in weights
+    }
 
 
-def to_neutral(
-    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *, ordered: bool = False
-) -> dict[str, np.ndarray]:
+def to_neutral(weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape) -> dict[str, np.ndarray]:
     """Return contiguous copies in the neutral layout: the exact inverse of `to_native`."""
     result: dict[str, np.ndarray] = {}
-    for name, move in _moves(layers, sample, ordered).items():
+    for name, move in _moves(layers, sample).items():
         if name in weights:
             moved = weights[name].reshape([move.split[axis] for axis in move.axes])
-            back = moved.transpose(np.argsort(move.axes))
-            result[name] = back.reshape(move.neutral).copy()
+            result[name] = moved.transpose(np.argsort(move.axes)).reshape(move.neutral).copy()
     return result
 
 

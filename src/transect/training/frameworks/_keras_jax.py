@@ -61,7 +61,6 @@ class JaxTrainer(KerasTrainer):
         return model.trainable_variables, model.non_trainable_variables, self.optimiser.variables
 
     def fetch(self) -> None:
-        """Take the state out of Keras' variables, where Keras' own loops leave it."""
         self.state = tuple([one.value for one in variables] for variables in self._held())
 
     def _store(self) -> None:
@@ -78,12 +77,10 @@ class JaxTrainer(KerasTrainer):
         self.fetch()
 
     def resume(self, state: TrainingState) -> None:
-        """Go on from there."""
         super().resume(state)
         self.fetch()
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies in the neutral layout."""
         self._store()
         return super().weights()
 
@@ -94,19 +91,16 @@ class JaxTrainer(KerasTrainer):
             self.fetch()
 
     def forward_backward(self, x: Any, y: Any) -> float:
-        """Compute the mean loss and the flat gradient."""
         trained, others, moving = self.state
         loss, others, self.flat_gradient = self._backward(trained, others, x, y)
         self.state = (trained, others, moving)
         return float(loss)
 
     def gradient(self) -> np.ndarray:
-        """Copy the gradient into one numpy buffer."""
         np.copyto(self._buffer, self.flat_gradient)
         return self._buffer
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Make an array."""
         self.flat_gradient = self._array(flat)
 
     def _apply(self) -> None:

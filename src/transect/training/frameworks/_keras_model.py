@@ -55,8 +55,6 @@ def configure(keras: Any, floatx: str, data_format: str) -> None:
 
 
 def _batch_norm(keras: Any) -> type[Any]:
-    """Return Keras' batch normalisation with the sample variance in its moving average."""
-
     class SampleVariance(keras.layers.BatchNormalization):
         """Keras averages the population variance; only Keras 2's fused kernel the sample one."""
 
@@ -145,7 +143,6 @@ class _Builder:
 
 
 def _operations(keras: Any) -> Any:
-    """Return some operations of Keras 3, or what they are called in TensorFlow for Keras 2."""
     if hasattr(keras, "ops"):
         return keras.ops
     import tensorflow as tf

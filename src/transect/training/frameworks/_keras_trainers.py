@@ -49,7 +49,7 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
         """Make the functions."""
 
     def _native(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return to_native(weights, self._plan.layers, self._plan.sample, ordered=True)
+        return to_native(weights, self._plan.layers, self._plan.sample)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
@@ -58,7 +58,6 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
             variable.assign(native[name].astype(self.dtype))
 
     def resume(self, state: TrainingState) -> None:
-        """Go on from there."""
         self.load(state.weights)
         native = [self._native(one) for one in state.states]
         names = {id(variable): name for name, variable in self._variables.items()}
@@ -67,18 +66,15 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
         set_states(self.optimiser, states, state.updates)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies in the neutral layout."""
         native = {name: np.asarray(variable.numpy()) for name, variable in self._variables.items()}
-        return to_neutral(native, self._plan.layers, self._plan.sample, ordered=True)
+        return to_neutral(native, self._plan.layers, self._plan.sample)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """Round, bring to the data format, and make tensors."""
         x = x.astype(self.dtype, copy=False)
         x = samples_last(x) if self.data_format == "channels_last" else x
         return self._tensor(x), self._tensor(y)
 
     def update(self, learning_rate: float) -> None:
-        """Apply the optimiser of keras.optimizers."""
         self._set_rate(float(learning_rate))
         self._apply()
 
@@ -89,7 +85,6 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
     def _apply(self) -> None: ...
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
-        """Do forward, backward and update at once."""
         self._set_rate(float(learning_rate))
         return self._whole_step(x, y)
 
@@ -97,7 +92,6 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
     def _whole_step(self, x: Any, y: Any) -> float: ...
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes)."""
         return self._outputs(self.batch(x, np.empty(0, np.int64))[0])
 
     @abstractmethod
@@ -148,17 +142,14 @@ class TensorFlowTrainer(KerasTrainer):
         )
 
     def forward_backward(self, x: Any, y: Any) -> float:
-        """Compute the mean loss and the flat gradient."""
         loss, self.flat_gradient = self._functions[0](x, y)
         return float(loss)
 
     def gradient(self) -> np.ndarray:
-        """Copy the gradient into one numpy buffer."""
         np.copyto(self._buffer, self.flat_gradient.numpy())
         return self._buffer
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Make a tensor."""
         self.flat_gradient = self._tensor(flat)
 
     def _apply(self) -> None:
@@ -190,20 +181,17 @@ class TorchTrainer(KerasTrainer):
         self._computes = module
 
     def forward_backward(self, x: Any, y: Any) -> float:
-        """Run autograd."""
         self.model.zero_grad()
         loss = self.loss(y, self._computes(x, training=True))
         loss.backward()
         return float(loss.detach())
 
     def gradient(self) -> np.ndarray:
-        """Copy all gradients into one numpy buffer."""
         parts = [parameter.grad.reshape(-1) for parameter in self._parameters]
         self._torch.cat(parts, out=self._torch.from_numpy(self._buffer))
         return self._buffer
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Copy the buffer back into the gradients."""
         parts = self._torch.from_numpy(flat).split(self._sizes)
         for parameter, part in zip(self._parameters, parts, strict=True):
             parameter.grad.copy_(part.view_as(parameter))

@@ -84,7 +84,6 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
 
 
 def _in_arrays() -> type[Any]:
-    """Return a base for rules in NDArray arithmetic, one array in each call."""
     import mxnet as mx
 
     class InArrays(mx.optimizer.Optimizer):

@@ -85,7 +85,6 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
             self._trainer = mx.gluon.Trainer(self.trained, self._optimiser, kvstore=None)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Round the given weights to this trainer's precision."""
         for name, array in self._weights.items():
             # Through an NDArray: after prediction oneDNN keeps weights in a layout of its own.
             array[:] = self.mx.nd.array(weights[name], dtype=self.dtype)
@@ -133,7 +132,6 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
             array[...] = 0
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Copy the buffer back into the gradients."""
         self.mx.nd.waitall()
         start = 0
         for array in self._gradient_memory:
@@ -151,7 +149,6 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         self._trainer.update(1)
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
-        """Forward, backward and update, waiting for the engine once."""
         loss = self.recorded(x, y)
         loss.backward()
         self.update(learning_rate)
@@ -160,17 +157,14 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         return float(loss.asscalar())
 
     def finish_step(self) -> None:
-        """Wait for the engine."""
         self.mx.nd.waitall()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes) without gradients."""
         self.statistics.show()
         outputs: np.ndarray = self.net(self.batch(x, np.empty(0, np.int64))[0]).asnumpy()
         return outputs
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies in the neutral layout, which is MXNet's own."""
         found = {name: array.asnumpy() for name, array in self._weights.items()}
         found |= self.statistics.copies()
         return {name: found[name] for name in self._names}

@@ -47,12 +47,10 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         self.load(plan.weights)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Round the given weights to this trainer's precision."""
         for name, array in self._weights.items():
             array[...] = weights[name]
 
     def resume(self, state: TrainingState) -> None:
-        """Go on from there."""
         self.load(state.weights)
         for own, given in zip(self._states, state.states, strict=True):
             for name, part in self._parts.items():
@@ -60,7 +58,6 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         self._updates = state.updates
 
     def state(self) -> TrainingState:
-        """Return copies of where it stands."""
         states = tuple(
             {name: own[part].reshape(self._weights[name].shape).copy() for name, part in self._parts.items()}
             for own in self._states
@@ -76,25 +73,20 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         return self.computation.loss(x, y)
 
     def gradient(self) -> np.ndarray:
-        """Return the buffer itself, not a copy."""
         return self.flat_gradient
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Copy, unless `flat` is the buffer itself."""
         if flat is not self.flat_gradient:
             self.flat_gradient[...] = flat
 
     def update(self, learning_rate: float) -> None:
-        """Apply the optimiser's own rule in place."""
         self._updates += 1
         self._optimiser.update(
             self._plan.parameters, self.flat_weights, self.flat_gradient, self._states, learning_rate, self._updates
         )
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, ...)."""
         return self.computation.outputs(self.batch(x, np.empty(0, np.int64))[0])
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies."""
         return {name: array.copy() for name, array in self._weights.items()}

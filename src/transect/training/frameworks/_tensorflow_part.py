@@ -48,12 +48,10 @@ class TensorflowPart(PartByTrainer):
         return flat + tf.concat([tf.reshape(one, [-1]) for one in gradients], 0)
 
     def begin_step(self) -> None:
-        """Forget gradients and tapes."""
         super().begin_step()
         self.trainer.flat_gradient = self._none
 
     def _pass(self, i: int, function: Any, x: Any, y: tuple[Any, ...], weight: float) -> Any:
-        """Call a compiled pass under a tape of its own."""
         x = self.native(x)
         with self._tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._trained if self.part.begins else [x, *self._trained])
@@ -66,11 +64,9 @@ class TensorflowPart(PartByTrainer):
         return _array(self._pass(i, self._functions[0], x, (), 1.0))
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss as a Python number, which waits for the device."""
         return float(self._pass(i, self._functions[1], x, (y,), weight))
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Let the tape call the compiled backward pass."""
         tf = self._tf
         tape, x, end, weight = self.tapes.pop(i)
         given = tf.constant(weight, end.dtype) if g is None else tf.convert_to_tensor(g)
@@ -82,7 +78,6 @@ class TensorflowPart(PartByTrainer):
         return None if self.part.begins else samples_first(_array(gradients[-1]))
 
     def update(self, learning_rate: float) -> None:
-        """Let the trainer do it, where there is something to update."""
         if self._trained:
             self.trainer.update(learning_rate)
 

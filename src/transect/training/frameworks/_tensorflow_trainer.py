@@ -90,7 +90,7 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         )
 
     def _native(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return to_native(weights, self._plan.layers, self._plan.sample, ordered=True)
+        return to_native(weights, self._plan.layers, self._plan.sample)
 
     def compiled(self, body: Callable[..., Any], signature: list[Any] | None = None) -> Any:
         """Return a `tf.function` that runs `body` through the current `tf.distribute` strategy."""
@@ -101,7 +101,6 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         return self.tf.device("GPU:0") if self._plan.device == "cuda" else nullcontext()
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """Bring channels last, round, and copy to the device."""
         constant = self.tf.constant
         with self._on_device():
             return constant(samples_last(x.astype(self.dtype, copy=False))), constant(y)
@@ -112,7 +111,6 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         return float(loss)
 
     def gradient(self) -> np.ndarray:
-        """Copy the flat gradient into one numpy buffer."""
         flat = self.flat_gradient
         # On a CPU the tensor's memory is read in place; TensorFlow forbids to write to it.
         np.copyto(self._buffer, memoryview(flat) if self._plan.device == "cpu" else flat.numpy())
@@ -124,27 +122,22 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
             self.flat_gradient = self.tf.convert_to_tensor(flat)
 
     def update(self, learning_rate: float) -> None:
-        """Apply the update rule to all weights in one compiled function."""
         self._update(self.flat_gradient, self.rate(learning_rate))
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
-        """Do forward, backward and update in one compiled function."""
         return float(self._step(x, y, self.rate(learning_rate)))
 
     def finish_step(self) -> None:
-        """Wait for the GPU, when there is one."""
         if self._plan.device == "cuda":
             self.tf.test.experimental.sync_devices()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes)."""
         outputs: np.ndarray = self._predict(self.batch(x, np.empty(0, np.int64))[0]).numpy()
         return outputs
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies in the neutral layout."""
         native = {name: variable.numpy() for name, variable in self._variables.items()}
-        return to_neutral(native, self._plan.layers, self._plan.sample, ordered=True)
+        return to_neutral(native, self._plan.layers, self._plan.sample)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
@@ -153,7 +146,6 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
             variable.assign(native[name].astype(self.dtype))
 
     def resume(self, state: TrainingState) -> None:
-        """Go on from there."""
         self.load(state.weights)
         native = [self._native(one) for one in state.states]
         states = [[array.astype(self.dtype) for array in one.values()] for one in native]
@@ -190,11 +182,9 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         return [self.tf.reshape(one, shape) for one, shape in zip(parts, shapes, strict=True)]
 
     def apply(self, gradients: list[Any], learning_rate: Any) -> None:
-        """Apply the update rule, from within a compiled function."""
         self._optimiser.apply(gradients, learning_rate)
 
     def loss(self, x: Any, y: Any) -> Any:
-        """Return the mean loss in training, from within a compiled function."""
         tf, outputs = self.tf, self.outputs(x, True)
         if self._rule.loss == "mse":
             distance = outputs - tf.one_hot(y, outputs.shape[1], dtype=outputs.dtype)

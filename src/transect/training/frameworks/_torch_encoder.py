@@ -8,10 +8,28 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from transect.training.text_encoder import HIDDEN, NORM_EPSILON, EncoderConfig, position_table
+from transect.training.text_encoder import HIDDEN, NORM_EPSILON, EncoderConfig, initial_weights, position_table
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+
+
+def build_encoder(config: EncoderConfig, vectors: np.ndarray | None = None, seed: int = 0) -> torch.nn.Module:
+    """Make the encoder in float32: word numbers (n, length) to logits (n, classes).
+
+    The weights are those of `initial_weights(config, seed)`; `vectors` (vocabulary, width) take the
+    place of the table. A frozen table does not require a gradient. In training mode dropout draws
+    from torch's generator. Texts may be shorter than `config.length` where they are pooled by their mean.
+    """
+    import torch
+
+    weights = initial_weights(config, seed)
+    if vectors is not None:
+        weights["embedding.weight"] = vectors
+    module = make_encoder(config)
+    module.load_state_dict({name: torch.tensor(array, dtype=torch.float32) for name, array in weights.items()})
+    return module
 
 
 def make_encoder(config: EncoderConfig) -> torch.nn.Module:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from transect.training.frameworks import ModelPart, ModelPlan, TellsKept
-from transect.training.frameworks._torch_kept import kept_storages
 from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.parts import PartByTrainer
 
@@ -28,7 +28,6 @@ class AutogradPart(PartByTrainer):
         """Return the mean loss, a tensor of autograd."""
 
     def _leaf(self, x: Any) -> Any:
-        """Return a leaf of autograd's graph, whose gradient the part before will ask for."""
         return x if self.part.begins else self.native(x).requires_grad_()
 
     def forward(self, i: int, x: Any) -> np.ndarray:
@@ -39,14 +38,12 @@ class AutogradPart(PartByTrainer):
         return self._array(outputs)
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        """Return the mean loss as a Python number, which waits for the device."""
         inputs = self._leaf(x)
         loss = self._loss(inputs, y)
         self.tapes[i] = inputs, loss, weight
         return float(loss.item())
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        """Run autograd from the outputs or the loss to the inputs."""
         import torch
 
         inputs, end, weight = self.tapes.pop(i)
@@ -70,7 +67,6 @@ class TorchPart(AutogradPart, TellsKept):
         super().__init__(plan, part, TorchTrainer)
 
     def begin_step(self) -> None:
-        """Forget gradients and tapes."""
         super().begin_step()
         self.trainer.optimiser.zero_grad()
 
@@ -87,3 +83,35 @@ class TorchPart(AutogradPart, TellsKept):
 
     def _array(self, tensor: Any) -> np.ndarray:
         return super()._array(tensor.detach().to(self.trainer.dtype))
+
+
+def _saved(node: Any) -> Iterator[Any]:
+    """Yield the tensors that a node of the graph has saved: attributes that autograd names `_saved_`."""
+    import torch
+
+    for name in dir(node):
+        if name.startswith("_saved_"):
+            value = getattr(node, name)
+            several = value if isinstance(value, tuple | list) else (value,)
+            yield from (one for one in several if isinstance(one, torch.Tensor))
+
+
+def kept_storages(end: Any, weights: Iterable[Any]) -> dict[int, int]:
+    """Return address and bytes of each storage that the graph behind a tensor holds.
+
+    Those of `weights` are left out: they are there anyway.
+    """
+    own = {tensor.untyped_storage().data_ptr() for tensor in weights}
+    found: dict[int, int] = {}
+    todo, seen = [end.grad_fn], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        todo += [behind for behind, _ in node.next_functions]
+        for tensor in _saved(node):
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in own and storage.nbytes():
+                found[storage.data_ptr()] = storage.nbytes()
+    return found

@@ -89,7 +89,6 @@ class TorchTrainer(Trainer, ResumableTrainer):
         return 0.5 * (outputs - one_hot).square().sum() / len(y)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Round the given weights to this trainer's precision."""
         self._load(self.model, weights, self.dtype)
 
     def resume(self, state: TrainingState) -> None:
@@ -131,7 +130,6 @@ class TorchTrainer(Trainer, ResumableTrainer):
         return self._as_it_is
 
     def gradient(self) -> np.ndarray:
-        """Copy all gradients into one numpy buffer."""
         start = 0
         for parameter in self.parameters:
             size = parameter.numel()
@@ -154,18 +152,15 @@ class TorchTrainer(Trainer, ResumableTrainer):
             start += size
 
     def update(self, learning_rate: float) -> None:
-        """Apply the optimiser of torch.optim."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.step()
 
     def finish_step(self) -> None:
-        """Wait for the GPU, when there is one."""
         if self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes) without gradients."""
         if self._has_modes:
             self.model.eval()
         with self.torch.no_grad(), self._precision():

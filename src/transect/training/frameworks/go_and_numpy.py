@@ -29,13 +29,11 @@ class GoAndNumpy(NumpyFramework, ProgramFramework):
     )
 
     def supports(self, cell: TrainCell) -> str | None:
-        """What both support, on two ranks at least."""
         if cell.ranks < 2:
             return "one rank has one language: expected at least 2 ranks"
         return GoFramework().supports(cell) or super().supports(cell)
 
     def builds(self, model: Model) -> str | None:
-        """Models that are lists of layers."""
         return only_layers(model)
 
     def code_files(self) -> list[Path]:
@@ -43,7 +41,6 @@ class GoAndNumpy(NumpyFramework, ProgramFramework):
         return [Path(__file__).parents[2] / "launch" / "mixed.py"]
 
     def command(self, files: RankFiles) -> list[str]:
-        """Let each rank become one of the two programs."""
         program = (files.programs or Path()) / "transect-trainer-go-mpi"
         python = files.worker[0]
         go = [str(program), str(files.plan)]

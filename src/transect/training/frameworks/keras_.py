@@ -16,63 +16,174 @@ Defaults of Keras that differ from the common rule, and how they are set equal (
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
+from abc import abstractmethod
+from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, PartTrainer, Trainer, runs_on
+from transect.training.frameworks._channels_last import samples_first
 from transect.training.frameworks._keras_jax import JaxTrainer
-from transect.training.frameworks._keras_part import KerasJaxPart, KerasTorchPart
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer, TorchTrainer
 from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
 from transect.training.frameworks._tensorflow_trainer import configure
+from transect.training.frameworks._torch_part import AutogradPart
+from transect.training.parts import PartByTrainer
 
-_OPTIMISERS = ("sgd", "nesterov", "adamw")
+
+class _KerasJaxPart(PartByTrainer):
+    """`jax.vjp` within a jitted function gives a function as a result, with all that it has kept.
+
+    Functions are compiled once for each size of a micro-batch. The tape of one under way holds how to go back,
+    and the weight where the part ends the model.
+    """
+
+    trainer: JaxTrainer
+
+    def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
+        super().__init__(plan, part, lambda own: JaxTrainer(own, keras))
+        import jax
+
+        numpy, trainer, inner = jax.numpy, self.trainer, not part.begins
+        self._trained = len(trainer.state[0])
+        self._none = trainer.flat_gradient
+
+        def outputs(trained: Any, others: Any, x: Any) -> Any:
+            return trainer.model.stateless_call(trained, others, x, training=True)
+
+        def loss(trained: Any, others: Any, x: Any, y: Any) -> Any:
+            found, others = outputs(trained, others, x)
+            return trainer.loss(y, found), others
+
+        def taped(function: Any) -> Any:
+            def run(trained: Any, others: Any, x: Any, *y: Any) -> Any:
+                if inner:
+                    return jax.vjp(lambda t, i: function(t, others, i, *y), trained, x, has_aux=True)
+                return jax.vjp(lambda t: function(t, others, x, *y), trained, has_aux=True)
+
+            return jax.jit(run)
+
+        def back(flat: Any, way: Any, g: Any) -> tuple[Any, ...]:
+            own, *rest = way(g)
+            if own:
+                flat = flat + numpy.concatenate([one.ravel() for one in own])
+            return flat, *rest
+
+        self._forward, self._loss = taped(outputs), taped(loss)
+        self._back = jax.jit(back)
+
+    def begin_step(self) -> None:
+        super().begin_step()
+        self.trainer.flat_gradient = self._none
+
+    def _pass(self, i: int, function: Any, x: Any, y: tuple[Any, ...], weight: float) -> Any:
+        trained, others, moving = self.trainer.state
+        end, way, others = function(trained, others, self.native(x), *y)
+        self.trainer.state = (trained, others, moving)
+        self.tapes[i] = way, weight
+        return end
+
+    def forward(self, i: int, x: Any) -> np.ndarray:
+        """Return the outputs: the array is JAX's own memory."""
+        return np.asarray(self._pass(i, self._forward, x, (), 1.0))
+
+    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
+        return float(self._pass(i, self._loss, x, (y,), weight))
+
+    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
+        way, weight = self.tapes.pop(i)
+        given = self.trainer.dtype.type(weight) if g is None else g
+        self.trainer.flat_gradient, *rest = self._back(self.trainer.flat_gradient, way, given)
+        return samples_first(np.asarray(rest[0])) if rest else None
+
+    def update(self, learning_rate: float) -> None:
+        if self._trained:
+            self.trainer.update(learning_rate)
+
+    def finish_step(self) -> None:
+        if self._trained:
+            self.trainer.finish_step()
 
 
-def _keras(backend: str) -> Any:
-    """Import Keras on that back end. Raises RuntimeError when it is loaded on another one."""
-    os.environ["KERAS_BACKEND"] = backend
-    import keras
+class _KerasTorchPart(AutogradPart):
+    """A part as Keras computes it on torch."""
 
-    if keras.backend.backend() != backend:
-        raise RuntimeError(f"Keras runs on {keras.backend.backend()} already, not on {backend}")
-    return keras
+    trainer: TorchTrainer
+
+    def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
+        super().__init__(plan, part, lambda own: TorchTrainer(own, keras))
+
+    def begin_step(self) -> None:
+        super().begin_step()
+        self.trainer.model.zero_grad()
+
+    def _outputs(self, x: Any) -> Any:
+        return self.trainer.model(x, training=True)
+
+    def _loss(self, x: Any, y: Any) -> Any:
+        return self.trainer.loss(y, self._outputs(x))
+
+    def gradient(self) -> np.ndarray:
+        return self.trainer.gradient() if self.trainer.model.trainable_variables else np.empty(0)
+
+
+class _Keras(PartFramework):
+    """Keras on one of its back ends."""
+
+    optimisers = ("sgd", "nesterov", "adamw")
+    major = 3
+    # The back end, the package that it is, and those whose versions count.
+    backend = ""
+    packages: tuple[str, ...] = ()
+    # Why no GPU.
+    why = ""
+    # What computes models, and parts of them.
+    whole: Any = None
+    part: Any = None
+
+    def supports(self, cell: TrainCell) -> str | None:
+        return runs_on(cell, f"Keras {self.major} on {self.backend}", why=self.why)
+
+    def trainer(self, plan: ModelPlan) -> Trainer:
+        made: Trainer = self.whole(plan, self._keras(plan))
+        return made
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        made: PartTrainer = self.part(plan, part, self._keras(plan))
+        return made
+
+    def _keras(self, plan: ModelPlan) -> Any:
+        """Set up the back end, then import Keras on it."""
+        self._configure(plan)
+        os.environ["KERAS_BACKEND"] = self.backend
+        import keras
+
+        found = f"Keras {keras.__version__.split('.')[0]} on {keras.backend.backend()}"
+        if found != f"Keras {self.major} on {self.backend}":
+            raise RuntimeError(f"this needs Keras {self.major} on {self.backend}, there is {found}")
+        return keras
+
+    @abstractmethod
+    def _configure(self, plan: ModelPlan) -> None:
+        """Set threads and devices, before Keras is imported."""
+
+    def libraries(self) -> dict[str, str]:
+        return {name: str(import_module(name).__version__) for name in ("keras", *self.packages)}
 
 
 @FRAMEWORKS.register("keras-tensorflow")
-class KerasTensorFlow(PartFramework):
+class KerasTensorFlow(_Keras):
     """Keras 3 on TensorFlow."""
 
-    environment = "tensorflow"
-    optimisers = _OPTIMISERS
-    major = 3
+    environment = backend = "tensorflow"
+    packages = ("tensorflow",)
+    why = "its environment has no CUDA"
+    whole, part = TensorFlowTrainer, KerasTensorflowPart
 
-    def supports(self, cell: TrainCell) -> str | None:
-        """Float32 and float64 on the CPU."""
-        return runs_on(cell, f"Keras {self.major} on TensorFlow", why="its environment has no CUDA")
-
-    def trainer(self, plan: ModelPlan) -> TensorFlowTrainer:
-        """Set the threads, then build the model."""
-        return TensorFlowTrainer(plan, self._begin(plan))
-
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTensorflowPart:
-        """Set the threads, then build the part's model."""
-        return KerasTensorflowPart(plan, part, self._begin(plan))
-
-    def _begin(self, plan: ModelPlan) -> Any:
+    def _configure(self, plan: ModelPlan) -> None:
         configure(plan.threads, plan.device)
-        keras = _keras("tensorflow")
-        if int(keras.__version__.split(".")[0]) != self.major:
-            raise ImportError(f"this needs Keras {self.major}, not {keras.__version__}")
-        return keras
-
-    def libraries(self) -> dict[str, str]:
-        """Return Keras and TensorFlow."""
-        import keras
-        import tensorflow as tf
-
-        return {"keras": keras.__version__, "tensorflow": tf.__version__}
 
 
 @FRAMEWORKS.register("keras-2")
@@ -84,68 +195,35 @@ class Keras2(KerasTensorFlow):
 
 
 @FRAMEWORKS.register("keras-torch")
-class KerasTorch(PartFramework):
+class KerasTorch(_Keras):
     """Keras 3 on torch."""
 
-    environment = "torch"
-    optimisers = _OPTIMISERS
+    environment = backend = "torch"
+    packages = ("torch",)
+    why = "it was never tried on a GPU"
+    whole, part = TorchTrainer, _KerasTorchPart
 
-    def supports(self, cell: TrainCell) -> str | None:
-        """Float32 and float64 on the CPU."""
-        return runs_on(cell, "Keras on torch", why="it was never tried on a GPU")
-
-    def trainer(self, plan: ModelPlan) -> TorchTrainer:
-        """Set threads and device, then build the model."""
-        return TorchTrainer(plan, self._begin(plan))
-
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasTorchPart:
-        """Set threads and device, then build the part's model."""
-        return KerasTorchPart(plan, part, self._begin(plan))
-
-    def _begin(self, plan: ModelPlan) -> Any:
+    def _configure(self, plan: ModelPlan) -> None:
         import torch
 
         torch.set_num_threads(plan.threads)
         # Else Keras takes a GPU where there is one.
         os.environ["KERAS_TORCH_DEVICE"] = plan.device
-        return _keras("torch")
-
-    def libraries(self) -> dict[str, str]:
-        """Return Keras and torch."""
-        import keras
-        import torch
-
-        return {"keras": keras.__version__, "torch": torch.__version__}
 
 
 @FRAMEWORKS.register("keras-jax")
-class KerasJax(PartFramework):
+class KerasJax(_Keras):
     """Keras 3 on JAX."""
 
-    environment = "keras-jax"
-    optimisers = _OPTIMISERS
+    environment, backend = "keras-jax", "jax"
+    packages = ("jax", "jaxlib")
+    why = "a GPU takes another jaxlib than the pinned one"
+    whole, part = JaxTrainer, _KerasJaxPart
 
-    def supports(self, cell: TrainCell) -> str | None:
-        """Float32 and float64 on the CPU."""
-        return runs_on(cell, "Keras on JAX", why="a GPU takes another jaxlib than the pinned one")
-
-    def trainer(self, plan: ModelPlan) -> JaxTrainer:
-        """Set threads and precision, then build the model."""
-        return JaxTrainer(plan, self._begin(plan))
-
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> KerasJaxPart:
-        """Set threads and precision, then build the part's model."""
-        return KerasJaxPart(plan, part, self._begin(plan))
-
-    def _begin(self, plan: ModelPlan) -> Any:
+    def _configure(self, plan: ModelPlan) -> None:
         # XLA has no option for it: its pools take their size from NPROC when the client is made.
         os.environ["NPROC"] = str(plan.threads)
         import jax
 
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_enable_x64", plan.precision == "fp64")
-        return _keras("jax")
-
-    def libraries(self) -> dict[str, str]:
-        """Return Keras, JAX and jaxlib."""
-        return {name: version(name) for name in ("keras", "jax", "jaxlib")}

@@ -2,14 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from types import FunctionType
+from typing import Any
+
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
-from transect.training.frameworks._numpy_part import NumpyPart
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, TellsKept, runs_on
+from transect.training.frameworks._numpy_chain import LayeredComputation
+from transect.training.frameworks._numpy_layers import loss_and_gradient
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
+from transect.training.parts import PartByTrainer
+
+
+class _NumpyPart(PartByTrainer, TellsKept):
+    """The trainer's flat buffer holds one micro-batch's gradient, the part's own their sum.
+
+    The tape of one under way holds how to go back, and the gradient to go back with at the end.
+    """
+
+    trainer: NumpyTrainer
+
+    def __init__(self, plan: ModelPlan, part: ModelPart) -> None:
+        super().__init__(plan, part, NumpyTrainer)
+        computation = self.trainer.computation
+        assert isinstance(computation, LayeredComputation)
+        self._computation = computation
+        self._loss = plan.parameters.loss
+        self._total = np.zeros_like(self.trainer.flat_gradient)
+        self._fresh = True
+
+    def begin_step(self) -> None:
+        super().begin_step()
+        self._fresh = True
+
+    def forward(self, i: int, x: Any) -> np.ndarray:
+        outputs, back = self._computation.forward(x)
+        self.tapes[i] = back, None
+        return np.ascontiguousarray(outputs)
+
+    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
+        outputs, back = self._computation.forward(x)
+        loss, gradient = loss_and_gradient(self._loss, outputs, y)
+        self.tapes[i] = back, weight * gradient
+        return loss
+
+    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
+        back, own = self.tapes.pop(i)
+        inner = back(own if g is None else g, not self.part.begins)[0]
+        if self._fresh:
+            self._total[...] = self.trainer.flat_gradient
+        else:
+            self._total += self.trainer.flat_gradient
+        self._fresh = False
+        return None if self.part.begins or inner is None else np.ascontiguousarray(inner)
+
+    def kept(self, i: int) -> dict[int, int]:
+        """Return address and bytes of each array that the way back holds besides weights."""
+        own = (self.trainer.flat_weights, self.trainer.flat_gradient)
+        return kept_arrays(self.tapes[i][0], own)
+
+    def gradient(self) -> np.ndarray:
+        return self._total
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        if flat is not self._total:
+            self._total[...] = flat
+
+    def update(self, learning_rate: float) -> None:
+        self.trainer.set_gradient(self._total)
+        self.trainer.update(learning_rate)
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    """Return the array whose memory a view shows; windows over an array stand on an object of their own."""
+    found: Any = array
+    owner = array
+    while found is not None:
+        if isinstance(found, np.ndarray):
+            owner = found
+        found = getattr(found, "base", None)
+    return owner
+
+
+def _address(array: np.ndarray) -> int:
+    return int(_owner(array).__array_interface__["data"][0])
+
+
+def kept_arrays(back: Any, weights: Iterable[np.ndarray]) -> dict[int, int]:
+    """Return address and bytes of each array that a function and those that it calls hold.
+
+    Those of `weights` are left out: they are there anyway.
+    """
+    own = {_address(array) for array in weights}
+    found: dict[int, int] = {}
+    todo: list[Any] = [back]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            if one.nbytes and _address(one) not in own:
+                found[_address(one)] = _owner(one).nbytes
+        elif isinstance(one, FunctionType):
+            todo += [cell.cell_contents for cell in one.__closure__ or ()]
+        elif isinstance(one, list | tuple):
+            todo += one
+    return found
 
 
 @FRAMEWORKS.register("numpy")
@@ -24,7 +128,6 @@ class NumpyFramework(PartFramework):
         return tuple(OPTIMISERS)
 
     def supports(self, cell: TrainCell) -> str | None:
-        """CPU only, in float32 and float64."""
         return runs_on(cell, "numpy")
 
     def builds(self, model: Model) -> str | None:
@@ -32,15 +135,12 @@ class NumpyFramework(PartFramework):
         return None
 
     def trainer(self, plan: ModelPlan) -> NumpyTrainer:
-        """Build the flat buffers."""
         return NumpyTrainer(plan)
 
-    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> NumpyPart:
-        """Build those of the part."""
-        return NumpyPart(plan, part)
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> _NumpyPart:
+        return _NumpyPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
-        """Return numpy and the BLAS it uses."""
         config = np.show_config(mode="dicts")
         blas = config["Build Dependencies"]["blas"]
         return {"numpy": np.__version__, "blas": f"{blas['name']} {blas['version']}"}

@@ -16,7 +16,6 @@ class TensorflowFramework(PartFramework):
     optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""
         return runs_on(cell, "tensorflow", ("cpu", "cuda"), ("fp32", "fp64", "amp-bf16"))
 
     def trainer(self, plan: ModelPlan) -> TensorflowTrainer:
@@ -24,11 +23,9 @@ class TensorflowFramework(PartFramework):
         return TensorflowTrainer(plan)
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> TensorflowPart:
-        """Make the part's variables and functions."""
         return TensorflowPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
-        """Return TensorFlow, and CUDA when the build has it."""
         import tensorflow as tf
 
         cuda = tf.sysconfig.get_build_info().get("cuda_version")

@@ -17,23 +17,18 @@ class TorchFramework(PartFramework):
     optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""
         return runs_on(cell, "torch", ("cpu", "cuda"), ("fp32", "fp64", "amp-bf16"))
 
     def builds(self, model: Model) -> str | None:
-        """Whatever gives a module."""
         return no_module(model)
 
     def trainer(self, plan: ModelPlan) -> TorchTrainer:
-        """Build the module and its optimiser."""
         return TorchTrainer(plan)
 
     def part_trainer(self, plan: ModelPlan, part: ModelPart) -> TorchPart:
-        """Build the part's module and its optimiser."""
         return TorchPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
-        """Return torch, and CUDA when the build has it."""
         import torch
 
         cuda = {"cuda": str(torch.version.cuda)} if torch.version.cuda else {}

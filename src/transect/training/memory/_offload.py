@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from transect.training.memory import Activations
+from transect.training.memory._runs import Run, compute_in_runs, layers_of
 from transect.training.memory._store import Kept, Store
 
 # Bytes of the smallest tensor that is worth its way: statistics of a batch norm are not.
@@ -30,20 +31,22 @@ def span_of(tensor: Any) -> Any:
 
 
 class OffloadedActivations(Activations):
-    """Offloads what is saved inside of `offloading`; each storage goes once, whoever saves it.
+    """Offloads what is saved in runs that say so; each storage goes once, whoever saves it.
 
     Weights and the batch stay, as somebody else holds them anyway.
     """
 
-    def __init__(self, store: Store, model: Any) -> None:
+    def __init__(self, store: Store, model: Any, runs: Sequence[Run] | None = None) -> None:
+        """Make the module compute in `runs`; None: what all layers save goes."""
         self._store, self._model = store, model
+        compute_in_runs(model, runs or [Run("offload", 0, len(layers_of(model)[0]))], self._offloading)
+        self._told: dict[str, Any] = {"runs": [list(run) for run in runs]} if runs else {}
         self._held: set[int] = set()
         self._kept: dict[tuple[int, int, int, Any], Kept] = {}
         self._last: dict[str, Any] = {}
 
     @contextmanager
     def forward(self, x: Any) -> Iterator[None]:
-        """Begin a step."""
         self._kept.clear()
         self._store.begin()
         tensors = (x, *self._model.parameters(), *self._model.buffers())
@@ -52,7 +55,6 @@ class OffloadedActivations(Activations):
 
     @contextmanager
     def backward(self) -> Iterator[None]:
-        """Read ahead of the backward pass."""
         self._store.turn()
         yield
         self._last = {
@@ -63,7 +65,7 @@ class OffloadedActivations(Activations):
         }
         self._kept.clear()
 
-    def offloading(self) -> AbstractContextManager[Any]:
+    def _offloading(self) -> AbstractContextManager[Any]:
         """Surround layers whose saved tensors go."""
         from torch.autograd.graph import saved_tensors_hooks
 
@@ -72,10 +74,9 @@ class OffloadedActivations(Activations):
 
     def facts(self) -> dict[str, Any]:
         """Return what the last step moved, in bytes, the seconds that computing waited for it, and where to."""
-        return self._last | self._store.facts()
+        return self._told | self._last | self._store.facts()
 
     def close(self) -> None:
-        """End the store's threads."""
         self._store.close()
 
     def _pack(self, tensor: Any) -> Any:

@@ -21,31 +21,21 @@ class Backend(Protocol):
 
     def reserve(self, size: int) -> Any:
         """Return a place for `size` bytes. Called by the thread that computes; raises when full."""
-        ...
 
     def note(self) -> Any:
         """Return what `save` needs to know of the moment of a put, such as an event of a device."""
-        ...
 
-    def save(self, place: Any, flat: Any, moment: Any) -> None:
-        """Copy a flat tensor to its place, to the end."""
-        ...
+    def save(self, place: Any, flat: Any, moment: Any) -> None: ...
 
     def load(self, place: Any, like: Any) -> Any:
         """Return a new flat tensor of the size and type of `like` (size, dtype) from its place."""
-        ...
 
     def facts(self) -> dict[str, Any]:
         """Return what a record should say of it: JSON."""
-        ...
 
-    def begin(self) -> None:
-        """Forget all places."""
-        ...
+    def begin(self) -> None: ...
 
-    def close(self) -> None:
-        """Give back what it holds."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -167,11 +157,9 @@ class Store:
         return flat
 
     def facts(self) -> dict[str, Any]:
-        """Return those of the back end."""
         return self._backend.facts()
 
     def close(self) -> None:
-        """End the threads."""
         with self._change:
             self._closed = True
             self._change.notify_all()

@@ -44,11 +44,9 @@ class SwapFile:
         self._end = self._room = 0
 
     def facts(self) -> dict[str, Any]:
-        """Return what the file lies on."""
         return {"file_system": file_system(self._folder)}
 
     def begin(self) -> None:
-        """Write over the last step."""
         self._end = 0
 
     def note(self) -> None:
@@ -94,7 +92,6 @@ class SwapFile:
         return flat
 
     def close(self) -> None:
-        """Give the disk's room back."""
         self._file.close()
 
 

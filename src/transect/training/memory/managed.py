@@ -56,7 +56,6 @@ class Managed(Memory):
 
 
 def _loaded_runtime() -> str:
-    """Return the file of the CUDA runtime that torch has loaded."""
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         path = line.split(maxsplit=5)[-1]
         if "/libcudart.so" in path:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from transect.domain.axes.train import TrainCell
 from transect.training.memory import MEMORIES, Activations, Memory
 from transect.training.memory._offload import OffloadedActivations
-from transect.training.memory._runs import Run, compute_in_runs, layers_of
 from transect.training.memory._store import Store
 from transect.training.memory._swap_file import SwapFile
 
@@ -35,8 +34,4 @@ class OffloadFile(Memory):
 
     def arrange(self, model: Any, plan: ModelPlan) -> Activations:
         """Offload what all layers save."""
-        store = Store(SwapFile(), window_bytes(plan.memory_budget))
-        activations = OffloadedActivations(store, model)
-        whole = Run("offload", 0, len(layers_of(model)[0]))
-        compute_in_runs(model, [whole], activations.offloading)
-        return activations
+        return OffloadedActivations(Store(SwapFile(), window_bytes(plan.memory_budget)), model)

@@ -18,15 +18,12 @@ class PlainActivations(Activations):
     """Nothing to do."""
 
     def forward(self, x: Any) -> Any:
-        """Surround nothing."""
         return _AS_IT_IS
 
     def backward(self) -> Any:
-        """Surround nothing."""
         return _AS_IT_IS
 
     def facts(self) -> dict[str, Any]:
-        """Nothing to say."""
         return {}
 
 
@@ -35,7 +32,6 @@ class Plain(Memory):
     """Keeps all that a backward pass needs, as every framework does unasked."""
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Whatever trains."""
         return None
 
     def arrange(self, model: Any, plan: ModelPlan) -> Activations:

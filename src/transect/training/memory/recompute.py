@@ -50,7 +50,6 @@ def segments(saved: SavedTensors) -> list[Run]:
 
 
 def _own_bytes(saved: SavedTensors) -> list[int]:
-    """Return the bytes that each layer saves, those that an earlier one saves left out."""
     seen, own = {0}, []
     for layer in saved.layers:
         own.append(sum(saved.sizes[one] for one in set(layer.saved) - seen))

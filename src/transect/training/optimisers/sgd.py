@@ -46,5 +46,9 @@ class Sgd(Optimiser):
         if rule.momentum:
             velocity *= rule.momentum
             velocity += gradient
-            gradient = velocity
+            gradient = self.moved(rule, gradient, velocity)
         weights -= learning_rate * gradient
+
+    def moved(self, rule: Parameters, gradient: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """Return what the weights move along, at a momentum."""
+        return velocity

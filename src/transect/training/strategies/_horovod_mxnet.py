@@ -41,7 +41,6 @@ class MxnetAdapter(Adapter):
         return found
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
-        """Communication is from the last gradient to the last reduction."""
         clock, trainer = time.perf_counter, self._trainer
         begin = clock()
         loss = trainer.forward_backward(x, y)
@@ -55,7 +54,6 @@ class MxnetAdapter(Adapter):
         return Parts(loss, clock() - begin - communication, communication, communication)
 
     def barrier(self) -> None:
-        """An all-reduce of one number."""
         number = self._trainer.mx.nd.zeros(1)
         self._hvd.allreduce_(number, op=self._hvd.Sum, name="barrier")
         number.wait_to_read()

@@ -43,7 +43,6 @@ class _Adapter(Adapter):
         return Parts(loss, whole - communication, communication, float("nan"))
 
     def barrier(self) -> None:
-        """An all-reduce of one number."""
         float(self._hvd.allreduce(self._tf.constant(0.0), op=self._hvd.Sum, name="barrier"))
 
 
@@ -62,7 +61,6 @@ class TensorflowAdapter(_Adapter):
         self._step = trainer.compiled(step)
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
-        """Call it."""
         begin = time.perf_counter()
         result = self._step(x, y, self._trainer.rate(learning_rate))
         loss, seconds = (float(one) for one in result)
@@ -84,7 +82,6 @@ class KerasAdapter(_Adapter):
         return reduced
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
-        """Call it."""
         begin = time.perf_counter()
         loss = self._trainer.step(x, y, learning_rate)
         self._trainer.finish_step()

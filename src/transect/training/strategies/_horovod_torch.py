@@ -32,7 +32,6 @@ class TorchAdapter(Adapter):
         trainer.wrap_optimiser(self._optimiser)
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
-        """Communication is what `synchronize` waits for after the backward pass."""
         clock, trainer = time.perf_counter, self._trainer
         begin = clock()
         loss = trainer.forward_backward(x, y)
@@ -46,5 +45,4 @@ class TorchAdapter(Adapter):
         return Parts(loss, clock() - begin - communication, communication, float("nan"))
 
     def barrier(self) -> None:
-        """Horovod's own."""
         self._hvd.barrier()

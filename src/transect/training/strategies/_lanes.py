@@ -62,7 +62,6 @@ class Lane:
         return f"expected {what} {buffer.shape} of micro-batch {i} from stage {self._source}, {buffer.nbytes} bytes"
 
     def release(self, i: int) -> None:
-        """Let the buffer of micro-batch i be written again."""
         if i + self._slots < len(self._sizes):
             self._post(i + self._slots)
 
@@ -84,5 +83,4 @@ class Outbox:
         self._progress.wait(self._under_way.pop(i)[0])
 
     def clear(self) -> None:
-        """Forget all arrays, after the step's last message."""
         self._under_way.clear()

@@ -8,19 +8,10 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    ModelPart,
-    ModelPlan,
-    PartFramework,
-    PartTrainer,
-    ProgramFramework,
-    ResumableTrainer,
-    Trainer,
-    TrainingState,
-)
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, ProgramFramework, Trainer
 from transect.training.models import Model
-from transect.training.parts import layer_count, no_parts, part_weights, parts_of
+from transect.training.part_chain import PartList
+from transect.training.parts import no_parts, parts_of, trained_sizes
 from transect.training.workloads import WORKLOADS, model_of
 
 
@@ -42,21 +33,16 @@ def weighty_parts(model: Model, least_bytes: int, itemsize: int) -> list[ModelPa
     `least_bytes`: trained weights of a part, `itemsize` bytes each; at least one weight. Layers
     without weights stay with what is before them.
     """
-    sizes = [0] * layer_count(model)
-    whole = ModelPart(0, len(sizes), len(sizes))
-    for one in part_weights(model, whole):
-        if one.trained:
-            sizes[int(one.name.partition(".")[0])] += int(np.prod(one.shape)) * itemsize
     cuts, held = [], 0
-    for layer, size in enumerate(sizes):
+    for layer, size in enumerate(trained_sizes(model)):
         if size and held >= max(1, least_bytes):
             cuts.append(layer)
             held = 0
-        held += size
+        held += size * itemsize
     return parts_of(model, tuple(cuts))
 
 
-class LayerwiseTrainer(Trainer, ResumableTrainer):
+class LayerwiseTrainer(PartList, Trainer):
     """Parts one after another, each with its own optimiser; a step is one micro-batch.
 
     `before` is called with a part's number before its forward pass, `after` after its backward pass:
@@ -64,16 +50,9 @@ class LayerwiseTrainer(Trainer, ResumableTrainer):
     """
 
     def __init__(self, framework: PartFramework, plan: ModelPlan, parts: list[ModelPart]) -> None:
-        self.parts: list[PartTrainer] = [framework.part_trainer(plan, part) for part in parts]
-
-    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """Bring inputs to the first part, targets to the last."""
-        if len(self.parts) == 1:
-            return self.parts[0].batch(x, y)
-        return self.parts[0].batch(x, y)[0], self.parts[-1].batch(x, y)[1]
+        super().__init__([framework.part_trainer(plan, part) for part in parts])
 
     def forward_backward(self, x: object, y: object) -> float:
-        """Compute the mean loss and leave the gradients in the parts."""
         return self.passes(x, y, lambda number: None, lambda number: None)
 
     def passes(self, x: object, y: object, before: Callable[[int], None], after: Callable[[int], None]) -> float:
@@ -92,45 +71,3 @@ class LayerwiseTrainer(Trainer, ResumableTrainer):
             g = self.parts[number].backward(0, g)
             after(number)
         return loss
-
-    def gradient(self) -> np.ndarray:
-        """Return a copy of all parts' gradients, in the model's order."""
-        return np.concatenate([part.gradient() for part in self.parts])
-
-    def set_gradient(self, flat: np.ndarray) -> None:
-        """Cut it into those of the parts."""
-        start = 0
-        for part in self.parts:
-            size = part.gradient().size
-            part.set_gradient(flat[start : start + size])
-            start += size
-
-    def update(self, learning_rate: float) -> None:
-        """Update every part."""
-        for part in self.parts:
-            part.update(learning_rate)
-
-    def finish_step(self) -> None:
-        """Wait for the device."""
-        for part in self.parts:
-            part.finish_step()
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Hand the samples through all parts."""
-        for part in self.parts:
-            x = part.predict(x)
-        return x
-
-    def weights(self) -> dict[str, np.ndarray]:
-        """Return copies of all parts'."""
-        return {name: array for part in self.parts for name, array in part.weights().items()}
-
-    def load(self, weights: dict[str, np.ndarray]) -> None:
-        """Let every part pick its own."""
-        for part in self.parts:
-            part.load(weights)
-
-    def resume(self, state: TrainingState) -> None:
-        """Let every part pick its own."""
-        for part in self.parts:
-            part.resume(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from transect.training.frameworks import Trainer
 from transect.training.strategies import Place, Strategy
 
 
-class MpiStrategy(Strategy, ABC):
-    """Joins MPI.COMM_WORLD. A subclass says how gradients become their sum."""
+class MpiStrategy(Strategy):
+    """Joins MPI.COMM_WORLD. A subclass may say how gradients become their sum."""
 
     rendezvous = "mpi"
 
@@ -25,7 +24,6 @@ class MpiStrategy(Strategy, ABC):
         return None
 
     def join(self) -> Place:
-        """Initialise MPI."""
         from mpi4py import MPI
 
         self.comm = MPI.COMM_WORLD
@@ -35,14 +33,12 @@ class MpiStrategy(Strategy, ABC):
         return place
 
     def start(self, trainer: Trainer) -> None:
-        """Broadcast the weights of rank 0."""
         weights = trainer.weights()
         for array in weights.values():
             self.comm.Bcast(array, root=0)
         trainer.load(weights)
 
     def reduce(self, trainer: Trainer) -> None:
-        """Replace the gradient by its mean, or its sum, over ranks."""
         flat = trainer.gradient()
         if self.comm.size > 1:
             self.add(flat)
@@ -50,12 +46,13 @@ class MpiStrategy(Strategy, ABC):
                 flat /= self.comm.size
         trainer.set_gradient(flat)
 
-    @abstractmethod
     def add(self, flat: np.ndarray) -> None:
-        """Turn the flat buffer into the sum over ranks, in place, the same on every rank."""
+        """Turn the flat buffer into the sum over ranks, in place, the same on every rank: by one all-reduce."""
+        from mpi4py import MPI
+
+        self.comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)
 
     def barrier(self) -> None:
-        """MPI_Barrier."""
         self.comm.Barrier()
 
     def leave(self) -> None:
@@ -65,8 +62,14 @@ class MpiStrategy(Strategy, ABC):
         MPI.Finalize()
 
     def libraries(self) -> dict[str, str]:
-        """Return mpi4py and the MPI library it found."""
         import mpi4py
         from mpi4py import MPI
 
         return {"mpi4py": mpi4py.__version__, "mpi": MPI.Get_library_version().split(",")[0].strip(" \x00\n")}
+
+
+def to_root(comm: Any, flat: np.ndarray) -> tuple[Any, Any]:
+    """Return the buffers of a reduction to rank 0, which there is in place."""
+    from mpi4py import MPI
+
+    return (MPI.IN_PLACE, flat) if comm.rank == 0 else (flat, None)

@@ -46,7 +46,6 @@ class Overlapped(MpiStrategy):
     knobs: Mapping[str, Knob] = MappingProxyType({"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES})
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Models that are lists of layers, in frameworks that can train a part of them."""
         return no_layers(cell)
 
     def layerwise_traffic(self, cell: TrainCell, pattern: str) -> Traffic:
@@ -70,7 +69,6 @@ class Overlapped(MpiStrategy):
         return super().join()
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Cut the model, make a buffer for each part's weights."""
         self._set = self.settings(cell)
         itemsize = np.dtype(find_precision(plan.precision).array).itemsize
         cut = weighty_parts(plan.model, self._set["bucket_bytes"], itemsize)
@@ -83,20 +81,12 @@ class Overlapped(MpiStrategy):
         self._comm = self.comm.Dup()
         return self._model
 
-    def add(self, flat: np.ndarray) -> None:
-        """Sum in place over all ranks."""
-        from mpi4py import MPI
-
-        self._comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)
-
     @property
     def root(self) -> bool:
-        """Whether this rank's weights are those that count."""
         return bool(self._comm.rank == 0)
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody to talk to."""
         return bool(self._comm.size == 1)
 
     def send_weights(self) -> list[Flight]:
@@ -118,7 +108,6 @@ class Overlapped(MpiStrategy):
             self._model.parts[number].load(self._buffers[number].views)
 
     def update(self, number: int, flat: np.ndarray, learning_rate: float) -> None:
-        """Update a part by the sum over ranks of its gradients."""
         if self.operation == "mean" and not self.alone:
             flat /= self._comm.size
         part = self._model.parts[number]
@@ -133,10 +122,8 @@ class Overlapped(MpiStrategy):
         return Parts(loss, time.perf_counter() - begin - waited, waited, under_way)
 
     def leave(self) -> None:
-        """End the thread before MPI."""
         self._progress.close()
         super().leave()
 
     def details(self) -> dict[str, Any]:
-        """Return the knobs, and the number of messages in each direction."""
         return {**self._set, "messages": len(self._buffers)}

@@ -34,7 +34,6 @@ where m > 0 of the statistics: those that the server had last from worker 1.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -42,81 +41,52 @@ import numpy as np
 
 from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.strategies import Parts
+from transect.training.strategies._root import WeightBuffer
 
 REQUEST, GRADIENT, STATISTICS, VERSION, WEIGHTS = range(1, 6)
 FETCH, PUSH = 0, 1
 SERVER = 0
 
 
-class Flat:
-    """A trainer's weights as two flat buffers: n trained numbers and m statistics."""
-
-    def __init__(self, plan: ModelPlan, trainer: Trainer) -> None:
-        found = trainer.weights()
-        kinds = {array.dtype for array in found.values()}
-        if len(kinds) != 1:
-            raise TypeError(f"a flat buffer holds one type of number, the weights have {sorted(map(str, kinds))}")
-        self.dtype = kinds.pop()
-        arrays = plan.model.weight_shapes()
-        self._trained = [weight.name for weight in arrays if weight.trained]
-        self._others = [weight.name for weight in arrays if not weight.trained]
-        self._shapes = {name: array.shape for name, array in found.items()}
-        self.trained_size, self.other_size = (
-            sum(found[name].size for name in names) for names in (self._trained, self._others)
-        )
-
-    def trained(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the trained numbers (n,), copied."""
-        return self._joined(weights, self._trained)
-
-    def others(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the statistics (m,), copied."""
-        return self._joined(weights, self._others)
-
-    def named(self, trained: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
-        """Return views into both by name."""
-        views = {}
-        for names, flat in ((self._trained, trained), (self._others, others)):
-            start = 0
-            for name in names:
-                size = int(np.prod(self._shapes[name], dtype=np.int64))
-                views[name] = flat[start : start + size].reshape(self._shapes[name])
-                start += size
-        return views
-
-    def _joined(self, weights: Mapping[str, np.ndarray], names: list[str]) -> np.ndarray:
-        parts = [np.empty(0, self.dtype), *(weights[name].reshape(-1) for name in names)]
-        return np.concatenate(parts)
-
-
 class _Side:
-    """What server and worker share: the buffers, and how a training ends."""
+    """What server and worker share: n trained numbers and m statistics, and how a training ends."""
 
-    def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer) -> None:
-        self.comm, self.flat = comm, Flat(plan, trainer)
-        self.workers = comm.size - 1
+    def __init__(self, comm: Any, plan: ModelPlan) -> None:
+        self.comm, self.workers = comm, comm.size - 1
+        arrays = plan.model.weight_shapes()
+        self.trained, self.others = (
+            WeightBuffer((one for one in arrays if one.trained == which), plan.precision) for which in (True, False)
+        )
         self.ledger: dict[str, Any] = {}
+
+    def take(self, trainer: Trainer) -> None:
+        """Copy the trainer's weights here."""
+        weights = trainer.weights()
+        self.trained.take(weights)
+        self.others.take(weights)
+
+    def give(self, trainer: Trainer) -> None:
+        """Replace the trainer's weights by those here."""
+        trainer.load(self.trained.views | self.others.views)
 
     def end(self, trainer: Trainer) -> None:
         """Give all ranks the server's weights; note a checksum of what each ends with."""
-        weights = trainer.weights()
-        trained, others = self.flat.trained(weights), self.flat.others(weights)
-        self.comm.Bcast(trained, root=SERVER)
-        if others.size:
-            self.comm.Bcast(others, root=SERVER)
-        trainer.load(self.flat.named(trained, others))
-        weights = trainer.weights()
-        number = crc32(self.flat.trained(weights).tobytes())
-        self.ledger["weights_crc32"] = crc32(self.flat.others(weights).tobytes(), number)
+        self.take(trainer)
+        for buffer in (self.trained, self.others):
+            if buffer.flat.size:
+                self.comm.Bcast(buffer.flat, root=SERVER)
+        self.give(trainer)
+        self.take(trainer)
+        number = crc32(self.trained.flat.tobytes())
+        self.ledger["weights_crc32"] = crc32(self.others.flat.tobytes(), number)
 
 
 class Worker(_Side):
     """Fetches weights, computes, pushes gradients."""
 
-    def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer) -> None:
-        super().__init__(comm, plan, trainer)
+    def __init__(self, comm: Any, plan: ModelPlan) -> None:
+        super().__init__(comm, plan)
         self._sent = 0
-        self._weights = np.empty(self.flat.trained_size, self.flat.dtype)
         self._number = np.empty(1, np.int64)
 
     def step(self, trainer: Trainer, x: object, y: object) -> Parts:
@@ -125,30 +95,31 @@ class Worker(_Side):
         begin = clock()
         self._ask(FETCH, 0)
         self.comm.Recv(self._number, source=SERVER, tag=VERSION)
-        self.comm.Recv(self._weights, source=SERVER, tag=WEIGHTS)
+        self.comm.Recv(self.trained.flat, source=SERVER, tag=WEIGHTS)
         fetched = clock()
         version = int(self._number[0])
-        trainer.load(self.flat.named(self._weights, self._statistics(trainer)))
+        self._take_statistics(trainer)
+        self.give(trainer)
         loss = trainer.forward_backward(x, y)
         gradient = trainer.gradient()
-        statistics = self._statistics(trainer)
+        self._take_statistics(trainer)
         computed = clock()
         self._ask(PUSH, version)
         self.comm.Send(gradient, dest=SERVER, tag=GRADIENT)
-        if statistics.size:
-            self.comm.Send(statistics, dest=SERVER, tag=STATISTICS)
+        if self.others.flat.size:
+            self.comm.Send(self.others.flat, dest=SERVER, tag=STATISTICS)
         self._sent += 1
         communication = clock() - computed + fetched - begin
         return Parts(loss, computed - fetched, communication, communication)
 
     def end(self, trainer: Trainer) -> None:
-        """Note how many gradients were sent."""
         self.ledger["gradients_sent"] = self._sent
         super().end(trainer)
 
-    def _statistics(self, trainer: Trainer) -> np.ndarray:
+    def _take_statistics(self, trainer: Trainer) -> None:
         """Ask the trainer each time: it may have been handed another state between two steps."""
-        return self.flat.others(trainer.weights() if self.flat.other_size else {})
+        if self.others.flat.size:
+            self.others.take(trainer.weights())
 
     def _ask(self, what: int, version: int) -> None:
         request = np.array([what, self._sent, version], np.int64)
@@ -159,7 +130,7 @@ class Server(_Side):
     """Holds the weights and the optimiser; `staleness` None is no bound, 0 the synchronous path."""
 
     def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer, *, staleness: int | None, mean: bool) -> None:
-        super().__init__(comm, plan, trainer)
+        super().__init__(comm, plan)
         self.staleness, self._mean = staleness, mean
         # Of each worker: gradients applied, and the step of a fetch that waits.
         self._applied = dict.fromkeys(range(1, comm.size), 0)
@@ -167,19 +138,17 @@ class Server(_Side):
         self._kept: dict[int, np.ndarray] = {}
         self._version = 0
         self._gradient = np.empty_like(trainer.gradient())
-        self._statistics = np.empty(self.flat.other_size, self.flat.dtype)
-        self._moved = False
-        self._weights: np.ndarray | None = None
+        # Whether `others` are newer than the trainer's, and `trained` are the trainer's.
+        self._moved = self._fresh = False
         self._log: list[tuple[int, int, int]] = []
         # How far ahead of the slowest a worker was when it got its weights.
         self._lead: dict[int, int] = {}
 
     def step(self, trainer: Trainer, learning_rate: float) -> Parts:
-        """Take requests until so many gradients are applied as there are workers."""
         clock = time.perf_counter
         begin, waited = clock(), 0.0
         # Somebody may have handed the trainer another state.
-        self._weights = None
+        self._fresh = False
         end = sum(self._applied.values()) + self.workers
         while sum(self._applied.values()) < end:
             # Not behind the last gradient: who fetches before the next step gets the weights of that step's
@@ -192,7 +161,7 @@ class Server(_Side):
                 self._waiting[worker] = step
             else:
                 self.comm.Recv(self._gradient, source=worker, tag=GRADIENT)
-                if self._statistics.size:
+                if self.others.flat.size:
                     self._take_statistics(worker)
                 waited += clock() - asked
                 self._apply(trainer, worker, version, learning_rate)
@@ -214,14 +183,12 @@ class Server(_Side):
         return int(MPI.ANY_SOURCE)
 
     def settle(self, trainer: Trainer) -> None:
-        """Let the trainer have the statistics that came last."""
         if self._moved:
-            trained = self.flat.trained(trainer.weights())
-            trainer.load(self.flat.named(trained, self._statistics))
+            self.trained.take(trainer.weights())
+            self.give(trainer)
             self._moved = False
 
     def end(self, trainer: Trainer) -> None:
-        """Note how many gradients were applied."""
         self.settle(trainer)
         self.ledger["gradients_applied"] = sum(self._applied.values())
         self.ledger["updates"] = self._version
@@ -234,7 +201,7 @@ class Server(_Side):
 
     def _take_statistics(self, worker: int) -> None:
         """Keep those of worker 1, the first replica: of the synchronous strategies they are rank 0's."""
-        taken = self._statistics if worker == 1 else np.empty_like(self._statistics)
+        taken = self.others.flat if worker == 1 else np.empty_like(self.others.flat)
         self.comm.Recv(taken, source=worker, tag=STATISTICS)
         self._moved |= worker == 1
 
@@ -259,22 +226,22 @@ class Server(_Side):
         trainer.update(learning_rate)
         trainer.finish_step()
         self._version += 1
-        self._weights = None
+        self._fresh = False
 
     def _note(self, worker: int, version: int) -> None:
         self._log.append((self._version - version, self._lead.pop(worker), worker))
         self._applied[worker] += 1
 
     def _answer(self, trainer: Trainer) -> None:
-        """Send the weights to all who may have them."""
         slowest = min(self._applied.values())
         for worker in sorted(self._waiting):
             lead = self._waiting[worker] - slowest
             if self.staleness is not None and lead > self.staleness:
                 continue
-            if self._weights is None:
-                self._weights = self.flat.trained(trainer.weights())
+            if not self._fresh:
+                self.trained.take(trainer.weights())
+                self._fresh = True
             del self._waiting[worker]
             self._lead[worker] = lead
             self.comm.Send(np.array([self._version], np.int64), dest=worker, tag=VERSION)
-            self.comm.Send(self._weights, dest=worker, tag=WEIGHTS)
+            self.comm.Send(self.trained.flat, dest=worker, tag=WEIGHTS)

@@ -81,11 +81,15 @@ class Progress:
 
         Its buffers must stay as they are until `wait` has returned.
         """
+        flight = self._begin(None, post, *arguments, **more)
+        self._step.append(flight)
+        return flight
+
+    def _begin(self, status: Any, post: Any, *arguments: Any, **more: Any) -> Flight:
         begin = time.perf_counter()
         with self._guard:
-            flight = Flight(post(*arguments, **more), begin)
+            flight = Flight(post(*arguments, **more), begin, status)
             self._open.append(flight)
-            self._step.append(flight)
             if self._thread is not None:
                 self._guard.notify()
         self._waited += time.perf_counter() - begin
@@ -118,14 +122,7 @@ class Progress:
         """As `add`, for a receive posted ahead, of which nobody here knows when it gets under way."""
         from mpi4py import MPI
 
-        begin = time.perf_counter()
-        with self._guard:
-            flight = Flight(receive(*arguments, **more), begin, MPI.Status())
-            self._open.append(flight)
-            if self._thread is not None:
-                self._guard.notify()
-        self._waited += time.perf_counter() - begin
-        return flight
+        return self._begin(MPI.Status(), receive, *arguments, **more)
 
     def poll(self) -> None:
         """Give the library a chance, where the rank itself is to do that: call it between layers."""
@@ -165,7 +162,6 @@ class Progress:
         return waited, under_way
 
     def close(self) -> None:
-        """End the thread, if there is one."""
         with self._guard:
             self._closed = True
             self._guard.notify()
@@ -241,7 +237,6 @@ def union(intervals: list[tuple[float, float]]) -> float:
 
 
 def _check_threads() -> None:
-    """Raise RuntimeError unless MPI lets threads take turns."""
     from mpi4py import MPI
 
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:

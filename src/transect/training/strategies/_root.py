@@ -44,7 +44,6 @@ class RootUpdates(MpiStrategy, ABC):
     """
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build it, and a buffer for its weights."""
         self._buffer = WeightBuffer(plan.model.weight_shapes(), plan.precision)
         return super().trainer(framework, plan, cell)
 
@@ -57,7 +56,6 @@ class RootUpdates(MpiStrategy, ABC):
         """Give all ranks what is in rank 0's buffer."""
 
     def add(self, flat: np.ndarray) -> None:
-        """Do both."""
         self.collect(flat)
         self.spread(flat)
 

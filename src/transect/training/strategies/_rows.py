@@ -83,12 +83,10 @@ class Halo:
 
     @property
     def kept(self) -> Rows:
-        """Rows that are here and wanted."""
         return _both(self.own, self.wanted)
 
 
 def _by_rows(layer: Layer, before: Shape, parts: int) -> bool:
-    """Whether every rank has a row of what goes in and of what comes out, here and inside."""
     match layer:
         case Residual(body, shortcut):
             return all(_run(chain, before, parts) == len(chain) for chain in (body, shortcut))
@@ -101,7 +99,6 @@ def _by_rows(layer: Layer, before: Shape, parts: int) -> bool:
 
 
 def _run(chain: tuple[Layer, ...], sample: Shape, parts: int) -> int:
-    """Return how many layers from the first on can be computed by rows."""
     for number, layer in enumerate(chain):
         if not _by_rows(layer, sample, parts):
             return number

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
-from transect.training.strategies import Operation
+from transect.training.strategies import Operation, Place, Strategy
+
+# After which a rank gives a silent one up.
+TIMEOUT = timedelta(seconds=120)
+
+
+class TorchDistributed(Strategy):
+    """Ranks meet at MASTER_ADDR:MASTER_PORT in torch's default process group."""
+
+    rendezvous = "tcp"
+    backend = "gloo"
+
+    def join(self) -> Place:
+        import torch.distributed as dist
+
+        dist.init_process_group(self.backend, timeout=TIMEOUT)
+        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
+
+    def barrier(self) -> None:
+        import torch.distributed as dist
+
+        dist.barrier()
+
+    def leave(self) -> None:
+        """Destroy the process group where NCCL works: a GPU may still read its peer's memory.
+
+        Over gloo there is nothing to do: messages are in the kernel's hands after a barrier, and
+        ending gloo's threads is where ranks were seen to abort.
+        """
+        import torch
+        import torch.distributed as dist
+
+        if torch.cuda.is_available() and "nccl" in dist.get_backend_config():
+            dist.destroy_process_group()
+
+    def libraries(self) -> dict[str, str]:
+        return {"torch.distributed": self.backend}
 
 
 class TimedCollective:
@@ -58,16 +96,3 @@ def _reduce_scatter(output: Any, source: Any, **how: Any) -> Any:
     import torch.distributed as dist
 
     return dist.reduce_scatter_single(output, source, **how)
-
-
-def end_nccl() -> None:
-    """Destroy the process group where NCCL works: a GPU may still read its peer's memory.
-
-    Over gloo there is nothing to do: messages are in the kernel's hands after a barrier, and
-    ending gloo's threads is where ranks were seen to abort.
-    """
-    import torch
-    import torch.distributed as dist
-
-    if torch.cuda.is_available() and "nccl" in dist.get_backend_config():
-        dist.destroy_process_group()

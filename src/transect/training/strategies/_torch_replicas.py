@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,11 @@ from transect.domain.options import Knob
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.models import Model
-from transect.training.strategies import Parts, Place, Strategy
+from transect.training.strategies import Parts
+from transect.training.strategies._torch_groups import TIMEOUT, TorchDistributed
 from transect.training.workloads import WORKLOADS, model_of
 
 PRECISIONS = ("fp32", "fp64")
-# After which a rank gives a silent one up.
-TIMEOUT = timedelta(seconds=120)
 
 
 @dataclass(slots=True)
@@ -37,11 +34,9 @@ class RankGroup:
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody to talk to."""
         return len(self.ranks) == 1
 
     def sum(self, tensor: Any) -> Any:
-        """Add up over the ranks, in place."""
         import torch.distributed as dist
 
         if not self.alone:
@@ -118,10 +113,9 @@ def share_weights(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return shared
 
 
-class ReplicaStrategy(Strategy, ABC):
+class ReplicaStrategy(TorchDistributed, ABC):
     """Ranks divide into replicas of `parts` ranks. A subclass says how a replica is computed."""
 
-    rendezvous = "tcp"
     sharded = True
     # The knob that says how many ranks compute a replica.
     parts = "parts"
@@ -149,7 +143,6 @@ class ReplicaStrategy(Strategy, ABC):
         return self.complaint(model_of(WORKLOADS.get(cell.workload)), cell)
 
     def replica_ranks(self, cell: TrainCell) -> int:
-        """Return how many ranks compute a replica."""
         return int(self.settings(cell)[self.parts]) or cell.ranks
 
     @abstractmethod
@@ -157,19 +150,10 @@ class ReplicaStrategy(Strategy, ABC):
         """Return why the model cannot be divided as the cell asks, or None."""
 
     def layout(self, cell: TrainCell) -> Layout:
-        """Replicas of some ranks each."""
         parts = self.replica_ranks(cell)
         return Layout(max(1, cell.ranks // parts), parts)
 
-    def join(self) -> Place:
-        """Meet at MASTER_ADDR:MASTER_PORT."""
-        import torch.distributed as dist
-
-        dist.init_process_group("gloo", timeout=TIMEOUT)
-        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
-
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Form the groups, then build what this rank computes."""
         self.groups = ReplicaGroups.form(self.layout(cell))
         self._start = plan.weights
         return self.build(plan, cell)
@@ -179,11 +163,9 @@ class ReplicaStrategy(Strategy, ABC):
         """Return this rank's trainer; the groups are formed."""
 
     def start(self, trainer: Trainer) -> None:
-        """Give everybody rank 0's weights, of which each takes its own."""
         trainer.load(share_weights(self._start))
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
-        """Messages lie inside forward and backward, and nothing overlaps them."""
         self.groups.take_seconds()
         begin = time.perf_counter()
         loss = trainer.forward_backward(x, y)
@@ -203,17 +185,6 @@ class ReplicaStrategy(Strategy, ABC):
             flat /= self.groups.layout.replicas
         trainer.set_gradient(flat)
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        import torch.distributed as dist
-
-        dist.barrier()
-
-    def libraries(self) -> dict[str, str]:
-        """Return the back end's name."""
-        return {"torch.distributed": "gloo"}
-
     def details(self) -> dict[str, Any]:
-        """Say which part of which replica it was."""
         part = self.groups.part
         return {"part": part, "replica": self.groups.replica.ranks[0] // len(self.groups.replica.ranks)}

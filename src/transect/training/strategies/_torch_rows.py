@@ -25,7 +25,6 @@ def _exchanges() -> tuple[Any, Any]:
     import torch
 
     def fetch(x: Any, halo: Halo, group: RankGroup) -> Any:
-        """Return the wanted rows."""
         first, last = halo.wanted
         out = x.new_empty((*x.shape[:2], last - first, x.shape[3]))
         _cut(out, halo.kept, first).copy_(_cut(x, halo.kept, halo.own[0]))
@@ -78,7 +77,6 @@ def _exchanges() -> tuple[Any, Any]:
 
 
 def _with_halo(x: Any, halo: Halo, group: RankGroup, outside: float) -> Any:
-    """Return the rows that this rank's windows need, with what lies outside of the image."""
     import torch
 
     if halo.sends or halo.receives or halo.own != halo.wanted:
@@ -90,7 +88,6 @@ def _with_halo(x: Any, halo: Halo, group: RankGroup, outside: float) -> Any:
 
 @cache
 def _modules() -> dict[type, Any]:
-    """Return the classes of torch's modules by rows, each for one kind of layer."""
     import torch
     from torch import nn
     from torch.nn import functional

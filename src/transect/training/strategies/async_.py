@@ -54,13 +54,11 @@ class Async(MpiStrategy):
     )
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Any framework, with a worker beside the server."""
         if cell.ranks < 2:
             return "rank 0 is the server and trains nothing: it takes at least 2 ranks"
         return super().supports(cell)
 
     def layout(self, cell: TrainCell) -> Layout:
-        """Rank 0 serves, the others share the data."""
         return Layout(max(1, cell.ranks - 1), servers=1)
 
     def unchecked(self, cell: TrainCell) -> str | None:
@@ -70,11 +68,10 @@ class Async(MpiStrategy):
         return "asynchronous: which updates lie behind a gradient depends on who is faster"
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build it, and the side that this rank is on."""
         trainer = super().trainer(framework, plan, cell)
         self.tells_loss = self.comm.rank > 0
         if self.tells_loss:
-            self._side: Server | Worker = Worker(self.comm, plan, trainer)
+            self._side: Server | Worker = Worker(self.comm, plan)
             return trainer
         _make_gradients(plan, trainer)
         bound = self.settings(cell)["staleness"]
@@ -92,10 +89,6 @@ class Async(MpiStrategy):
             return self._side.step(trainer, learning_rate)
         return self._side.step(trainer, x, y)
 
-    def add(self, flat: np.ndarray) -> None:
-        """Nothing is added up over ranks."""
-        raise NotImplementedError("gradients go to the server one by one")
-
     def end_epoch(self) -> None:
         """Go on: a worker waits for no test but at its next request."""
 
@@ -104,12 +97,10 @@ class Async(MpiStrategy):
         self._side.end(trainer)
 
     def predict(self, trainer: Trainer, x: np.ndarray) -> np.ndarray:
-        """Return the outputs, with the newest running statistics."""
         self._settle(trainer)
         return super().predict(trainer, x)
 
     def weights(self, trainer: Trainer) -> dict[str, np.ndarray]:
-        """Return them with the newest running statistics."""
         self._settle(trainer)
         return super().weights(trainer)
 
@@ -118,7 +109,6 @@ class Async(MpiStrategy):
         return self._side.series() if isinstance(self._side, Server) else {}
 
     def details(self) -> dict[str, Any]:
-        """Return the rank's role and, after the end, what it counted."""
         return {"role": "worker" if self.tells_loss else "server", **self._side.ledger}
 
     def _settle(self, trainer: Trainer) -> None:

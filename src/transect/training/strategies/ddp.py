@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
-from datetime import timedelta
 from typing import Any
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
-from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
-from transect.training.strategies._torch_groups import end_nccl
+from transect.training.strategies import STRATEGIES, Parts
+from transect.training.strategies._progress import union
+from transect.training.strategies._torch_groups import TorchDistributed
 from transect.training.traffic import Traffic
 
 
-class _Ddp(Strategy):
+class _Ddp(TorchDistributed):
     """DDP reduces buckets inside the backward pass; a communication hook takes their times.
 
     Batch norm: each rank normalises by its own part of the batch, so buffers are not broadcast.
     """
-
-    rendezvous = "tcp"
-    backend = ""
 
     def __init__(self) -> None:
         self._intervals: list[list[float]] = []
@@ -41,13 +37,6 @@ class _Ddp(Strategy):
         if self.backend != "gloo":
             return None
         return Traffic(pattern="buckets", carrier="gloo", copies=0)
-
-    def join(self) -> Place:
-        """Meet at MASTER_ADDR:MASTER_PORT."""
-        import torch.distributed as dist
-
-        dist.init_process_group(self.backend, timeout=timedelta(seconds=120))
-        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
 
     def start(self, trainer: Trainer) -> None:
         """Wrap the module, which broadcasts rank 0's weights, and hook the reduction."""
@@ -87,30 +76,9 @@ class _Ddp(Strategy):
         # All gradients are there when the last bucket is handed over: from then on this rank waits.
         computed = max(interval[0] for interval in self._intervals)
         waited = max(0.0, max(interval[1] for interval in self._intervals) - computed)
-        return Parts(loss, whole - waited, waited, self._under_way())
-
-    def _under_way(self) -> float:
-        """Return the union of the buckets' intervals, in seconds; overlap counts once."""
-        total, end = 0.0, 0.0
-        for start, stop in sorted(self._intervals):
-            total += max(0.0, stop - max(start, end))
-            end = max(end, stop)
+        under_way = union([(begin, end) for begin, end in self._intervals])
         self._intervals.clear()
-        return total
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        import torch.distributed as dist
-
-        dist.barrier()
-
-    def leave(self) -> None:
-        """End NCCL's communicators, if any."""
-        end_nccl()
-
-    def libraries(self) -> dict[str, str]:
-        """Return the back end's name."""
-        return {"torch.distributed": self.backend}
+        return Parts(loss, whole - waited, waited, under_way)
 
 
 @STRATEGIES.register("ddp-gloo")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 from math import nan
 from typing import Any
 
@@ -13,13 +11,13 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import Trainer
-from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
-from transect.training.strategies._torch_groups import TimedCollective, end_nccl, prepare_shards
+from transect.training.strategies import STRATEGIES, Parts, Place
+from transect.training.strategies._torch_groups import TimedCollective, TorchDistributed, prepare_shards
 from transect.training.traffic import Traffic
 
 
 @STRATEGIES.register("fsdp")
-class Fsdp(Strategy):
+class Fsdp(TorchDistributed):
     """Each rank keeps a part of every parameter, gradient and momentum.
 
     Whole parameters are gathered before they are needed, gradients reduced and scattered. The
@@ -29,7 +27,6 @@ class Fsdp(Strategy):
     Source: https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html
     """
 
-    rendezvous = "tcp"
     sharded = True
     # A layer or residual block with so many parameters is gathered by itself, the rest together:
     # a message of less than about a megabyte costs its latency and little else.
@@ -41,7 +38,6 @@ class Fsdp(Strategy):
         self._timed: list[TimedCollective] = []
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Torch only, on the cpu over gloo or on GPUs over nccl."""
         if cell.framework != "torch":
             return f"fsdp is a strategy of torch, not of {cell.framework}"
         if cell.device not in ("cpu", "cuda"):
@@ -60,9 +56,8 @@ class Fsdp(Strategy):
         import torch.distributed as dist
 
         both = torch.cuda.is_available() and dist.is_nccl_available()
-        backend = "cpu:gloo,cuda:nccl" if both else "gloo"
-        dist.init_process_group(backend, timeout=timedelta(seconds=120))
-        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
+        self.backend = "cpu:gloo,cuda:nccl" if both else "gloo"
+        return super().join()
 
     def start(self, trainer: Trainer) -> None:
         """Take rank 0's weights, shard the module in place, and give the optimiser the shards."""
@@ -104,18 +99,7 @@ class Fsdp(Strategy):
         self._groups[-1].reshard()
         return outputs
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        import torch.distributed as dist
-
-        dist.barrier()
-
-    def leave(self) -> None:
-        """End NCCL's communicators, if any."""
-        end_nccl()
-
     def libraries(self) -> dict[str, str]:
-        """Return the back end's name."""
         return {"torch.distributed": "nccl" if self._device == "cuda" else "gloo"}
 
 

@@ -28,11 +28,9 @@ class Adapter(Protocol):
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
         """Do one step with gradients that are the ranks' mean or sum."""
-        ...
 
     def barrier(self) -> None:
         """Wait for all ranks."""
-        ...
 
 
 # Framework to Horovod's module, and to where its adapter is.
@@ -79,30 +77,25 @@ class _Horovod(Strategy):
         return [Path(__file__).with_name(f"{file}.py") for file in sorted(files)]
 
     def join(self) -> Place:
-        """Initialise Horovod, whose rendezvous has set all that its controller asks for."""
         self._hvd = hvd = import_module(_MODULES[self.framework][0])
         hvd.init()
         return Place(hvd.rank(), hvd.size(), hvd.local_rank())
 
     def start(self, trainer: Trainer) -> None:
-        """Give all ranks the weights of rank 0, then hook into the trainer."""
         file, name = _MODULES[self.framework][1].split(".")
         kind = getattr(import_module(f"{__package__}.{file}"), name)
         trainer.load(kind.of_rank_0(self._hvd, trainer.weights()))
         self._adapter = kind(self._hvd, trainer, self.operation)
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
-        """Do the step as the framework's adapter does it."""
         assert self._adapter is not None
         return self._adapter.step(x, y, learning_rate)
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         assert self._adapter is not None
         self._adapter.barrier()
 
     def leave(self) -> None:
-        """Shut Horovod down, and with it the MPI that it may have started."""
         self._hvd.shutdown()
 
     def libraries(self) -> dict[str, str]:

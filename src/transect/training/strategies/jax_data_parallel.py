@@ -21,7 +21,6 @@ class JaxDataParallel(Strategy):
     rendezvous = "tcp"
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Keras on JAX, on CPUs."""
         if cell.framework != "keras-jax":
             return f"jax-data-parallel is a strategy of keras-jax, not of {cell.framework}"
         return None if cell.device == "cpu" else "its collectives work between CPUs"
@@ -62,7 +61,6 @@ class JaxDataParallel(Strategy):
         trainer.load(multihost_utils.broadcast_one_to_all(trainer.weights()))
 
     def reduce(self, trainer: Trainer) -> None:
-        """All-reduce on the device, without a copy to numpy."""
         owner: Any = trainer
         local = owner.flat_gradient
         whole = self._jax.make_array_from_single_device_arrays(
@@ -71,13 +69,10 @@ class JaxDataParallel(Strategy):
         owner.flat_gradient = self._add(whole).addressable_data(0).block_until_ready()
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         self._utils.sync_global_devices("barrier")
 
     def leave(self) -> None:
-        """Leave together."""
         self._jax.distributed.shutdown()
 
     def libraries(self) -> dict[str, str]:
-        """Return what its collectives are made of."""
         return {"jax.distributed": "gloo"}

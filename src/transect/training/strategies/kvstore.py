@@ -51,7 +51,6 @@ class KvstoreDistSync(Strategy):
         return Place(self._kv.rank, self._kv.num_workers, int(os.environ.get("LOCAL_RANK", "0")))
 
     def start(self, trainer: Trainer) -> None:
-        """Make the keys, with the weights of rank 0, and take these."""
         weights = trainer.weights()
         # Trained weights come first: key k is the k-th gradient.
         names = sorted(weights, key=is_statistic)
@@ -70,7 +69,6 @@ class KvstoreDistSync(Strategy):
         self._mx.nd.waitall()
 
     def barrier(self) -> None:
-        """Wait for all workers."""
         self._mx.nd.waitall()
         self._kv._barrier()
 
@@ -80,5 +78,4 @@ class KvstoreDistSync(Strategy):
         self._kv = None
 
     def libraries(self) -> dict[str, str]:
-        """Return the kind of store and how many servers it has."""
         return {"mxnet.kvstore": "dist_sync", "servers": os.environ.get("DMLC_NUM_SERVER", "?")}

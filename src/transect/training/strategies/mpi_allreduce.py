@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from transect.domain.axes.train import TrainCell
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._mpi import MpiStrategy
@@ -15,11 +13,4 @@ class MpiAllreduce(MpiStrategy):
     """MPI_Allreduce(SUM) in place."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """One all-reduce after backward."""
         return Traffic(pattern="allreduce", carrier="mpi")
-
-    def add(self, flat: np.ndarray) -> None:
-        """Sum over all ranks."""
-        from mpi4py import MPI
-
-        self.comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)

@@ -6,6 +6,7 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.training.strategies import STRATEGIES
+from transect.training.strategies._mpi import to_root
 from transect.training.strategies._root import RootUpdates
 from transect.training.traffic import Traffic
 
@@ -15,18 +16,10 @@ class MpiBcastReduce(RootUpdates):
     """MPI_Bcast of all weights before each step and MPI_Reduce of all gradients after it (SC-B)."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Nothing hides."""
         return Traffic(pattern="bcast-reduce", carrier="mpi", progress=False, copies=2)
 
     def spread(self, flat: np.ndarray) -> None:
-        """From rank 0."""
         self.comm.Bcast(flat, root=0)
 
     def collect(self, flat: np.ndarray) -> None:
-        """Sum to rank 0."""
-        from mpi4py import MPI
-
-        if self.comm.rank == 0:
-            self.comm.Reduce(MPI.IN_PLACE, flat, op=MPI.SUM, root=0)
-        else:
-            self.comm.Reduce(flat, None, op=MPI.SUM, root=0)
+        self.comm.Reduce(*to_root(self.comm, flat), root=0)

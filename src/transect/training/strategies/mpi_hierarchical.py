@@ -64,7 +64,6 @@ class MpiHierarchical(RootUpdates):
         )
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Take the options."""
         self._set = self.settings(cell)
         made = super().trainer(framework, plan, cell)
         # Shared memory is for whole chunks: none is larger than what is sent.
@@ -84,22 +83,17 @@ class MpiHierarchical(RootUpdates):
         return how(self, trainer, x, y, learning_rate)
 
     def spread(self, flat: np.ndarray) -> None:
-        """Down the tree."""
         self._hierarchy.broadcast(flat)
 
     def collect(self, flat: np.ndarray) -> None:
-        """Up the tree."""
         self._hierarchy.reduce(flat)
 
     def add(self, flat: np.ndarray) -> None:
-        """Up and down, chunk by chunk."""
         self._hierarchy.all_reduce(flat)
 
     def leave(self) -> None:
-        """Give shared memory back before MPI ends."""
         self._hierarchy.free()
         super().leave()
 
     def details(self) -> dict[str, Any]:
-        """Return the knobs."""
         return dict(self._set)

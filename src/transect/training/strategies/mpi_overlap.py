@@ -1,11 +1,10 @@
-"""S-Caffe's SC-OBR: SC-OB, and gradients go layer by layer while the layers before compute theirs."""
+"""S-Caffe's SC-OB and SC-OBR: weights, and in the second gradients too, go layer by layer while other layers compute."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts
+from transect.training.strategies._mpi import to_root
 from transect.training.strategies._overlap import Overlapped
 from transect.training.strategies._progress import Flight
 from transect.training.traffic import Traffic
@@ -37,7 +37,6 @@ class MpiOverlap(Overlapped):
     )
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Both behind the passes, if messages move by then."""
         to_all = self.settings(cell)["reduce"] == "all"
         return self.layerwise_traffic(cell, "overlap-allreduce" if to_all else "overlap")
 
@@ -66,5 +65,32 @@ class MpiOverlap(Overlapped):
 
         if to_all:
             return self._progress.queue(flat.nbytes, self._comm.Iallreduce, MPI.IN_PLACE, flat, op=MPI.SUM)
-        buffers: tuple[Any, Any] = (MPI.IN_PLACE, flat) if self.root else (flat, None)
-        return self._progress.queue(flat.nbytes, self._comm.Ireduce, *buffers, op=MPI.SUM, root=0)
+        return self._progress.queue(flat.nbytes, self._comm.Ireduce, *to_root(self._comm, flat), op=MPI.SUM, root=0)
+
+
+@STRATEGIES.register("mpi-overlap-bcast")
+class MpiOverlapBcast(Overlapped):
+    """MPI_Ibcast of each layer's weights, waited for before its forward pass; MPI_Reduce (SC-OB)."""
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        return self.layerwise_traffic(cell, "overlap-bcast")
+
+    def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
+        """The weights overlap with the forward passes; gradients go to rank 0 after the last pass."""
+        begin = time.perf_counter()
+        flights = [] if self.alone else self.send_weights()
+        loss = self._model.passes(
+            x, y, lambda number: self.take_weights(number, flights), lambda _: self._progress.poll()
+        )
+        flat = self._model.gradient()
+        if not self.alone:
+            for flight in flights:
+                self._progress.wait(flight)
+            self._progress.call(self._comm.Reduce, *to_root(self._comm, flat), root=0)
+        if self.root:
+            start = 0
+            for number, part in enumerate(self._model.parts):
+                end = start + part.gradient().size
+                self.update(number, flat[start:end], learning_rate)
+                start = end
+        return self.parts(loss, begin)

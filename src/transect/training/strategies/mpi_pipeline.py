@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from itertools import pairwise
-from math import nan, prod
+from math import nan
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -15,19 +14,10 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.options import Knob
 from transect.domain.precisions import find_precision
 from transect.training.cuts import complaint_of_cut, cut_text, stage_cuts
-from transect.training.frameworks import (
-    FRAMEWORKS,
-    Framework,
-    ModelPart,
-    ModelPlan,
-    PartFramework,
-    PartTrainer,
-    Trainer,
-)
+from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, PartFramework, PartTrainer, Trainer
 from transect.training.layout import Layout
-from transect.training.models import Model
 from transect.training.part_chain import PartChain
-from transect.training.parts import boundary_shapes, no_parts, part_weights, parts_of
+from transect.training.parts import boundary_shapes, no_parts, parts_of, pieces_of
 from transect.training.schedules import SCHEDULES, live_micro_batches
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._lanes import Lane, Outbox
@@ -90,7 +80,6 @@ class MpiPipeline(MpiStrategy):
         return Layout(replicas, stages, int(self.settings(cell)["micro_batches"]))
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Stages, and whether their sums hide behind the last backward passes."""
         given = self.settings(cell)
         model = model_of(WORKLOADS.get(cell.workload))
         return Traffic(
@@ -103,7 +92,6 @@ class MpiPipeline(MpiStrategy):
         )
 
     def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build this rank's stage and its ways to the neighbours."""
         assert isinstance(framework, PartFramework)
         given = self.settings(cell)
         self._layout = layout = self.layout(cell)
@@ -152,18 +140,15 @@ class MpiPipeline(MpiStrategy):
         return Lane(self._progress, self._chain, source, tag, slots, shape, self._dtype)
 
     def start(self, trainer: Trainer) -> None:
-        """Broadcast the weights of each stage of the first replica to its peers."""
         weights = trainer.weights()
         for array in weights.values():
             self._peers.Bcast(array, root=0)
         trainer.load(weights)
 
     def add(self, flat: np.ndarray) -> None:
-        """Sum over the replicas of a stage."""
         self._progress.wait(self._begin_sum(flat))
 
     def step(self, trainer: Trainer, x: Any, y: Any, learning_rate: float) -> Parts:
-        """Do the schedule's passes, then what is left of the reduction, and the update."""
         begin = time.perf_counter()
         chain = cast(PartChain, trainer)
         micro = self._layout.micro(len(y))
@@ -290,23 +275,3 @@ class MpiPipeline(MpiStrategy):
     def details(self) -> dict[str, Any]:
         """Return which layers this rank had, and how it worked through them."""
         return self._facts
-
-
-def pieces_of(model: Model, part: ModelPart, least: int) -> list[ModelPart]:
-    """Cut a part into pieces of at least so many trained numbers each, or its one piece with fewer.
-
-    They are cut from the end, in the order in which gradients become complete.
-    """
-    sizes = dict.fromkeys(range(part.first, part.last), 0)
-    for weight in part_weights(model, part):
-        if weight.trained:
-            sizes[int(weight.name.partition(".")[0])] += prod(weight.shape)
-    cuts, room = [part.last], 0
-    for layer in range(part.last - 1, part.first, -1):
-        room += sizes[layer]
-        left = sum(sizes[one] for one in range(part.first, layer))
-        if room >= least and left >= least:
-            cuts.append(layer)
-            room = 0
-    ends = [part.first, *reversed(cuts)]
-    return [ModelPart(a, b, part.count) for a, b in pairwise(ends)]

@@ -15,7 +15,6 @@ class MpiSendrecv(MpiStrategy):
     """The published Send/Recv scheme; here rank 0 computes its share too, so no rank is idle."""
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """All through rank 0."""
         return Traffic(pattern="through-root", carrier="mpi")
 
     def add(self, flat: np.ndarray) -> None:

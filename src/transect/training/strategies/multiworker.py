@@ -39,7 +39,6 @@ class _Multiworker(Strategy):
         return None
 
     def join(self) -> Place:
-        """Meet the workers of TF_CONFIG. TensorFlow allows no operation before."""
         from transect.training.frameworks._tensorflow_trainer import configure
 
         # The rendezvous sets what the trainer is told later.
@@ -95,7 +94,6 @@ class _Multiworker(Strategy):
         return Parts(loss, whole - communication, communication, communication)
 
     def barrier(self) -> None:
-        """Wait for all ranks in an all-reduce of one number."""
         float(self._meet())
 
     def leave(self) -> None:
@@ -104,7 +102,6 @@ class _Multiworker(Strategy):
         self._scope.close()
 
     def libraries(self) -> dict[str, str]:
-        """Return what carries the messages."""
         return {"tf.distribute": f"MultiWorkerMirroredStrategy, {self.implementation}"}
 
 

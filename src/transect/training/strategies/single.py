@@ -15,15 +15,12 @@ class Single(Strategy):
     """Runs on exactly one rank."""
 
     def supports(self, cell: TrainCell) -> str | None:
-        """One rank only."""
         return None if cell.ranks == 1 else f"single runs on 1 rank, not on {cell.ranks}"
 
     def traffic(self, cell: TrainCell) -> Traffic:
-        """Nobody to talk to."""
         return Traffic(pattern="none", carrier="none")
 
     def join(self) -> Place:
-        """Be alone."""
         return Place()
 
     def start(self, trainer: Trainer) -> None:
@@ -31,7 +28,6 @@ class Single(Strategy):
         self._fused = trainer if isinstance(trainer, FusedTrainer) else None
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
-        """All of it is computing."""
         begin = time.perf_counter()
         if self._fused is not None:
             loss = self._fused.step(x, y, learning_rate)

@@ -26,7 +26,6 @@ class _RowsModel(LayeredModel):
     part: int
 
     def torch_module(self) -> Any:
-        """Chain torch's layers, the first ones of a kind that exchanges rows."""
         from transect.training.strategies._torch_rows import module_by_rows
 
         return module_by_rows(self.layers, self.sample, self.first, self.group, self.part)
@@ -48,7 +47,6 @@ class Spatial(ReplicaStrategy):
     """
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
-        """It needs layers of images, with a row for every rank."""
         if not isinstance(model, LayeredModel):
             return f"it divides images between layers, and a {type(model).__name__} has none"
         if len(model.sample) != 3:

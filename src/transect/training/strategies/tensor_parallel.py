@@ -59,7 +59,6 @@ def _pairs(layers: tuple[Layer, ...], prefix: str = "") -> Iterator[Pair]:
 
 
 def _cuts(pairs: list[Pair], parts: int, part: int) -> dict[str, Cut]:
-    """Return what a rank holds of the arrays that are cut."""
     found: dict[str, Cut] = {}
     for first, second, width in pairs:
         rows = Layout(1, 1, parts).micro(width)[part]
@@ -69,7 +68,6 @@ def _cuts(pairs: list[Pair], parts: int, part: int) -> dict[str, Cut]:
 
 
 def _cut_modules(pairs: list[Pair], layers: Mapping[str, Linear], group: RankGroup, part: int) -> Any:
-    """Return this rank's modules by the names of the layers that they are a part of."""
     import torch
     from torch import nn
 
@@ -117,7 +115,6 @@ class _PartModel(LayeredModel):
     part: int
 
     def torch_module(self) -> Any:
-        """Chain torch's layers, those of pairs cut."""
         from transect.training.frameworks._torch_modules import build_module
 
         pairs = list(_pairs(self.layers))
@@ -135,11 +132,9 @@ class _PartTrainer(TorchTrainer):
         return {name: self.cuts[name].of(a) if name in self.cuts else a for name, a in arrays.items()}
 
     def load(self, weights: Arrays) -> None:
-        """Take this rank's part."""
         super().load(self._own(weights))
 
     def resume(self, state: TrainingState) -> None:
-        """Take this rank's part of all that is kept."""
         self.load(state.weights)
         own = replace(state, states=tuple(self._own(one) for one in state.states))
         self._set_optimiser_state(self._rule, self.optimiser, self.model, own)
@@ -157,7 +152,6 @@ class TensorParallel(ReplicaStrategy):
     """
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
-        """It needs a pair, and for each rank an output of every pair's first layer."""
         if not isinstance(model, LayeredModel):
             return f"it cuts lists of layers, and a {type(model).__name__} is none"
         pairs, parts = list(_pairs(model.layers)), self.replica_ranks(cell)
@@ -169,7 +163,6 @@ class TensorParallel(ReplicaStrategy):
         return None
 
     def build(self, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build this rank's part."""
         groups, model = self.groups, plan.model
         assert isinstance(model, LayeredModel)
         self._pairs = list(_pairs(model.layers))
@@ -178,7 +171,6 @@ class TensorParallel(ReplicaStrategy):
         return _PartTrainer(replace(plan, model=own), cuts)
 
     def reduce(self, trainer: Trainer) -> None:
-        """Add up over those that hold the same part."""
         self.sum_gradients(trainer, trainer.gradient(), self.groups.peers)
 
     def weights(self, trainer: Trainer) -> Arrays:

@@ -32,11 +32,6 @@ _SIMULATED = {"gpipe": "gpipe", "1f1b": "1f1b", "interleaved-1f1b": "interleaved
 class _Stages(PartChain):
     """The stages of this rank, each with an optimiser of its own; they need not be neighbours."""
 
-    def __init__(self, parts: list[TorchPart]) -> None:
-        self.parts = list(parts)
-        self.part = parts[0].part
-        self._flat = None
-
 
 @STRATEGIES.register("torch-pipeline")
 class TorchPipeline(ReplicaStrategy):
@@ -76,14 +71,12 @@ class TorchPipeline(ReplicaStrategy):
         self._timed: list[TimedCollective] = []
 
     def _asked(self, cell: TrainCell) -> tuple[str, Schedule, int]:
-        """Return name and facts of the schedule, and how many stages a rank has."""
         given = self.settings(cell)
         name = str(given["schedule"])
         schedule = SCHEDULES[name]
         return name, schedule, int(given["loops"]) or schedule.loops[0]
 
     def layout(self, cell: TrainCell) -> Layout:
-        """Replicas, their ranks and their micro-batches."""
         of = super().layout(cell)
         return Layout(of.replicas, of.model_parts, int(self.settings(cell)["micro_batches"]))
 
@@ -100,7 +93,6 @@ class TorchPipeline(ReplicaStrategy):
         return no_parts(model) or complaint_of_cut(model, cut, layout.model_parts * loops)
 
     def traffic(self, cell: TrainCell) -> Traffic | None:
-        """Three of the schedules are simulated, and replicas that add up at the end."""
         name, _, loops = self._asked(cell)
         schedule = _SIMULATED.get(name)
         if schedule is None or self.settings(cell)["reduce"] != "all-reduce":
@@ -116,7 +108,6 @@ class TorchPipeline(ReplicaStrategy):
         )
 
     def build(self, plan: ModelPlan, cell: TrainCell) -> Trainer:
-        """Build this rank's stages."""
         groups, layout = self.groups, self.layout(cell)
         name, schedule, loops = self._asked(cell)
         ranks = layout.model_parts

@@ -1,0 +1,79 @@
+"""Trains small models by a strategy on this rank's part of each batch, beside numpy in float64 on all parts.
+
+`transect launch ... -- python data_parallel_steps.py FRAMEWORK STRATEGY [CASE...]`, in the framework's environment. Each
+rank prints as JSON how far it is from what numpy says of it. With `die` rank 1 is killed in its first step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from trainer_checks import NumpyTrainer, apart, data, plan
+
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.memory._limit import status_bytes
+from transect.training.strategies import STRATEGIES
+
+RATES = (0.05, 0.05, 0.1, 0.02, 0.02)
+
+
+def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> dict[str, float]:
+    """Train both ways; return the largest difference of each kind."""
+    model, strategy.operation = case.split()
+    precision = "fp32" if name == "kvstore-dist-sync" else "fp64"
+    # Each rank begins with weights of its own: those of rank 0 must win.
+    given = replace(plan(model, precision=precision, seed=3 + place.rank), batch=6 // place.world_size)
+    if name.startswith("horovod") and framework == "torch":
+        given = replace(given, memory_budget=1 << 30)
+    trainer: Any = FRAMEWORKS.get(framework).trainer(given)
+    strategy.start(trainer)
+    strategy.barrier()
+    begun = status_bytes("VmData")[0]
+    ranks = [NumpyTrainer(plan(model)) for _ in range(place.world_size)]
+    parts = [slice(r * given.batch, (r + 1) * given.batch) for r in range(place.world_size)]
+    off = {"loss": 0.0}
+    for number, rate in enumerate(RATES):
+        x, y = data(model, number)
+        losses = [one.forward_backward(*one.batch(x[part], y[part])) for one, part in zip(ranks, parts, strict=True)]
+        total = sum(one.gradient() for one in ranks) / (len(ranks) if strategy.operation == "mean" else 1)
+        for one in ranks:
+            one.set_gradient(total)
+            one.update(rate)
+        mine = parts[place.rank]
+        own = trainer.batch(x[mine].astype(np.float32 if precision == "fp32" else np.float64), y[mine])
+        done = strategy.step(trainer, *own, rate)
+        off["loss"] = max(off["loss"], abs(done.loss - losses[place.rank]))
+        assert done.compute > 0 and done.communication >= 0 and done.bubble == 0, done
+        # NaN where the library does not tell.
+        assert not done.under_way < done.communication, done
+    # Running statistics too, which are those of each rank.
+    off["weights"] = apart(ranks[place.rank].weights(), trainer.weights())
+    if place.rank == 0:
+        off["predict"] = float(np.abs(ranks[0].predict(x) - strategy.predict(trainer, x)).max())
+    # Horovod's own buffer of 128 MiB is there before a budget begins.
+    off["grown"] = float(status_bytes("VmData")[0] - begun)
+    return off
+
+
+def main(framework: str, name: str, *cases: str) -> None:
+    strategy = STRATEGIES.get(name)
+    strategy.framework = framework
+    place = strategy.join()
+    if "die" in cases and place.rank == 1:
+        os.kill(os.getpid(), 9)
+    found = {"place": [place.rank, place.world_size, place.local_rank]}
+    found |= {case: compare(framework, name, strategy, place, case) for case in cases if case != "die"}
+    found["libraries"] = strategy.libraries()
+    strategy.barrier()
+    strategy.leave()
+    # One write: without a buffer, print's own newline may come after another rank's line.
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
