@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from transect.hpc.base import Parameter, Parser, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.text import Line
+from transect.hpc.text import Line, excerpt
 
 Method = TypeVar("Method", bound=Callable[..., object])
 
@@ -51,11 +51,11 @@ def _within_line(token: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern of a line, as it is searched for, and the name of the method that takes it."""
+    """A pattern of a line, as it is searched for, and the method that takes it."""
 
     pattern: re.Pattern[str]
     wanted: tuple[str, ...]
-    method: str
+    method: Callable[..., object]
 
 
 def rule(
@@ -73,11 +73,40 @@ def rule(
         wanted = f"{behind}(?:{found})" if behind else found
 
     def mark(method: Method) -> Method:
-        one = Rule(compiled, (wanted,) if wanted else (), method.__name__)
+        one = Rule(compiled, (wanted,) if wanted else (), method)
         setattr(method, _RULES, (one, *getattr(method, _RULES, ())))
         return method
 
     return mark
+
+
+def notes(pattern: str | re.Pattern[str], key: str, kind: type | None = None, group: int = 1, **how: Any) -> Any:
+    """Return a method that keeps a group of its lines as `facts[key]`: an `int`, a `str`, else an excerpt."""
+    made = {None: excerpt, str: str.strip, int: int}[kind]
+
+    def take(self: Output, match: re.Match[str], line: Line) -> None:
+        self.facts[key] = made(match[group])
+
+    return rule(pattern, **how)(take)
+
+
+def sets(pattern: str | re.Pattern[str], attribute: str, value: object = None, **how: Any) -> Any:
+    """Return a method that sets an attribute to `value`, or to the first group of its lines."""
+
+    def take(self: Output, match: re.Match[str], line: Line) -> None:
+        setattr(self, attribute, match[1] if value is None else value)
+
+    return rule(pattern, **how)(take)
+
+
+def keeps(pattern: str | re.Pattern[str], attribute: str, **how: Any) -> Any:
+    """Return a method that adds its first few lines to a list: `stops`, `warnings` or another."""
+
+    def take(self: Output, match: re.Match[str], line: Line) -> None:
+        if len(kept := getattr(self, attribute)) < 5:
+            kept.append(excerpt(match.string))
+
+    return rule(pattern, **how)(take)
 
 
 @dataclass(kw_only=True)
@@ -132,7 +161,7 @@ class Output(ABC):
         """Take in one line."""
         for rule in self.rules:
             match = rule.pattern.match(text)
-            if match is not None and getattr(self, rule.method)(match, line) is not False:
+            if match is not None and rule.method(self, match, line) is not False:
                 return
 
     def stop(self, text: str, most: int = 5) -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from transect.hpc.parsers._checks import whole
-from transect.hpc.rules import Output, rule
+from transect.hpc.rules import Output, notes, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -274,7 +274,4 @@ class Printed(Output):
         if order is not None:
             self.facts["order"] = order[1]
 
-    @rule(r"Using (.{1,40}?) ?device:?\s+(\S.*)$")
-    def device(self, match: re.Match[str], line: Line) -> None:
-        """Take the device."""
-        self.facts["device"] = excerpt(match[2])
+    device = notes(r"Using (.{1,40}?) ?device:?\s+(\S.*)$", "device", group=2)

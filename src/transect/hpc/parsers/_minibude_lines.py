@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._checks import whole
-from transect.hpc.rules import Output, rule
+from transect.hpc.rules import Output, keeps, notes, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -185,10 +185,7 @@ class Section(Output):
         if len(self.checked) < _MAX_RESULTS:
             self.checked[match[1], match[2]] = match[3] == "1"
 
-    @rule(r"(?:# )?best:")
-    def best(self, match: re.Match[str], line: Line) -> None:
-        """Nothing follows."""
-        self.over = True
+    best = sets(r"(?:# )?best:", "over", True)
 
     @rule(r"(?:deck|config|results):$", wanted=r"(?:deck|config|results|device):")
     def part(self, match: re.Match[str], line: Line) -> None:
@@ -248,15 +245,11 @@ class Section(Output):
         self.facts["model"] = excerpt(match[1], 60)
         self.variant = self.variant or "v1"
 
-    @rule(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"", wanted="")
-    def device(self, match: re.Match[str], line: Line) -> None:
-        """Take the device."""
-        self.facts["device"] = match[2]
+    device = notes(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"", "device", str, group=2, wanted="")
 
-    @rule(r"Using kernel parameters: <<<\d{1,9},(\d{1,9})>>>", wanted="Using kernel parameters:")
-    def launched(self, match: re.Match[str], line: Line) -> None:
-        """Take the size of a group."""
-        self.facts["wgsize"] = int(match[1])
+    launched = notes(
+        r"Using kernel parameters: <<<\d{1,9},(\d{1,9})>>>", "wgsize", int, wanted="Using kernel parameters:"
+    )
 
     @rule(rf"Largest difference was\s*({NUMBER})\s*%", wanted="Largest difference was")
     def largest(self, match: re.Match[str], line: Line) -> None:
@@ -269,11 +262,7 @@ class Section(Output):
         """Count what it leaves out."""
         self.skipped += 1
 
-    @rule(r"# Verification failed.*", wanted="")
-    def wrong(self, match: re.Match[str], line: Line) -> None:
-        """Keep that energies were wrong."""
-        if len(self.failures) < 5:
-            self.failures.append(excerpt(match[0]))
+    wrong = keeps(r"# Verification failed.*", "failures", wanted="")
 
     @rule(_USAGE, wanted="")
     @rule(

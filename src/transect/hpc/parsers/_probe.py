@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from transect.hpc.base import Parameter, Run, RunStatus
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, rule
+from transect.hpc.rules import Output, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -68,10 +68,7 @@ class ProbeOutput(Output):
         """Keep a result."""
         self.results[match[1]] = Result(match[2], match[4], match[3], int(match[5]))
 
-    @rule(r"end of transect probe")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        """Nothing follows."""
-        self.ended = True
+    end = sets(r"end of transect probe", "ended", True)
 
     @rule(r"([a-z_]{2,20}): (.{1,500})$")
     def fact(self, match: re.Match[str], line: Line) -> None:

@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
-from transect.hpc.rules import Output, OutputParser, rule
+from transect.hpc.rules import Output, OutputParser, keeps, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -102,9 +102,9 @@ class _Training(Output):
         if len(self.bad) < 5 and not line.cut:
             self.bad.append(excerpt(match[0]))
 
-    @rule(r".*Error.*", wanted=r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b")
-    def error(self, match: re.Match[str], line: Line) -> None:
-        self.stop(excerpt(match[0]), most=3)
+    error = keeps(
+        r".*Error.*", "stops", wanted=r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b"
+    )
 
     def runs(self) -> Iterator[Run]:
         """Yield one run."""

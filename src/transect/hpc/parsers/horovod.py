@@ -16,8 +16,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, LoggedOutput, Samples
-from transect.hpc.rules import OutputParser, rule
-from transect.hpc.text import Line, excerpt
+from transect.hpc.rules import OutputParser, notes, rule
+from transect.hpc.text import Line
 from transect.hpc.values import UNCUT, number
 
 _UNIT = r"(?:[Ii]mg|[Ii]mages|[Ss]amples|[Ss]entences|[Ss]equences|[Tt]okens)/sec"
@@ -76,13 +76,9 @@ class _Output(LoggedOutput):
         self.facts.setdefault("device", match[1])
         self.facts.setdefault("devices", int(match[2]))
 
-    @rule(r"Batch size: {1,3}(\d{1,9})\b", behind=LOGGED)
-    def batch(self, match: re.Match[str], line: Line) -> None:
-        self.facts.setdefault("batch_size", int(match[1]))
+    batch = notes(r"Batch size: {1,3}(\d{1,9})\b", "batch_size", int, behind=LOGGED)
 
-    @rule(_MODEL, behind=LOGGED)
-    def model(self, match: re.Match[str], line: Line) -> None:
-        self.facts.setdefault("model", excerpt(match[1]))
+    model = notes(_MODEL, "model", behind=LOGGED)
 
     def runs(self) -> Iterator[Run]:
         """Yield one run of what is more than an error."""

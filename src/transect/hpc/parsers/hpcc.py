@@ -14,8 +14,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
-from transect.hpc.rules import Output, OutputParser, rule
-from transect.hpc.text import Line, excerpt
+from transect.hpc.rules import Output, OutputParser, keeps, rule, sets
+from transect.hpc.text import Line
 from transect.hpc.values import contradiction, log_metric, number
 
 _BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
@@ -102,13 +102,9 @@ class _Output(Output):
     def failed(self, match: re.Match[str], line: Line) -> None:
         self.failures.append(f"HPL residual {match[1]} FAILED")
 
-    @rule(r"(?:HPL ERROR|>>>).*")
-    def error(self, match: re.Match[str], line: Line) -> None:
-        self.failures.append(excerpt(match[0]))
+    error = keeps(r"(?:HPL ERROR|>>>).*", "failures")
 
-    @rule(r"End of HPC Chall[ae]nge tests")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.ended = True
+    end = sets(r"End of HPC Chall[ae]nge tests", "ended", True)
 
     def runs(self) -> Iterator[Run]:
         """Yield one run."""

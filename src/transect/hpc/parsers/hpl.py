@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, OutputParser, rule
-from transect.hpc.text import Line, excerpt
+from transect.hpc.rules import Output, OutputParser, keeps, rule, sets
+from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, contradiction, number
 
 _BANNER = re.compile(
@@ -99,29 +99,19 @@ class _Output(Output):
         if self.last_key in _NUMBERS and not self.rows:
             self.header[self.last_key] += match[0].split()
 
-    @rule(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})")
-    def limit(self, match: re.Match[str], line: Line) -> None:
-        self.threshold = match[1]
+    limit = sets(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})", "threshold")
 
     @rule(r"(\d{1,9}) tests (completed and (?:passed|failed)|skipped)")
     def count(self, match: re.Match[str], line: Line) -> None:
         self.counts[match[2]] = int(match[1])
 
-    @rule(r"End of Tests")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.over = True
+    end = sets(r"End of Tests", "over", True)
 
-    @rule(r"(?:HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)).*", re.IGNORECASE)
-    def error(self, match: re.Match[str], line: Line) -> None:
-        self.stops.append(excerpt(match[0]))
+    error = keeps(r"(?:HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)).*", "stops", flags=re.IGNORECASE)
 
-    @rule(r"\[WARNING\].*")
-    def warning(self, match: re.Match[str], line: Line) -> None:
-        self.warnings.append(excerpt(match[0]))
+    warning = keeps(r"\[WARNING\].*", "warnings")
 
-    @rule(_HETEROGENEOUS)
-    def of_intel(self, match: re.Match[str], line: Line) -> None:
-        self.variant = "intel"
+    of_intel = sets(_HETEROGENEOUS, "variant", "intel")
 
     def runs(self) -> Iterator[Run]:
         """Yield a run per result row, and one for the tests that never came."""

@@ -24,7 +24,7 @@ from transect.hpc.parsers._io500_score import (
     short_writes,
     wrong,
 )
-from transect.hpc.rules import Output, OutputParser, rule
+from transect.hpc.rules import Output, OutputParser, keeps, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -165,10 +165,7 @@ class _Output(Outcome, Output):
     def starting(self, match: re.Match[str], line: Line) -> None:
         self.headed, self.form = True, "bash"
 
-    @rule(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*")
-    def fatal(self, match: re.Match[str], line: Line) -> None:
-        if len(self.errors) < 5:
-            self.errors.append(excerpt(match[0]))
+    fatal = keeps(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*", "errors")
 
     def runs(self) -> Iterator[Run]:
         """Yield one run."""

@@ -16,7 +16,7 @@ from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.parsers._ior_json import JsonReader
 from transect.hpc.parsers._ior_result import judge, metrics_of, parameters_of, rows_alone, samples_of
 from transect.hpc.parsers._ior_tests import Group, Session, Test, asked_for, summary_columns
-from transect.hpc.rules import OutputParser, rule
+from transect.hpc.rules import OutputParser, keeps, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER
 
@@ -162,9 +162,7 @@ class _Output(Session):
         if self.tests[-1].operations():  # 2.x says so only here that another test begins
             self.tests.append(Test(line=line.number))
 
-    @rule(r"(?:Finished|Run finished)", wanted="")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.ended = True
+    end = sets(r"(?:Finished|Run finished)", "ended", True, wanted="")
 
     @rule(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}", wanted="")
     def broken_csv(self, match: re.Match[str], line: Line) -> None:
@@ -211,10 +209,7 @@ class _Output(Session):
     def wrong(self, match: re.Match[str], line: Line) -> None:
         self.tests[-1].wrong_data = self.tests[-1].wrong_data or excerpt(match.string)
 
-    @rule(_ERROR)
-    def error(self, match: re.Match[str], line: Line) -> None:
-        if len(self.errors) < 5:
-            self.errors.append(excerpt(match.string))
+    error = keeps(_ERROR, "errors")
 
     @rule(r"(?:ior )?WARNING", wanted="")
     def warning(self, match: re.Match[str], line: Line) -> None:

@@ -15,7 +15,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mdtest_tables import COLUMNS, Table, Tables, broken, contradicted, unit_of, wrong
-from transect.hpc.rules import OutputParser, rule
+from transect.hpc.rules import OutputParser, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -83,9 +83,7 @@ class _Output(Tables):
         if rate and len(values) < _MAX_SAMPLES:
             values.append(rate)
 
-    @rule(r"-- finished at ")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.ended = True
+    end = sets(r"-- finished at ", "ended", True)
 
     @rule(r"ERROR: verifying the data.*", wanted="")
     def wrong_data(self, match: re.Match[str], line: Line) -> None:

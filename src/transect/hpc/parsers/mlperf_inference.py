@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import disagree
-from transect.hpc.rules import Output, OutputParser, rule, searched
+from transect.hpc.rules import Output, OutputParser, rule, searched, sets
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
@@ -50,10 +50,7 @@ class _Output(Output):
         """Tell whether another summary follows, be it of a run that printed no more than the head."""
         return self.headed and _HEAD.match(text) is not None
 
-    @rule(_HEAD, wanted="")
-    def head(self, match: re.Match[str], line: Line) -> None:
-        """Begin."""
-        self.headed = True
+    head = sets(_HEAD, "headed", True, wanted="")
 
     @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
     def pair(self, match: re.Match[str], line: Line) -> None:

@@ -15,7 +15,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, cell_metric, whole
-from transect.hpc.rules import rule
+from transect.hpc.rules import rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
 
@@ -105,9 +105,7 @@ class _Result(NetworkOutput):
     def verification(self, match: re.Match[str], line: Line) -> None:
         self.verdict = self.verdict or match[1].upper()
 
-    @rule(r"Full verification:? (?:failed|error)")
-    def failed(self, match: re.Match[str], line: Line) -> None:
-        self.verdict = "FAILED"
+    failed = sets(r"Full verification:? (?:failed|error)", "verdict", "FAILED")
 
     def runs(self) -> Iterator[Run]:
         """Yield the run of a program that said more than why it stopped."""

@@ -17,8 +17,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LoggedOutput, implausible
-from transect.hpc.rules import OutputParser, rule
-from transect.hpc.text import Line, excerpt
+from transect.hpc.rules import OutputParser, keeps, rule
+from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
 _VALUE = rf"[ \t]*({NUMBER})[ \t]*(s|sec|seconds|ms|us|%|bytes|KB|MB)?(?=[\s(,;]|$)"
@@ -105,9 +105,9 @@ class _Output(LoggedOutput):
     def provider(self, match: re.Match[str], line: Line) -> None:
         self.facts.setdefault("execution_provider", match[1] or match[2])
 
-    @rule(r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE)
-    def refusal(self, match: re.Match[str], line: Line) -> None:
-        self.stop(excerpt(match.string), most=3)
+    refusal = keeps(
+        r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", "stops", flags=re.IGNORECASE
+    )
 
     def runs(self) -> Iterator[Run]:
         """Yield one run."""

@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import between
-from transect.hpc.rules import Output, RankParser, rule
+from transect.hpc.rules import Output, RankParser, notes, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
 
@@ -130,9 +130,7 @@ class _Output(Output):
         if self.variant == "nvidia":
             self.facts.setdefault("bytes_per_element", 8)
 
-    @rule(_BYTES, wanted="")
-    def width(self, match: re.Match[str], line: Line) -> None:
-        self.facts["bytes_per_element"] = int(match[1])
+    width = notes(_BYTES, "bytes_per_element", int, wanted="")
 
     @rule(r"(?:Total Aggregate )?Array size\s*(\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
     def size(self, match: re.Match[str], line: Line) -> None:
@@ -149,17 +147,11 @@ class _Output(Output):
     def threads(self, match: re.Match[str], line: Line) -> None:
         self.facts[f"threads_{match[1]}"] = int(match[2])
 
-    @rule(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
-    def repetitions(self, match: re.Match[str], line: Line) -> None:
-        self.facts["repetitions"] = int(match[1])
+    repetitions = notes(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times", "repetitions", int)
 
-    @rule(r"STREAM tests:\s*([A-Z ]{4,60})")
-    def tests(self, match: re.Match[str], line: Line) -> None:
-        self.facts["tests"] = match[1].strip()
+    tests = notes(r"STREAM tests:\s*([A-Z ]{4,60})", "tests", str)
 
-    @rule(r"Device Selected(.*)")
-    def device(self, match: re.Match[str], line: Line) -> None:
-        self.facts["device"] = excerpt(match[1])
+    device = notes(r"Device Selected(.*)", "device")
 
     def runs(self) -> Iterator[Run]:
         """Yield a run per table, or one of a header that none followed."""
