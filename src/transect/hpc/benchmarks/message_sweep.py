@@ -30,7 +30,6 @@ class _Sweep(Benchmark):
     libraries: ClassVar[tuple[str, ...]] = ()
 
     def flags(self, cell: BenchCell) -> list[str]:
-        """Return its options."""
         flags = ["--library", one_of(cell, "library", self.libraries[0], self.libraries)]
         flags += ["--test", one_of(cell, "test", _TEST, messages.NAMES)]
         largest = whole(cell, "max_size", _MAX_SIZE, messages.SIZES[0])
@@ -52,7 +51,6 @@ class _Sweep(Benchmark):
         return None
 
     def code_files(self) -> list[Path]:
-        """Return the probe and this file."""
         probe = Path(messages.__file__)
         return [Path(__file__), probe, Path(common.__file__), *map(probe.with_name, _CODE)]
 

@@ -132,13 +132,11 @@ class Printed(Output):
 
     @rule(_HEAD, wanted="")
     def head(self, match: re.Match[str], line: Line) -> None:
-        """Take the name that the program prints first."""
         self.program = match[1]
         self.heads += 1
 
     @rule(rf"Function\s+{_UNIT}\s+Min", wanted="")
     def table(self, match: re.Match[str], line: Line) -> None:
-        """Begin a table."""
         self._add(Table(line=line.number, layout="text", unit=f"{match[1]}B/s"))
 
     # Rows of CSV begin with a kernel too.
@@ -149,7 +147,6 @@ class Printed(Output):
         wanted="",
     )
     def row(self, match: re.Match[str], line: Line) -> None:
-        """Take a row of a table."""
         self._add_row(line, match[1].lower(), match.groups()[1:])
 
     def _add_row(self, line: Line, kernel: str, cells: tuple[str, ...]) -> None:
@@ -160,14 +157,12 @@ class Printed(Output):
 
     @rule(r"function.*", re.IGNORECASE, wanted="")
     def csv_head(self, match: re.Match[str], line: Line) -> bool:
-        """Begin a table of CSV."""
         if columns := _columns(match[0]):
             self._add(Table(line=line.number, layout="csv", columns=columns))
         return bool(columns)
 
     @rule(r"(?:[^,]*,){4}", wanted="")
     def csv_row(self, match: re.Match[str], line: Line) -> bool:
-        """Take a row of CSV."""
         if not (self.tables and self.tables[-1].columns):
             return False
         self._add_csv(match.string)
@@ -202,7 +197,6 @@ class Printed(Output):
 
     @rule(_USAGE, wanted="")
     def usage(self, match: re.Match[str], line: Line) -> None:
-        """Keep a refused option."""
         self.refused = excerpt(match.string)
 
     @rule(rf"({_LABELS})\s*:\s*$", wanted="")
@@ -214,7 +208,6 @@ class Printed(Output):
 
     @rule(_LIST_VALUE)
     def list_value(self, match: re.Match[str], line: Line) -> bool:
-        """Take a time or a rate of the Mojo port."""
         if not self.kernel:
             return False
         table = next((t for t in reversed(self.tables) if self.kernel in t.rows), None)
@@ -234,7 +227,6 @@ class Printed(Output):
 
     @rule(_ONLY_RATE)
     def only_rate(self, match: re.Match[str], line: Line) -> bool:
-        """Read its rate, on a line of its own."""
         return self._only_rate(line, match.string)
 
     def _only_rate(self, line: Line, text: str) -> bool:
@@ -249,26 +241,22 @@ class Printed(Output):
 
     @rule(rf"(Init|Read):\s*({NUMBER})\s*s\s*\(=?\s*({NUMBER})\s*{_UNIT}\)")
     def setup_time(self, match: re.Match[str], line: Line) -> None:
-        """Take the time of a phase before the kernels."""
         self.setup[match[1].lower()] = (match[2], match[3], f"{match[4]}B/s")
 
     @rule(r"(Array|Total) size:\s*(\d{1,15}(?:\.\d{1,9})?|\d{1,3}\.\d{1,9}[eE]\+?\d{1,2})\s*([KMGT]i?B)")
     def size(self, match: re.Match[str], line: Line) -> None:
-        """Take a size."""
         if (value := number(match[2])) is not None:
             self.facts[f"{match[1].lower()}_size"] = value
             self.facts[f"{match[1].lower()}_size_unit"] = match[3]
 
     @rule(r"(Version|Implementation|Precision|Driver|Memory|Number of elements|GPU):\s*(\S.*)$")
     def fact(self, match: re.Match[str], line: Line) -> None:
-        """Take what it says of itself."""
         key = match[1].lower().replace(" ", "_")
         count = whole(match[2].strip())
         self.facts[key] = count if key == "number_of_elements" and count else excerpt(match[2])
 
     @rule(r"Running\s+(.{1,60}?)\s*(\d{1,12}) times")
     def times(self, match: re.Match[str], line: Line) -> None:
-        """Take kernels, repetitions and order."""
         self.facts["kernels"], self.facts["num_times"] = " ".join(match[1].split()), int(match[2])
         order = re.search(r"times in\s+(\w{1,20}) order", match.string)
         if order is not None:

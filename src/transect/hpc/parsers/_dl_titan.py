@@ -36,13 +36,11 @@ def planned_steps(text: str) -> int | None:
 
 
 def titan_step(text: str) -> tuple[int, ...] | None:
-    """Return the step of a line, or None."""
     match = _TITAN.match(text) or _FSDP.match(text)
     return (int(match[1]),) if match is not None else None
 
 
 def read_titan(training: Training, text: str) -> bool:
-    """Take in a line of either."""
     if (match := _FSDP.match(text)) is not None:
         training.variants.add("fsdp-example")
         # Batches count from zero.

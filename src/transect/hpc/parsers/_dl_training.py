@@ -88,7 +88,6 @@ class Training:
     previous: str = ""  # the last line: logs of several handlers print all twice
 
     def begun(self) -> bool:
-        """Tell whether there is more than a header."""
         return bool(self.steps or self.results or self.ended)
 
     def restarts(self, step: Step) -> bool:
@@ -106,7 +105,6 @@ class Training:
             self.planned, self.planned_what = planned, what
 
     def point(self, name: str, printed: str, unit: str, direction: Direction, registered: str | None = None) -> None:
-        """Append to a series."""
         samples = self.series.get(name)
         if samples is None:
             if len(self.series) >= _MAX_SERIES:
@@ -135,7 +133,6 @@ class Training:
         self.results[name] = metric
 
     def parameter(self, key: str, value: Parameter | None) -> None:
-        """Set a parameter unless it is there."""
         add_parameter(self.parameters, key, value)
 
 
@@ -162,7 +159,6 @@ def _metrics(training: Training) -> list[LogMetric]:
 
 
 def finish(block: Block, training: Training) -> Run:
-    """Make the run of a training."""
     counted = any(one.registered == "samples_per_second" for one in training.series.values())
     for name, (printed, unit, direction, registered) in training.running.items():
         # DeepSpeed's timer inside of Megatron leaves pipeline stages out: ten times what the batches

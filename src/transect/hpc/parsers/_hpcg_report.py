@@ -132,11 +132,9 @@ class Report:
         return next((v for k in keys if (v := self.facts.get((section, k)))), "")
 
     def ended(self) -> bool:
-        """Tell whether the log holds the result."""
         return bool(self.rating or self.said or self.invalid or "final" in self.gpu)
 
     def begun(self) -> bool:
-        """Tell whether anything of a report was read."""
         return bool(self.facts or self.gpu or self.gpu_facts or self.rating or self.invalid)
 
 
@@ -155,7 +153,6 @@ def _known(name: str) -> str:
 
 
 def begins(report: Report, text: str) -> bool:
-    """Tell whether a line begins the next report."""
     if text.startswith(("HPCG-NVIDIA", "rocHPCG version", "start of application (")):
         return report.begun() or bool(report.said)
     if (valid := _VALID.match(text)) is not None and not valid[1]:
@@ -175,7 +172,6 @@ def _other(one: str, two: str) -> bool:
 
 
 def read(report: Report, line: Line, text: str) -> None:
-    """Take in one line."""
     if line.cut:  # half of a number is a number too
         report.cut = True
         return

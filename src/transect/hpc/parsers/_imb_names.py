@@ -159,7 +159,6 @@ def _of_pairs(test: str, size: str, time: str, bandwidth: str, messages: str, pr
 
 
 def contradiction(row: dict[str, str]) -> str:
-    """Recompute what one row repeats."""
     low, mean, high = (row.get(f"t_{which}[usec]") for which in ("min", "avg", "max"))
     if low and mean and high and not between(low, mean, high):
         return f"t_avg {mean} us is not between t_min {low} us and t_max {high} us"

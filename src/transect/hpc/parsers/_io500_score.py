@@ -62,7 +62,6 @@ class Score:
     invalid: bool = False
 
     def whole(self) -> bool:
-        """Tell whether all three numbers are there."""
         return bool(self.bandwidth and self.metadata and self.total)
 
 

@@ -50,7 +50,6 @@ class Group:
     broken: str = ""
 
     def add(self, bandwidth: str, total_s: str, block_kib: str) -> None:
-        """Count one repetition."""
         value, near = number(bandwidth), span(bandwidth)
         self.count += 1
         if len(self.rows) < _KEPT:
@@ -153,7 +152,6 @@ def asked_for(command: str) -> list[str]:
 
 
 def not_a_number(test: Test) -> str | None:
-    """Say which bandwidth is none, or return None."""
     for operation in test.operations():
         group = test.groups.get(operation)
         if group is not None and group.broken:

@@ -106,7 +106,6 @@ class Section(Output):
         wanted=r"- (?:Average|Interactions|GFLOP|GFInst)",
     )
     def of_version_1(self, match: re.Match[str], line: Line) -> None:
-        """Take a number of version 1 or of a port."""
         name = _V1_NAMES[match[1]]
         self.variant = self.variant or "v1"
         last = self.results[-1] if self.results else None
@@ -121,20 +120,17 @@ class Section(Output):
 
     @rule(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
     def outcome(self, match: re.Match[str], line: Line) -> None:
-        """Begin a result of version 2."""
         self.variant = "v2"
         self._add(Result(line=line.number, valid=match[1] == "true", difference=match[2]))
 
     @rule(r"param:\s*\{ ppwi: (\d{1,9}), wgsize: (\d{1,9}) \}", wanted="param:")
     def parameters_of_result(self, match: re.Match[str], line: Line) -> bool:
-        """Take what a result was made with."""
         if self.results:
             self.results[-1].facts.update(ppwi=int(match[1]), wgsize=int(match[2]))
         return bool(self.results)
 
     @rule(r"raw_iterations:\s*\[([^\]]{0,16000})\]", wanted="raw_iterations:")
     def raw(self, match: re.Match[str], line: Line) -> bool:
-        """Keep single times."""
         if not self.results or line.cut:
             return False
         values = [number(one) for one in match[1].split(",")[:_MAX_SAMPLES]]
@@ -146,7 +142,6 @@ class Section(Output):
         wanted=r"(?:context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms|giga_interactions/s|gflop/s|gfinst/s):",
     )
     def of_version_2(self, match: re.Match[str], line: Line) -> bool:
-        """Take a number of version 2."""
         if not self.results or self.variant != "v2":
             return False
         if line.cut:
@@ -157,13 +152,11 @@ class Section(Output):
 
     @rule(_CSV_HEAD, wanted="")
     def csv_head(self, match: re.Match[str], line: Line) -> None:
-        """Begin a table of CSV."""
         self.columns = tuple(name.strip() for name in match.string.split(",")[:20])
         self.variant = "v2 csv"
 
     @rule(CSV_ROW)
     def csv_row(self, match: re.Match[str], line: Line) -> bool:
-        """Take a row of CSV."""
         if not self.columns:
             return False
         named = dict(zip(self.columns, match.string.split(",")[:20], strict=False))
@@ -181,7 +174,6 @@ class Section(Output):
 
     @rule(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)", wanted="")
     def check(self, match: re.Match[str], line: Line) -> None:
-        """Keep whether energies were right."""
         if len(self.checked) < _MAX_RESULTS:
             self.checked[match[1], match[2]] = match[3] == "1"
 
@@ -189,7 +181,6 @@ class Section(Output):
 
     @rule(r"(?:deck|config|results):$", wanted=r"(?:deck|config|results|device):")
     def part(self, match: re.Match[str], line: Line) -> None:
-        """Take the heading of a part."""
         self.heading += match[0]
 
     @rule(
@@ -197,7 +188,6 @@ class Section(Output):
         wanted=r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
     )
     def deck(self, match: re.Match[str], line: Line) -> bool:
-        """Take a fact of the deck or the configuration."""
         if not self.heading:
             return False
         self._deck(match[1], match[2].strip())
@@ -222,7 +212,6 @@ class Section(Output):
         wanted=r"(?:(?:Poses|Iterations|Ligands|Proteins|Deck|Types|Threads|WG|PPWI)[ \t]*:|Poses per|Work-?group size)",
     )
     def fact(self, match: re.Match[str], line: Line) -> None:
-        """Take a fact of version 1."""
         key = match[1].lower()
         key = "ppwi" if key.startswith("poses per") else _V1_KEYS.get(key, key)
         count = whole(match[2].strip())
@@ -231,7 +220,6 @@ class Section(Output):
 
     @rule(_TITLE, wanted="")
     def title(self, match: re.Match[str], line: Line) -> None:
-        """Take the version, or a label without one."""
         if match[2]:
             first = match[2].split()[0]  # "unknown (built with ...)" without CMake
             self.version = "" if first == "unknown" else excerpt(first, 40)
@@ -241,7 +229,6 @@ class Section(Output):
 
     @rule(r"Running (.*)", wanted=r"Running [A-Z]")
     def model(self, match: re.Match[str], line: Line) -> None:
-        """Take the programming model."""
         self.facts["model"] = excerpt(match[1], 60)
         self.variant = self.variant or "v1"
 
@@ -253,13 +240,11 @@ class Section(Output):
 
     @rule(rf"Largest difference was\s*({NUMBER})\s*%", wanted="Largest difference was")
     def largest(self, match: re.Match[str], line: Line) -> None:
-        """Take the largest difference of energies."""
         if self.results and not line.cut:
             self.results[-1].difference = match[1]
 
     @rule(r"# WARNING: pose count", wanted=r"# (?:WARNING|Verification)")
     def skips(self, match: re.Match[str], line: Line) -> None:
-        """Count what it leaves out."""
         self.skipped += 1
 
     wrong = keeps(r"# Verification failed.*", "failures", wanted="")
@@ -270,5 +255,4 @@ class Section(Output):
         wanted=r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
     )
     def stopped(self, match: re.Match[str], line: Line) -> None:
-        """Keep what stopped it."""
         self.stop(excerpt(match.string))

@@ -76,7 +76,6 @@ class RunState:
         return mine is None or abs(mine[1] - stop[1]) <= _REPEATED_S
 
     def begun(self) -> bool:
-        """Tell whether any event was read."""
         return bool(self.counts)
 
     def starts_anew(self, event: Event, rank: int | None) -> bool:
@@ -124,7 +123,6 @@ def read_other(state: RunState, line: Line) -> None:
 
 
 def take(state: RunState, event: Event) -> None:
-    """Take in one event."""
     key = event.key
     if event.broken:
         state.broken += 1

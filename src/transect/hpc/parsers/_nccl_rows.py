@@ -76,7 +76,6 @@ class Test:
     warnings: list[str] = field(default_factory=list)
 
     def started(self) -> bool:
-        """Tell whether there is anything in it."""
         return bool(self.version or self.op or self.settings or self.ranks or self.columns or self.rows)
 
     def just_started(self) -> bool:

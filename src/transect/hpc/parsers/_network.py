@@ -73,7 +73,6 @@ class NetworkOutput(Output):
 
     @rule(r".+", wanted="")
     def stopped(self, match: re.Match[str], line: Line) -> None:
-        """Keep why it stopped."""
         if stop := stop_of(match[0]):
             self.stop(stop)
 

@@ -180,7 +180,6 @@ def largest(test: str) -> int:
 
 
 def facts(text: str) -> dict[str, Parameter]:
-    """Read a comment line between title and table."""
     body = text.lstrip("# ")[:300]
     for pattern, keys in _FACTS:
         if (match := pattern.match(body)) is not None:
@@ -192,7 +191,6 @@ def facts(text: str) -> dict[str, Parameter]:
 
 
 def contradiction(row: dict[str, str]) -> str:
-    """Recompute what one row repeats."""
     for kind, unit in (("Latency", "Latency"), ("Comm.", "Pure Comm.")):
         low, high = row.get(f"Min {kind}(us)", ""), row.get(f"Max {kind}(us)", "")
         mean = row.get(f"Avg {kind}(us)") or row.get(f"{unit}(us)", "")

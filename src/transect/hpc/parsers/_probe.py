@@ -41,7 +41,6 @@ class ProbeOutput(Output):
     results: dict[str, Result] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
-        """Tell whether another log of a probe begins."""
         return bool(self.probe) and HEAD.match(text) is not None
 
     def read(self, line: Line, text: str) -> None:
@@ -51,12 +50,10 @@ class ProbeOutput(Output):
 
     @rule(HEAD, wanted="transect probe")
     def head(self, match: re.Match[str], line: Line) -> None:
-        """Take the probe and the format."""
         self.line, self.probe, self.format = line.number, match[1], int(match[2])
 
     @rule(rf"sample ([a-z][\w\-]{{0,40}}) (\d{{1,9}}) ({NUMBER})$")
     def sample(self, match: re.Match[str], line: Line) -> None:
-        """Keep a sample of a series."""
         if (value := number(match[3])) is not None:
             self.samples.setdefault(match[1], []).append(value)
 
@@ -65,14 +62,12 @@ class ProbeOutput(Output):
         r"\S{1,12} runs (\d{1,9})$"
     )
     def result(self, match: re.Match[str], line: Line) -> None:
-        """Keep a result."""
         self.results[match[1]] = Result(match[2], match[4], match[3], int(match[5]))
 
     end = sets(r"end of transect probe", "ended", True)
 
     @rule(r"([a-z_]{2,20}): (.{1,500})$")
     def fact(self, match: re.Match[str], line: Line) -> None:
-        """Keep what it says of itself."""
         if match[1] == "warning":
             self.warnings.append(excerpt(match[2]))
         else:

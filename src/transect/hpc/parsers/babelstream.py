@@ -30,7 +30,6 @@ _WIDTHS = {"double": 8, "float": 4}
 @dataclass(kw_only=True)
 class _Output(Printed):
     def runs(self) -> Iterator[Run]:
-        """Yield a run per table, and one of a start that came to none."""
         if self.refused or not self.tables or self.heads > len(self.tables):
             draft = _draft(self, None)
             if self.refused:

@@ -72,7 +72,6 @@ class _Training(Output):
         )
 
     def following(self, line: Line, text: str) -> _Training:
-        """Return an empty one of the same version."""
         return _Training(block=self.block, line=line.number, version=self.version)
 
     @rule(r".{0,380}?deep500==(\d[\w.]{0,20})", wanted="")
@@ -107,7 +106,6 @@ class _Training(Output):
     )
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         if not (self.bars or self.open_bar or self.metrics or self.bad or self.stops):
             return
         metrics, warnings = _metrics(self)

@@ -39,7 +39,6 @@ class _Output(ProbeOutput):
         self.verdict = "passed" if match[3] == "passed" and within else "FAILED"
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         draft = self.draft(
             version=str(self.format),
             variant=self.told.get("implementation", ""),

@@ -63,7 +63,6 @@ class _Output(Output):
         self.stops.append(match[0][:120])
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         yield _run(self.draft(), self.report, self.told)
 
 

@@ -86,7 +86,6 @@ class _Summary(NetworkOutput):
         self.roots += 1
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run, of both kernels; of nothing none."""
         if not (self.told or self.values or self.roots or self.bad):
             return
         draft = self.draft(

@@ -45,7 +45,6 @@ class _Output(LoggedOutput):
     ranks: int = 0  # how many ranks printed their own mean
 
     def begins(self, text: str) -> bool:
-        """Tell whether a line belongs to the next run."""
         if not (self.iterations.count or self.each or self.total):
             return False
         if (match := _ITERATION.match(text)) is not None:
@@ -81,7 +80,6 @@ class _Output(LoggedOutput):
     model = notes(_MODEL, "model", behind=LOGGED)
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run of what is more than an error."""
         if not (self.iterations.count or self.each or self.total or self.facts):
             return
         draft = self.draft(

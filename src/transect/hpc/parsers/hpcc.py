@@ -74,12 +74,10 @@ class _Output(Output):
     head: bool = False
 
     def begins(self, text: str) -> bool:
-        """Tell whether a banner or a summary follows another one."""
         again = text.startswith("Begin of Summary") and self.summary_line > 0
         return (again or _BANNER.match(text) is not None) and (self.head or bool(self.section))
 
     def following(self, line: Line, text: str) -> _Output:
-        """Return an empty one of the same version."""
         return _Output(block=self.block, line=line.number, version=self.version)
 
     @rule(_BANNER, wanted="")
@@ -107,7 +105,6 @@ class _Output(Output):
     end = sets(r"End of HPC Chall[ae]nge tests", "ended", True)
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         pairs = self.pairs
         version = ".".join(pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs)
         draft = self.draft(

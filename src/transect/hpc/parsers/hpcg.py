@@ -78,11 +78,11 @@ def _close(block: Block, report: Report) -> Iterator[Run]:
 def _read_metrics(draft: Draft, report: Report) -> None:
     higher, lower = Direction.HIGHER, Direction.LOWER
     rating = report.rating or report.said or report.gpu.get("final", ("", ""))[0]
-    total = report.notes(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
-    raw = report.notes(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
-    converged = report.notes(_RATES, _WITH_CONVERGENCE)
+    total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
+    raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
+    converged = report.fact(_RATES, _WITH_CONVERGENCE)
     setup = report.fact("Setup Information", "Setup Time")
-    optimisation = report.notes(_TIMES, "Optimization phase")
+    optimisation = report.fact(_TIMES, "Optimization phase")
     draft.add_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops")
     draft.add_metric("raw_total_gflops", raw, "GFLOP/s", higher)
     draft.add_metric("with_convergence_overhead_gflops", converged, "GFLOP/s", higher)
@@ -92,11 +92,11 @@ def _read_metrics(draft: Draft, report: Report) -> None:
     draft.add_metric("setup_time", setup, "s", lower)
     draft.add_metric("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", lower)
     for kernel in _KERNELS:
-        rate = report.notes(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
+        rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
         draft.add_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel)
-        draft.add_metric("kernel_time", report.notes(_TIMES, kernel), "s", lower, phase=kernel)
+        draft.add_metric("kernel_time", report.fact(_TIMES, kernel), "s", lower, phase=kernel)
     for which in ("Read", "Write", "Total"):  # counted by a model, not measured
-        printed = report.notes(_BANDWIDTH, f"Raw {which} B/W")
+        printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
         draft.add_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower())
 
 
@@ -121,7 +121,7 @@ def _run(block: Block, report: Report) -> Run:
         draft.suspicions.append("this build prints no VALID: its own checks are not in the log")
     if draft.ok and report.facts and not report.rating:
         draft.warnings.append(f"the report is cut; it ends with: {block.last_words()}")
-    total = number(report.notes(_TIMES, "Total"))
+    total = number(report.fact(_TIMES, "Total"))
     if total is not None and total < _OFFICIAL_SECONDS:
         draft.warnings.append(f"ran {total:g} s; an official result takes {_OFFICIAL_SECONDS} s or more")
     return draft.run()
@@ -156,7 +156,7 @@ def _contradicted(report: Report) -> str | None:
     """Recompute the rates from operations and times of the report."""
     total_s = _value(report, _TIMES, "Total")
     for kernel in (*_KERNELS, "Total"):
-        rate = report.notes(_RATES, f"Raw {kernel}", kernel)
+        rate = report.fact(_RATES, f"Raw {kernel}", kernel)
         work = _value(report, _WORK, f"Raw {kernel}", kernel)
         time_s = _value(report, _TIMES, kernel)
         if math.isfinite(work) and time_s > 0:
@@ -164,7 +164,7 @@ def _contradicted(report: Report) -> str | None:
             if why is not None:
                 return why
     rating = report.rating or report.said
-    printed = report.notes(_RATES, _WITH_ALL, "Total with Optimization phase overhead")
+    printed = report.fact(_RATES, _WITH_ALL, "Total with Optimization phase overhead")
     if (value := number(printed)) is not None and rating:
         why = disagree("rating", rating, value, 1e-4, "GFLOP/s")
         if why is not None:

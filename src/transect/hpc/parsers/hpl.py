@@ -57,7 +57,6 @@ class _Output(Output):
     last_key: str = ""
 
     def begins(self, text: str) -> bool:
-        """Tell whether a banner follows what another start has printed."""
         begun = bool(self.header or self.rows or self.stops or self.over)
         return (begun and _BANNER.match(text) is not None) or (self.over and text.startswith(_HETEROGENEOUS))
 
@@ -114,7 +113,6 @@ class _Output(Output):
     of_intel = sets(_HETEROGENEOUS, "variant", "intel")
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per result row, and one for the tests that never came."""
         trouble = self.block.take_trouble()
         stops = [*self.stops[:3], trouble]
         parameters, version = self.parameters(), self.build or self.version

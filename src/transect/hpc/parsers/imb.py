@@ -38,7 +38,6 @@ class _Output(NetworkOutput):
             self.suite.facts["lengths"] = "user defined"
 
     def read(self, line: Line, text: str) -> None:
-        """Take in a line, which may begin a table."""
         test, header = _TEST.match(text), names.header(text)
         if _BANNER.match(text) is None and (test is not None or (header and (self.table is None or self.table.rows))):
             if self.table is not None:
@@ -102,7 +101,6 @@ class _Output(NetworkOutput):
             suite.facts["command"] = excerpt(text.lstrip("# "), 200)
 
     def stop(self, text: str, most: int = 5) -> None:
-        """Keep what was said since the last row."""
         if self.table is not None:
             self.table.stops = [*self.table.stops[: most - 1], text]
 

@@ -168,7 +168,6 @@ class _Output(Outcome, Output):
     fatal = keeps(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*", "errors")
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         yield _run(self)
 
 

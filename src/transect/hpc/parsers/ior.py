@@ -86,7 +86,6 @@ class _Output(Session):
         return (start is not None and begun) or len(self.tests) > _MAX_TESTS
 
     def read(self, line: Line, text: str) -> None:
-        """Take in one line, of text or of JSON."""
         if _JSON.match(text):
             self.reader = JsonReader()
             version = _VERSION.search(self.block.last_words())  # it stands on the line before
@@ -217,7 +216,6 @@ class _Output(Session):
             self.tests[-1].warnings.append(excerpt(match.string))
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per test."""
         if self.reader is not None:
             self.reader.close(self.tests)
         stops = [*self.errors[:2], self.block.take_trouble()]

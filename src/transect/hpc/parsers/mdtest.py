@@ -117,7 +117,6 @@ class _Output(Tables):
         self.facts["path"] = excerpt(match[1].strip())
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         rates, times = self.table("rate"), self.table("time")
         draft = self.draft(
             variant="times" if rates is None and times else "rates and times" if times else "rates",

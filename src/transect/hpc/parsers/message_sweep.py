@@ -50,7 +50,6 @@ class _Output(Output):
     end: str = ""
 
     def begins(self, text: str) -> bool:
-        """Tell whether another sweep begins."""
         return bool(self.library) and _TITLE.match(text) is not None
 
     def read(self, line: Line, text: str) -> None:
@@ -88,7 +87,6 @@ class _Output(Output):
         self.told.setdefault(match[1].lower().replace(" ", "_"), match[2])
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         left_out = self.told.get("sizes_left_out")
         draft = self.draft(
             variant=self.library,

@@ -58,7 +58,6 @@ class _Output(Output):
             self.told.setdefault(match[1], match[2].strip())
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         yield _run(self.draft(), self.told)
 
 

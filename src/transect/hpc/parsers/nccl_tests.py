@@ -137,7 +137,6 @@ class _Output(NetworkOutput):
 
     @property
     def now(self) -> Test:
-        """The test whose table is read."""
         return next((t for t in self.tests if t.columns and not t.failures), self.tests[-1])
 
     @rule(r"#?\s*Out of bounds values\s*:\s*(-?\d{1,12}) (OK|FAILED)", wanted="Out of bounds values")
@@ -163,7 +162,6 @@ class _Output(NetworkOutput):
         self.tests[-1].rumour = excerpt(match[1])
 
     def stop(self, text: str, most: int = 5) -> None:
-        """Keep what was said since the last row."""
         self.now.stops = [*self.now.stops[: most - 1], text]
 
     # The second is half of a row, after other output.
@@ -192,7 +190,6 @@ class _Output(NetworkOutput):
         return None
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per program that has begun."""
         return (_close(self.block, test) for test in self.tests if test.started())
 
 

@@ -108,7 +108,6 @@ class _Result(NetworkOutput):
     failed = sets(r"Full verification:? (?:failed|error)", "verdict", "FAILED")
 
     def runs(self) -> Iterator[Run]:
-        """Yield the run of a program that said more than why it stopped."""
         if not (self.titled or self.completed):
             return
         pairs = self.pairs

@@ -69,7 +69,6 @@ class _Output(LoggedOutput):
 
     @staticmethod
     def text_of(line: Line) -> str:
-        """Return the line: no logger writes it."""
         return line.text.strip()
 
     def begins(self, text: str) -> bool:
@@ -110,7 +109,6 @@ class _Output(LoggedOutput):
     )
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         if not (self.rows or self.facts or self.stops):
             return
         for name in ("requests", "runs"):

@@ -130,7 +130,6 @@ class _Output(NetworkOutput):
         self.tables[-1].bad = self.tables[-1].bad or excerpt(match.string)
 
     def stop(self, text: str, most: int = 5) -> None:
-        """Keep what was said since the last row."""
         self.tables[-1].stops = [*self.tables[-1].stops[: most - 1], text]
 
     @rule(r"(?:\d{1,18}(?:[ \t.]|(?=[\r\n]|\Z))|[-+]?nan|-\d|shmem_\w{1,40}[ \t])")
@@ -168,7 +167,6 @@ class _Output(NetworkOutput):
         return False
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per table."""
         return (_close(self.block, table) for table in self.tables if self.alone or _begun(table))
 
 

@@ -37,7 +37,6 @@ class _Output(ProbeOutput):
         self.verdicts[match[1]] = match[3]
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         draft = self.draft(
             variant="transect",
             version=str(self.format),

@@ -154,7 +154,6 @@ class _Output(Output):
     device = notes(r"Device Selected(.*)", "device")
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per table, or one of a header that none followed."""
         if not self.tables and self.headed:
             draft = self.draft()
             if draft.stop:

@@ -47,7 +47,6 @@ class _Output(Output):
     gpus: dict[str, _Gpu] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
-        """Tell whether another start follows."""
         return bool(self.gpus) and text.startswith("Buffer size(bytes): ")
 
     @rule(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
@@ -77,7 +76,6 @@ class _Output(Output):
         self.stop(excerpt(match.string), most=3)
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per device."""
         stops = [*self.stops, self.block.take_trouble()]
         for gpu, one in self.gpus.items():
             metrics, facts = _metrics(one)

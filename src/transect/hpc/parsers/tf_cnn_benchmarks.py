@@ -100,7 +100,6 @@ class _Output(Tables):
         self.facts.setdefault("batch_size_per_device", match[1])
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run of each table without a total; the others are out."""
         return (_finish(self, table) for table in self.rest())
 
 

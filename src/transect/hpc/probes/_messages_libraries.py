@@ -83,11 +83,9 @@ class Mpi:
         self.name = f"mpi4py {mpi4py.__version__}, {runs}"
 
     def put(self, values: np.ndarray) -> np.ndarray:
-        """Copy values into a new array."""
         return values.copy()
 
     def get(self, buffer: np.ndarray) -> np.ndarray:
-        """Return the array itself."""
         return buffer
 
     def ready(self, sent: np.ndarray, got: np.ndarray) -> None:
@@ -98,43 +96,33 @@ class Mpi:
         """Nothing runs on behind MPI's back."""
 
     def barrier(self) -> None:
-        """MPI_Barrier."""
         self._comm.Barrier()
 
     def allreduce(self, sent: np.ndarray, got: np.ndarray) -> None:
-        """MPI_Allreduce."""
         self._comm.Allreduce(sent, got, op=self._mpi.SUM)
 
     def iallreduce(self, sent: np.ndarray, got: np.ndarray) -> Any:
-        """MPI_Iallreduce."""
         return self._comm.Iallreduce(sent, got, op=self._mpi.SUM)
 
     def reduce(self, sent: np.ndarray, got: np.ndarray) -> None:
-        """MPI_Reduce."""
         self._comm.Reduce(sent, got if self.rank == 0 else None, op=self._mpi.SUM, root=0)
 
     def bcast(self, buffer: np.ndarray) -> None:
-        """MPI_Bcast."""
         self._comm.Bcast(buffer, root=0)
 
     def allgather(self, sent: np.ndarray, got: np.ndarray) -> None:
-        """MPI_Allgather."""
         self._comm.Allgather(sent, got)
 
     def isend(self, buffer: np.ndarray, rank: int) -> Any:
-        """MPI_Isend."""
         return self._comm.Isend(buffer, dest=rank)
 
     def irecv(self, buffer: np.ndarray, rank: int) -> Any:
-        """MPI_Irecv."""
         return self._comm.Irecv(buffer, source=rank)
 
     def wait(self, requests: Sequence[Any]) -> None:
-        """MPI_Waitall."""
         self._mpi.Request.Waitall(list(requests))
 
     def exchange(self, values: Sequence[float]) -> np.ndarray:
-        """Gather the values of all ranks."""
         return np.array(self._comm.allgather(list(values)))
 
     def close(self) -> None:
@@ -168,11 +156,9 @@ class Torch:
         self.name = version
 
     def put(self, values: np.ndarray) -> Any:
-        """Copy values into a new tensor."""
         return self._torch.from_numpy(values.copy()).to(self._device)
 
     def get(self, buffer: Any) -> np.ndarray:
-        """Return the tensor's values."""
         return np.asarray(buffer.cpu().numpy())
 
     def ready(self, sent: Any, got: Any) -> None:
@@ -181,7 +167,6 @@ class Torch:
         self.settle()
 
     def settle(self) -> None:
-        """Wait for the GPU."""
         if self._device != "cpu":
             self._torch.cuda.synchronize()
 
@@ -190,19 +175,15 @@ class Torch:
         self._dist.barrier(group=self._beside)
 
     def allreduce(self, sent: Any, got: Any) -> None:
-        """all_reduce in place."""
         self._dist.all_reduce(got)
 
     def iallreduce(self, sent: Any, got: Any) -> Any:
-        """all_reduce in place, asynchronous."""
         return self._dist.all_reduce(got, async_op=True)
 
     def reduce(self, sent: Any, got: Any) -> None:
-        """Reduce in place."""
         self._dist.reduce(got, dst=0)
 
     def bcast(self, buffer: Any) -> None:
-        """Send rank 0's tensor."""
         self._dist.broadcast(buffer, src=0)
 
     def allgather(self, sent: Any, got: Any) -> None:
@@ -210,11 +191,9 @@ class Torch:
         self._gather(got, sent)
 
     def isend(self, buffer: Any, rank: int) -> Any:
-        """Begin to send."""
         return self._dist.isend(buffer, dst=rank)
 
     def irecv(self, buffer: Any, rank: int) -> Any:
-        """Begin to receive."""
         return self._dist.irecv(buffer, src=rank)
 
     def wait(self, requests: Sequence[Any]) -> None:
@@ -231,7 +210,6 @@ class Torch:
         return np.array([one.numpy() for one in every])
 
     def close(self) -> None:
-        """Leave the group."""
         self._dist.destroy_process_group()
 
 
