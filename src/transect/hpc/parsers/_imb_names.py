@@ -80,21 +80,21 @@ def column(name: str, test: str, part: str, unit: str) -> Column | None:
     message = any(lower.startswith(one) for one in _MESSAGES)
     if name.lower() == "mbytes/sec":
         rate = "storage_bandwidth" if storage else "network_bandwidth"
-        return Column(name="bandwidth", unit=unit, direction=_UP, registered=rate)
+        return Column("bandwidth", unit, rate)
     if name == "Msg/sec":
-        return Column(name="message_rate", unit="1/s", direction=_UP, registered="message_rate")
+        return Column("message_rate", "1/s", "message_rate")
     if name == "overlap[%]":
-        return Column(name="overlap", unit="%", direction=_UP, registered="overlap")
+        return Column("overlap", "%", "overlap")
     if name == "#repetitions":
-        return Column(name="repetitions", unit="1", direction=Direction.NEUTRAL)
+        return Column("repetitions", "1", direction=Direction.NEUTRAL)
     if name == "defects":
-        return Column(name="defects", unit="1", direction=_DOWN)
+        return Column("defects", "1", direction=_DOWN)
     if not name.endswith("[usec]"):
         return None
     registered = None
     if name in ("t[usec]", "t_avg[usec]", "t_pure[usec]") and test and not storage:
         registered = "message_time" if message else "collective_time"
-    return Column(name=name[: -len("[usec]")], unit="us", direction=_DOWN, registered=registered)
+    return Column(name[: -len("[usec]")], "us", registered)
 
 
 def bandwidth_unit(

@@ -46,19 +46,12 @@ def metrics_of(test: Test) -> list[LogMetric]:
             )
         for which in ("max", "min", "mean"):
             printed = cells.get(f"{which}_ops", "")
-            metrics.append(log_metric(f"iops_{which}", printed, "1/s", Direction.HIGHER, phase=operation))
+            metrics.append(log_metric(f"iops_{which}", printed, "1/s", phase=operation))
         group = test.groups.get(operation)
         # Without a summary one repetition's time is the mean.
         only = group.rows[0][1] if group is not None and group.count == 1 else ""
         metrics.append(
-            log_metric(
-                "time_mean",
-                cells.get("mean_s") or only,
-                "s",
-                Direction.LOWER,
-                registered="benchmark_time",
-                phase=operation,
-            )
+            log_metric("time_mean", cells.get("mean_s") or only, "s", registered="benchmark_time", phase=operation)
         )
     return [metric for metric in metrics if metric is not None]
 

@@ -200,16 +200,16 @@ def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Itera
     for name, printed in side.cells.items():
         if name in _TIMES:
             column = Column(
-                name=name, unit=unit["time"], direction=_DOWN, registered="collective_time" if name == "time" else None
+                name, unit["time"], direction=_DOWN, registered="collective_time" if name == "time" else None
             )
         elif name in ("algbw", "busbw"):
             registered = "collective_bandwidth" if name == "busbw" else None
-            column = Column(name=name, unit=unit["bw"], direction=_UP, registered=registered)
+            column = Column(name, unit["bw"], registered)
         elif name in _WRONG:
-            column = Column(name=name, unit="1", direction=_DOWN)
+            column = Column(name, "1", direction=_DOWN)
         elif name.startswith("i_"):
             percent = name.endswith("%")
-            column = Column(name=name, unit="%" if percent else unit["time"], direction=_DOWN)
+            column = Column(name, "%" if percent else unit["time"], direction=_DOWN)
         else:
             continue
         if is_number(printed) and (metric := cell_metric(column, printed, size=row.size, phase=phase)):
@@ -218,7 +218,7 @@ def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Itera
 
 def average(printed: str) -> LogMetric | None:
     """Make the metric of the last line, a mean over all sizes and both halves."""
-    column = Column(name="avg_busbw", unit="GB/s", direction=_UP, registered="collective_bandwidth")
+    column = Column("avg_busbw", "GB/s", "collective_bandwidth")
     return cell_metric(column, printed, phase="average")
 
 

@@ -41,18 +41,18 @@ _KILLED = re.compile(r"wait_status|\*\*\* STEP|[Kk]illed|Terminated|Aborted|[Ss]
 _FLUX_EXIT = re.compile(r'"wait_status":(\d{1,9})')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: the metric it becomes."""
 
     name: str
     unit: str
-    direction: Direction
     registered: str | None = None
+    direction: Direction | None = None
 
 
 # What half a round trip of the smallest message is called.
-LATENCY = Column(name="latency_smallest", unit="us", direction=Direction.LOWER, registered="network_latency")
+LATENCY = Column("latency_smallest", "us", "network_latency")
 
 
 def stop_of(text: str) -> str:

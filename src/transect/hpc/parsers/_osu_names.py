@@ -144,15 +144,15 @@ def columns(text: str) -> list[str]:
 def column(name: str, test: str) -> Column | None:
     """Return the metric of a column; None for sizes, verdicts and what is not known."""
     if name == "MB/s" or name.endswith("Bandwidth(MB/s)"):
-        return Column(name="bandwidth", unit="MB/s", direction=_UP, registered="network_bandwidth")
+        return Column("bandwidth", "MB/s", "network_bandwidth")
     if name == "Messages/s":
-        return Column(name="message_rate", unit="1/s", direction=_UP, registered="message_rate")
+        return Column("message_rate", "1/s", "message_rate")
     if name == "Million ops/s":
-        return Column(name="operation_rate", unit="Mop/s", direction=_UP, registered="operation_rate")
+        return Column("operation_rate", "Mop/s", "operation_rate")
     if name == "Overlap(%)":
-        return Column(name="overlap", unit="%", direction=_UP, registered="overlap")
+        return Column("overlap", "%", "overlap")
     if name == "Iterations":
-        return Column(name="iterations", unit="1", direction=Direction.NEUTRAL)
+        return Column("iterations", "1", direction=Direction.NEUTRAL)
     if not name.endswith(("(us)", "(ms)", "(s)", "(MB/s)", "(GB/s)")):
         return None
     what, unit = name[:-1].rsplit("(", 1)
@@ -160,7 +160,7 @@ def column(name: str, test: str) -> Column | None:
     registered = None
     if slug in ("latency", "avg_latency", "pure_comm") and test:
         registered = "message_time" if test in LATENCY else "collective_time"
-    return Column(name=slug, unit=unit, direction=_UP if unit.endswith("B/s") else _DOWN, registered=registered)
+    return Column(slug, unit, direction=_UP if unit.endswith("B/s") else _DOWN, registered=registered)
 
 
 def guess(names: list[str]) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._babelstream_lines import KERNELS, Printed, Row, Table, usage_error
@@ -97,21 +96,21 @@ def _parameters(output: _Output, table: Table | None) -> dict[str, Parameter]:
 
 
 def _result(output: _Output, table: Table) -> Run:
-    draft, higher, lower = _draft(output, table), Direction.HIGHER, Direction.LOWER
+    draft = _draft(output, table)
     for kernel, row in table.rows.items():
         if "cut" in row.facts and _contradicted(output, kernel, row):
             row.rate = ""  # half of a number
             del row.facts["cut"]
         unit = row.unit if row.unit in UNITS else "MB/s"
-        draft.add_metric(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, row.rate, unit, registered="memory_bandwidth", phase=kernel)
         times = (("minimum", row.fastest), ("maximum", row.slowest), ("average", row.mean))
         if "total" in row.facts:
             times = (("total", row.fastest), ("maximum", ""), ("average", ""))
         for which, value in times:
-            draft.add_metric(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", value, "s", phase=kernel)
     for phase, (time_s, rate, unit) in output.setup.items():
-        draft.add_metric(f"{phase}_time", time_s, "s", lower, phase=phase)
-        draft.add_metric(f"{phase}_rate", rate, unit, higher, phase=phase)
+        draft.add_metric(f"{phase}_time", time_s, "s", phase=phase)
+        draft.add_metric(f"{phase}_rate", rate, unit, phase=phase)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(f"{len(output.tables)} tables without rank labels: rows are matched in their order")

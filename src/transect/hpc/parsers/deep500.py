@@ -186,7 +186,7 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
                 warnings.append(f"{name} is -1: it was never measured")
                 continue
             registered = None if name == "TrainingAccuracy" else "accuracy"
-            readings.append(log_metric(name, printed, "%", higher, registered=registered))
+            readings.append(log_metric(name, printed, "%", registered=registered))
         elif name == "WallclockTime":
             seconds = _SECONDS.get(unit, "s")
             readings.append(log_metric(name, printed, seconds, lower, registered="benchmark_time"))
@@ -199,7 +199,7 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
         tests += bar.epoch is None
         direction = higher if bar.unit == "it/s" else lower
         readings.append(log_metric(f"{which}_rate", bar.rate, bar.unit, direction, phase=phase))
-        readings.append(log_metric(f"{which}_time", str(bar.seconds), "s", lower, phase=phase))
+        readings.append(log_metric(f"{which}_time", str(bar.seconds), "s", phase=phase))
         for key, printed in bar.postfix.items():
             if key in _POSTFIXES:
                 name, unit, way = _POSTFIXES[key]

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.rules import Output, OutputParser, notes, rule, searched
@@ -93,7 +92,6 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
             "gemm",
             rate,
             "GFLOP/s",
-            Direction.HIGHER,
             phase=f"GPU {place}",
             precision=precision or None,
             registered=None if tensor or not number(rate) or not precision else "flops",

@@ -190,17 +190,15 @@ def _column(statistic: str, what: str) -> Column:
     name, spread = f"{statistic}_{what}", statistic.endswith("stddev")
     if what == "TEPS":
         registered = None if spread else "traversal_rate"
-        return Column(
-            name=name, unit="TEPS", direction=Direction.LOWER if spread else Direction.HIGHER, registered=registered
-        )
+        return Column(name, "TEPS", direction=Direction.LOWER if spread else Direction.HIGHER, registered=registered)
     if what == "nedge":
-        return Column(name=name, unit="1", direction=Direction.NEUTRAL)
+        return Column(name, "1", direction=Direction.NEUTRAL)
     registered = "benchmark_time" if what == "time" and not spread else None
-    return Column(name=name, unit="s", direction=Direction.LOWER, registered=registered)
+    return Column(name, "s", registered)
 
 
 def _time_column(key: str) -> Column:
-    return Column(name=key, unit="s", direction=Direction.LOWER, registered="benchmark_time")
+    return Column(key, "s", "benchmark_time")
 
 
 def _contradiction(summary: _Summary) -> str:

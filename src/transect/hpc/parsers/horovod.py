@@ -126,19 +126,18 @@ class Horovod(OutputParser):
 
 
 def _read_metrics(draft: Draft, output: _Output) -> None:
-    higher, lower = Direction.HIGHER, Direction.LOWER
     if output.each is not None:
         unit, _, mean, spread = output.each
-        draft.add_metric("per_device", mean, unit, higher)
-        draft.add_metric("per_device_spread", spread, unit, lower)
+        draft.add_metric("per_device", mean, unit)
+        draft.add_metric("per_device_spread", spread, unit, Direction.LOWER)
     if output.total is not None:
         unit, _, _, mean, spread = output.total
         counted = unit.split("/")[0].lower() in _SAMPLES_UNITS
         registered = "samples_per_second" if counted else None
-        total = draft.add_metric("total", mean, "1/s", higher, registered=registered)
+        total = draft.add_metric("total", mean, "1/s", registered=registered)
         if total is not None:
             draft.metrics[-1] = replace(total, unit=unit)
-        draft.add_metric("total_spread", spread, unit, lower)
+        draft.add_metric("total_spread", spread, unit, Direction.LOWER)
 
 
 def _judge(draft: Draft, output: _Output) -> None:

@@ -76,28 +76,27 @@ def _close(block: Block, report: Report) -> Iterator[Run]:
 
 
 def _read_metrics(draft: Draft, report: Report) -> None:
-    higher, lower = Direction.HIGHER, Direction.LOWER
     rating = report.rating or report.said or report.gpu.get("final", ("", ""))[0]
     total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
     raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
     converged = report.fact(_RATES, _WITH_CONVERGENCE)
     setup = report.fact("Setup Information", "Setup Time")
     optimisation = report.fact(_TIMES, "Optimization phase")
-    draft.add_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops")
-    draft.add_metric("raw_total_gflops", raw, "GFLOP/s", higher)
-    draft.add_metric("with_convergence_overhead_gflops", converged, "GFLOP/s", higher)
-    draft.add_metric("hpcg24_rating", report.old_rating, "GFLOP/s", higher)
-    draft.add_metric("time", total, "s", lower, registered="benchmark_time")
-    draft.add_metric("optimization_time", optimisation, "s", lower)
-    draft.add_metric("setup_time", setup, "s", lower)
-    draft.add_metric("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", lower)
+    draft.add_metric("gflops", rating, "GFLOP/s", registered="sparse_flops")
+    draft.add_metric("raw_total_gflops", raw, "GFLOP/s")
+    draft.add_metric("with_convergence_overhead_gflops", converged, "GFLOP/s")
+    draft.add_metric("hpcg24_rating", report.old_rating, "GFLOP/s")
+    draft.add_metric("time", total, "s", registered="benchmark_time")
+    draft.add_metric("optimization_time", optimisation, "s")
+    draft.add_metric("setup_time", setup, "s")
+    draft.add_metric("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", Direction.LOWER)
     for kernel in _KERNELS:
         rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
-        draft.add_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel)
-        draft.add_metric("kernel_time", report.fact(_TIMES, kernel), "s", lower, phase=kernel)
+        draft.add_metric("kernel_gflops", rate, "GFLOP/s", phase=kernel)
+        draft.add_metric("kernel_time", report.fact(_TIMES, kernel), "s", phase=kernel)
     for which in ("Read", "Write", "Total"):  # counted by a model, not measured
         printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
-        draft.add_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower())
+        draft.add_metric("model_bandwidth", printed, "GB/s", phase=which.lower())
 
 
 def _run(block: Block, report: Report) -> Run:

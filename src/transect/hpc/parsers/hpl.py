@@ -185,13 +185,13 @@ def _judge_missing(draft: Draft, output: _Output) -> None:
 def _result(draft: Draft, output: _Output, row: _Row) -> Run:
     tv, swap, n, nb, p, q, time_s, gflops, per_gpu = row.cells
     assert tv and n and nb and p and q and time_s and gflops
-    order, higher, lower = int(n), Direction.HIGHER, Direction.LOWER
+    order = int(n)
     residual = max((r for r, _ in row.residuals), key=lambda r: number(r) or 0.0, default="")
     if not row.cut:
-        draft.add_metric("gflops", gflops, "GFLOP/s", higher, registered="flops")
-        draft.add_metric("time", time_s, "s", lower, registered="benchmark_time")
-        draft.add_metric("residual", residual, "1", lower, registered="residual")
-        draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s", higher)
+        draft.add_metric("gflops", gflops, "GFLOP/s", registered="flops")
+        draft.add_metric("time", time_s, "s", registered="benchmark_time")
+        draft.add_metric("residual", residual, "1", Direction.LOWER, registered="residual")
+        draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s")
     _judge(draft, output, row)
     draft.parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))
     if swap is not None:

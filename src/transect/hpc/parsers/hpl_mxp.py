@@ -97,7 +97,6 @@ class HplMxp(Parser):
 
 
 def _result(block: Block, log: Log, test: Test) -> Run:
-    higher, lower = Direction.HIGHER, Direction.LOWER
     draft = Draft(
         block=block,
         line=test.line,
@@ -106,14 +105,14 @@ def _result(block: Block, log: Log, test: Test) -> Run:
         parameters=dict(log.settings),
         stops=log.stops[:3],
     )
-    draft.add_metric("gflops", test.rate, test.unit, higher, registered="mixed_flops")
-    draft.add_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
-    draft.add_metric("lu_gflops", test.lu_rate, "GFLOP/s", higher)
-    draft.add_metric("residual", test.residual, "1", lower, registered="residual")
-    draft.add_metric("backward_error", test.backward, "1", lower)
-    draft.add_metric("time", test.time, "s", lower, registered="benchmark_time")
+    draft.add_metric("gflops", test.rate, test.unit, registered="mixed_flops")
+    draft.add_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s")
+    draft.add_metric("lu_gflops", test.lu_rate, "GFLOP/s")
+    draft.add_metric("residual", test.residual, "1", Direction.LOWER, registered="residual")
+    draft.add_metric("backward_error", test.backward, "1", Direction.LOWER)
+    draft.add_metric("time", test.time, "s", registered="benchmark_time")
     for phase, printed in test.phases.items():
-        draft.add_metric("phase_time", printed, "s", lower, phase=phase)
+        draft.add_metric("phase_time", printed, "s", phase=phase)
     _judge(draft, log, test)
     for key, value in test.shape.items():
         plain = value.isdecimal() and key != "SLOPPY-TYPE"

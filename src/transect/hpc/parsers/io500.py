@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
@@ -213,12 +212,11 @@ def _mislabelled(outcome: _Output) -> bool:
 
 def _metrics(outcome: _Output) -> list[LogMetric]:
     readings: list[LogMetric | None] = []
-    higher = Direction.HIGHER
     for name, score in outcome.scores.items():
         prefix = name.lower()
         # Only [SCORE] is what the list ranks.
         official = name == "SCORE"
-        bandwidth = log_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit, higher)
+        bandwidth = log_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit)
         if bandwidth is not None and official and score.unit in ("GB/s", "GiB/s"):
             binary = score.unit == "GiB/s" or _mislabelled(outcome)
             factor = 2.0**30 if binary else 1e9
@@ -227,11 +225,9 @@ def _metrics(outcome: _Output) -> list[LogMetric]:
         registered = "metadata_rate" if official else None
         draft = score.unit.startswith("M")
         readings += [
-            log_metric(prefix, score.total, "1", higher, registered="io500_score" if official and not draft else None),
+            log_metric(prefix, score.total, "1", registered="io500_score" if official and not draft else None),
             bandwidth,
-            log_metric(
-                f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", higher, registered=registered
-            ),
+            log_metric(f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", registered=registered),
         ]
     for name, phase in outcome.phases.items():
         if not phase.value or (phase.scored is False and not number(phase.value)):
@@ -242,12 +238,11 @@ def _metrics(outcome: _Output) -> list[LogMetric]:
                 "bandwidth" if bandwidth_phase else "rate",
                 phase.value,
                 phase.unit,
-                higher,
                 registered="storage_bandwidth" if bandwidth_phase else "metadata_rate",
                 phase=name,
             )
         )
-        readings.append(log_metric("time", phase.time_s, "s", Direction.LOWER, phase=name))
+        readings.append(log_metric("time", phase.time_s, "s", phase=name))
     return [reading for reading in readings if reading is not None]
 
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
@@ -93,19 +92,19 @@ class MiniBude(OutputParser):
 
 
 def _run(section: _Output, result: Result) -> Run:
-    values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
+    values = result.values
     draft = section.draft(
         result.line,
         stops=[],
         parameters={**section.facts, **result.facts},
         samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
     )
-    draft.add_metric("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
-    draft.add_metric("gfinst", values.get("gfinst"), "GFInst/s", higher)
-    draft.add_metric("interactions", values.get("giga_interactions"), "billion/s", higher)
-    draft.add_metric("interactions", values.get("interactions"), "1/s", higher)
+    draft.add_metric("gflops", values.get("gflops"), "GFLOP/s", registered="kernel_flops")
+    draft.add_metric("gfinst", values.get("gfinst"), "GFInst/s")
+    draft.add_metric("interactions", values.get("giga_interactions"), "billion/s")
+    draft.add_metric("interactions", values.get("interactions"), "1/s")
     for name in ("total", "average", "minimum", "maximum", "deviation", "context"):
-        draft.add_metric(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
+        draft.add_metric(f"{name}_time", values.get(f"{name}_time"), "ms")
     draft.metrics = [reading for reading in draft.metrics if abs(reading.value) < 1e300]
     if result.difference:
         draft.parameters["max_diff_%"] = result.difference

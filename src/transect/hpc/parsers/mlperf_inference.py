@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import disagree
@@ -84,12 +83,12 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
     for key, (unit, registered) in _RESULTS.items():
         if key in told:
             shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
-            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
+            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, registered=registered)
     for key, printed in told.items():
         if _LATENCY.fullmatch(key):
             name = key.removesuffix(" (ns)").lower().replace(" ", "_")
             stream = draft.variant == "SingleStream" and name == "mean_latency"
-            draft.add_metric(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
+            draft.add_metric(name, printed, "ns", registered="latency" if stream else None)
     verdict = told.get("Result is", "").split()
     if verdict[:1] == ["INVALID"]:
         unmet = [key for key, value in told.items() if key.endswith("satisfied") and value.upper().startswith("NO")]

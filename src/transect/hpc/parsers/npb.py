@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, cell_metric, whole
@@ -179,12 +178,12 @@ def _judge(draft: Draft, result: _Result, problem: str) -> None:
 def _fill(result: _Result, metrics: list[LogMetric]) -> str:
     pairs, problem = result.pairs, ""
     columns = {
-        "Mop/s total": Column(name="mops_total", unit="Mop/s", direction=Direction.HIGHER, registered="operation_rate"),
-        "Time in seconds": Column(name="time", unit="s", direction=Direction.LOWER, registered="benchmark_time"),
+        "Mop/s total": Column("mops_total", "Mop/s", "operation_rate"),
+        "Time in seconds": Column("time", "s", "benchmark_time"),
     }
     each = next((key for key in pairs if _RATES.match(key)), "")
     if each:
-        columns[each] = Column(name=f"mops_per_{each.rsplit('/', 1)[1]}", unit="Mop/s", direction=Direction.HIGHER)
+        columns[each] = Column(f"mops_per_{each.rsplit('/', 1)[1]}", "Mop/s")
     for key, column in columns.items():
         if (printed := pairs.get(key)) is None:
             continue

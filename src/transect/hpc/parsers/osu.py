@@ -250,10 +250,7 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
         low, high, mean, unit = table.result
         for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
             made = Column(
-                name=name,
-                unit=unit,
-                direction=Direction.LOWER,
-                registered="benchmark_time" if name == "avg_time" else None,
+                name, unit, direction=Direction.LOWER, registered="benchmark_time" if name == "avg_time" else None
             )
             if (metric := cell_metric(made, printed)) is not None:
                 metrics.append(metric)

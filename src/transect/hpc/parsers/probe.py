@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import METRICS, Direction
+from transect.domain.metrics import METRICS
 from transect.hpc.base import PARSERS, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._probe import ProbeOutput
@@ -54,7 +54,6 @@ class _Output(ProbeOutput):
                     f"{phase}_{which}",
                     printed,
                     unit,
-                    Direction.LOWER if unit == "s" else Direction.HIGHER,
                     phase=phase,
                     registered=registered if fits else None,
                     size=int(size) if sized else None,

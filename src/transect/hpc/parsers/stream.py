@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import between
@@ -192,9 +191,9 @@ class Stream(RankParser):
 def _result(output: _Output, table: _Table) -> Run:
     draft = output.draft(table.line)
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        draft.add_metric(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, rate, table.unit, registered="memory_bandwidth", phase=kernel)
         for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s)):
-            draft.add_metric(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", printed, "s", phase=kernel)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(

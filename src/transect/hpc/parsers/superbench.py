@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
@@ -126,7 +125,7 @@ def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
         if not rates:
             continue
         best = max(rates, key=lambda threads: rates[threads])
-        metric = log_metric(kernel, one.rows[kernel, best][0], "GB/s", Direction.HIGHER, registered="memory_bandwidth")
+        metric = log_metric(kernel, one.rows[kernel, best][0], "GB/s", registered="memory_bandwidth")
         if metric is not None:
             metrics.append(metric)
             facts[f"{kernel}_block"] = best

@@ -163,18 +163,13 @@ def _metrics(output: _Output, table: Table) -> list[LogMetric]:
         # Without a backward pass it is no rate of training.
         trains = not re.search("forward|eval|infer", str(output.facts.get("mode", "")).lower())
         registered = "samples_per_second" if trains else "throughput"
-        metric = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
+        metric = log_metric("total", total[2], "1/s", registered=registered)
         if metric is not None:
             out.append(replace(metric, unit=f"{total[1]}/sec"))
     if table.rates.count:
         out.append(
             log_metric(
-                "images_per_second",
-                table.rates.last,
-                "images/sec",
-                Direction.HIGHER,
-                size=table.last_step or None,
-                phase="last step",
+                "images_per_second", table.rates.last, "images/sec", size=table.last_step or None, phase="last step"
             )
         )
         lower = Direction.LOWER
@@ -187,7 +182,7 @@ def _metrics(output: _Output, table: Table) -> list[LogMetric]:
             ("accuracy_at_1", table.accuracy[0], "accuracy"),
             ("accuracy_at_5", table.accuracy[1], None),
         ):
-            out.append(log_metric(name, printed, "1", Direction.HIGHER, registered=key))
+            out.append(log_metric(name, printed, "1", registered=key))
     return [one for one in out if one is not None]
 
 
