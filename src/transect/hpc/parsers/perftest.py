@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._network import MAX_ROWS, between
+from transect.hpc.parsers._network import between
 from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
@@ -75,7 +75,7 @@ class Perftest(Parser):
                 columns = [] if _COLUMNS.sub("", text).strip() else _COLUMNS.findall(text)
                 draft.variant = draft.variant or ("latency" if "t_" in text else "bw")
             elif columns and _ROW.match(text):
-                if not closed and not line.cut and len(draft.metrics) < MAX_ROWS:
+                if not closed and not line.cut:
                     _row(draft, dict(zip(columns, text.split(), strict=False)))
             elif _RULE.match(text):
                 closed = closed or bool(draft.metrics)
