@@ -211,10 +211,8 @@ def _close(block: Block, suite: _Suite, table: _Table, *, over: bool) -> Run:
         stops=table.stops,
         warnings=list(table.warnings),
     )
-    columns, latency = (
-        partial(names.column, test=table.test, part=suite.part, unit=unit),
-        table.test.lower() == "pingpong",
-    )
+    columns = partial(names.column, test=table.test, part=suite.part, unit=unit)
+    latency = table.test.lower() == "pingpong" and "t[usec]" in table.columns
     draft.mark_invalid(table.fill(draft.metrics, columns, names.contradiction, latency=latency) or problem)
     if not (over and table.rows and not table.cut):
         _judge(draft, table, suite)
