@@ -21,6 +21,8 @@ Method = TypeVar("Method", bound=Callable[..., object])
 
 _RULES = "_rules_of_lines"
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\(\?|.", re.DOTALL)
+# What may be half of a number where the file ends.
+_HALF = re.compile(r"[\d.][\d.eE+\-]*$")
 # As a rule of one line says it -> as it is searched for among many lines.
 _WITHIN_LINE = {"\\s": "[ \\t]", ".": "[^\\n]", "$": "[ \\t]*(?=[\\r\\n]|\\Z)", "(": "(?:"}
 
@@ -126,6 +128,8 @@ class Output(ABC):
     ready: list[Run] = field(default_factory=list)  # runs that are whole while lines go on
 
     rules: ClassVar[tuple[Rule, ...]] = ()
+    # Whether it tells by the width of its columns that the last row of a file is whole.
+    knows_width: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Gather the rules in their order, those of the class above last."""
@@ -158,7 +162,9 @@ class Output(ABC):
         return type(self)(block=self.block, line=line.number, rank=line.rank)
 
     def read(self, line: Line, text: str) -> None:
-        """Take in one line."""
+        """Take in one line, unless it ends with the file and in what may be half of a number."""
+        if line.cut and not self.knows_width and _HALF.search(text):
+            return
         for rule in self.rules:
             match = rule.pattern.match(text)
             if match is not None and rule.method(self, match, line) is not False:

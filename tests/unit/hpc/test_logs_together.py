@@ -95,11 +95,6 @@ def test_labels_of_a_million_ranks_do_not_stay_open() -> None:
         assert results(runs) == results(scan(log))
 
 
-def test_of_a_table_of_many_rows_few_are_kept() -> None:
-    text = OSU_LATENCY + "".join(f"{s:<10}{'1.50':>18}\n" for s in range(5_000_000, 5_020_000))
-    (run,) = scan(text)
-    assert len(run.metrics) < 5000 and "not kept" in " ".join(run.warnings)
-
 
 def test_a_second_training_in_dllogger_json_is_told_from_the_first() -> None:
     log = LOGS["dllogger json"].text

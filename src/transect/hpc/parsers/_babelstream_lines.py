@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transect.hpc.parsers._checks import whole
 from transect.hpc.rules import Output, notes, rule
@@ -96,23 +96,15 @@ class Printed(Output):
 
     def read(self, line: Line, text: str) -> None:
         """Take in one line; of a last one without a line end the last number may be half of one."""
-        if not line.cut:
+        value = _LIST_VALUE.match(text) if line.cut and self.kernel else None
+        if value is None or not value[3]:
             super().read(line, text)
             return
-        if (match := _ROW.match(text)) is not None:
-            self._add_row(line, match[1].lower(), (*match.groups()[1:4], ""))
-        elif self.tables and self.tables[-1].columns and text.count(",") >= 4:
-            cells = text.split(",")
-            if len(cells) == len(self.tables[-1].columns):
-                self._add_csv(",".join([*cells[:-1], ""]))
-        elif (only := _ONLY_RATE.search(text, 0, 200)) is not None and self.runtime:
-            if re.search(r"\.\d{3}$", only[2]):  # this program prints three decimals
-                super().read(line, text)
-        elif (match := _LIST_VALUE.match(text)) is not None and match[3]:
-            super().read(line, text)
-            for table in self.tables:
-                if self.kernel in table.rows:
-                    table.rows[self.kernel].facts["cut"] = text
+        # The last line of this port has no line end.
+        super().read(replace(line, cut=False), text)
+        for table in self.tables:
+            if self.kernel in table.rows:
+                table.rows[self.kernel].facts["cut"] = text
 
     def _add(self, table: Table) -> None:
         if len(self.tables) < _MAX_TABLES:

@@ -69,7 +69,6 @@ class Result:
     raw: list[float] = field(default_factory=list)
     valid: bool | None = None
     difference: str = ""
-    cut: bool = False
 
 
 @dataclass(kw_only=True)
@@ -112,11 +111,7 @@ class Section(Output):
         if last is None or name in last.values or name == "total_time":
             last = Result(line=line.number)
             self._add(last)
-        # `ms` or `billion` after the digits proves that they are whole.
-        if line.cut and not match[3]:
-            last.cut = True
-        else:
-            last.values[name] = match[2]
+        last.values[name] = match[2]
 
     @rule(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
     def outcome(self, match: re.Match[str], line: Line) -> None:
@@ -131,7 +126,7 @@ class Section(Output):
 
     @rule(r"raw_iterations:\s*\[([^\]]{0,16000})\]", wanted="raw_iterations:")
     def raw(self, match: re.Match[str], line: Line) -> bool:
-        if not self.results or line.cut:
+        if not self.results:
             return False
         values = [number(one) for one in match[1].split(",")[:_MAX_SAMPLES]]
         self.results[-1].raw = [one for one in values if one is not None]
@@ -144,10 +139,7 @@ class Section(Output):
     def of_version_2(self, match: re.Match[str], line: Line) -> bool:
         if not self.results or self.variant != "v2":
             return False
-        if line.cut:
-            self.results[-1].cut = True
-        else:
-            self.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
+        self.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
         return True
 
     @rule(_CSV_HEAD, wanted="")
@@ -160,10 +152,9 @@ class Section(Output):
         if not self.columns:
             return False
         named = dict(zip(self.columns, match.string.split(",")[:20], strict=False))
-        result = Result(line=line.number, cut=len(named) < len(self.columns))
+        result = Result(line=line.number)
         for column, value in named.items():
-            last = column == self.columns[-1]
-            if column in _V2_KEYS and not (line.cut and (last or result.cut)):
+            if column in _V2_KEYS:
                 result.values[_V2_KEYS[column]] = value.strip()
             elif (count := whole(value.strip())) is not None and column in ("ppwi", "wgsize"):
                 result.facts[column] = count
@@ -240,7 +231,7 @@ class Section(Output):
 
     @rule(rf"Largest difference was\s*({NUMBER})\s*%", wanted="Largest difference was")
     def largest(self, match: re.Match[str], line: Line) -> None:
-        if self.results and not line.cut:
+        if self.results:
             self.results[-1].difference = match[1]
 
     @rule(r"# WARNING: pose count", wanted=r"# (?:WARNING|Verification)")

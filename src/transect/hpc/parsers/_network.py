@@ -67,6 +67,8 @@ def stop_of(text: str) -> str:
 class NetworkOutput(Output):
     """What a program on a network prints, and what its launcher says of its end."""
 
+    knows_width = True
+
     @rule(r".+", wanted="")
     def stopped(self, match: re.Match[str], line: Line) -> None:
         if stop := stop_of(match[0]):

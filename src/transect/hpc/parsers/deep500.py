@@ -38,7 +38,6 @@ _POSTFIXES = {
     "loss_avg": ("training_loss", "1", Direction.LOWER),
 }
 _MAX_BARS = 2000
-_MAX_METRICS = 64
 
 
 @dataclass(kw_only=True, slots=True)
@@ -83,8 +82,6 @@ class _Training(Output):
         bar = _bar(match)
         if match[3]:
             self.epochs = max(self.epochs, int(match[3]))
-        if line.cut:  # its last words may be half of them
-            bar.postfix = {}
         complete = bar.done >= bar.total
         self.open_bar = None if complete else bar
         if complete and bar.rate != "?" and len(self.bars) < _MAX_BARS:
@@ -92,13 +89,11 @@ class _Training(Output):
 
     @rule(_METRIC, wanted=rf"(?:{_NAMES}):")
     def metric(self, match: re.Match[str], line: Line) -> None:
-        # A number that the file ends in may be half of one; a unit behind it proves it whole.
-        if len(self.metrics) < _MAX_METRICS and not (line.cut and not match[3]):
-            self.metrics.append((match[1], match[2], match[3] or ""))
+        self.metrics.append((match[1], match[2], match[3] or ""))
 
     @rule(rf"(?:{_NAMES}):\s*\S.*$", wanted="")
     def bad_metric(self, match: re.Match[str], line: Line) -> None:
-        if len(self.bad) < 5 and not line.cut:
+        if len(self.bad) < 5:
             self.bad.append(excerpt(match[0]))
 
     error = keeps(

@@ -27,6 +27,8 @@ _PAIRS = (("min", "max"), ("median", "median"), ("max", "min"), ("harmonic_mean"
 
 @dataclass(kw_only=True)
 class _Summary(NetworkOutput):
+    knows_width = False
+
     told: dict[str, str] = field(default_factory=dict)
     # (kernel or "", statistic, of what) -> digits
     values: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -53,11 +55,7 @@ class _Summary(NetworkOutput):
     def statistic(self, match: re.Match[str], line: Line) -> None:
         what = "validate" if match[3].startswith("valid") else match[3]
         key = match[1] or "", match[2], what
-        if line.cut:
-            # `%g` drops zeros at the end, so a cut number cannot be told from a whole one.
-            if "stddev_" in match[0]:
-                self.values[key] = ""
-        elif key not in self.values:
+        if key not in self.values:
             self.values[key] = match[4]
         elif self.values[key] != match[4] and len(self.warnings) < 5:
             if what == "nedge":  # printed again for the second kernel
@@ -71,8 +69,7 @@ class _Summary(NetworkOutput):
         rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
     )
     def fact(self, match: re.Match[str], line: Line) -> None:
-        if not line.cut:
-            self.told[match[1]] = match[2]
+        self.told[match[1]] = match[2]
 
     @rule(
         r"(?:No results printed for invalid run|Validation failed for this|Validation Error"

@@ -93,7 +93,7 @@ class _Output(Output):
 
     @rule(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$", wanted=r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S")
     def pair(self, match: re.Match[str], line: Line) -> None:
-        if self.summary_line and not self.complete and not line.cut:
+        if self.summary_line and not self.complete:
             self.pairs[match[1]] = match[2]
 
     @rule(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")

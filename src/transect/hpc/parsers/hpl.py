@@ -39,7 +39,6 @@ def hpl_gflop(n: int) -> float:
 class _Row:
     line: int
     cells: tuple[str | None, ...]
-    cut: bool
     residuals: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -76,7 +75,7 @@ class _Output(Output):
     def row(self, match: re.Match[str], line: Line) -> None:
         if match[2] is not None and not match[2].isdigit():
             self.variant = "amd"
-        self.rows.append(_Row(line=line.number, cells=match.groups(), cut=line.cut))
+        self.rows.append(_Row(line=line.number, cells=match.groups()))
 
     @rule(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({NUMBER})\s*\.{{3,}}\s*(PASSED|FAILED)")
     def residual(self, match: re.Match[str], line: Line) -> None:
@@ -187,11 +186,10 @@ def _result(draft: Draft, output: _Output, row: _Row) -> Run:
     assert tv and n and nb and p and q and time_s and gflops
     order = int(n)
     residual = max((r for r, _ in row.residuals), key=lambda r: number(r) or 0.0, default="")
-    if not row.cut:
-        draft.add_metric("gflops", gflops, "GFLOP/s", registered="flops")
-        draft.add_metric("time", time_s, "s", registered="benchmark_time")
-        draft.add_metric("residual", residual, "1", Direction.LOWER, registered="residual")
-        draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s")
+    draft.add_metric("gflops", gflops, "GFLOP/s", registered="flops")
+    draft.add_metric("time", time_s, "s", registered="benchmark_time")
+    draft.add_metric("residual", residual, "1", Direction.LOWER, registered="residual")
+    draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s")
     _judge(draft, output, row)
     draft.parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))
     if swap is not None:
@@ -211,8 +209,6 @@ def _result(draft: Draft, output: _Output, row: _Row) -> Run:
 def _judge(draft: Draft, output: _Output, row: _Row) -> None:
     _, _, n, _, _, _, time_s, gflops, _ = row.cells
     assert n and time_s and gflops
-    if row.cut:
-        draft.set_status(RunStatus.TRUNCATED, "the log ends within the result row")
     limit = number(output.threshold)
     for printed, verdict in row.residuals:
         value = number(printed)

@@ -82,8 +82,6 @@ class _Output(Outcome, Output):
     )
     def score(self, match: re.Match[str], line: Line) -> None:
         name, mark, bandwidth, unit, metadata, _, total, rest = match.groups()
-        if line.cut and len(total.partition(".")[2]) < len(metadata.partition(".")[2]):
-            return
         invalid = bool(mark) or "[" in rest
         self.complain(*self.pending)
         self.pending.clear()

@@ -23,6 +23,7 @@ from transect.hpc.values import NUMBER
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}"
 _BANNER = re.compile(r"IOR-(\d[\w.+\-]{0,40}):? ?MPI Coordinated Test")
 _JSON = re.compile(rf'"Began"[ ]?: ?"{_DAY}')
+_BROKEN_CSV = re.compile(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}")
 _VERSION = re.compile(r'"Version"[ ]?: ?"([\w.+\-]{1,40})"')
 _KEYS = {
     "api": "api",
@@ -91,6 +92,8 @@ class _Output(Session):
             version = _VERSION.search(self.block.last_words())  # it stands on the line before
             self.form, self.version = "json", version[1] if version else ""
             self.line -= 1 if version else 0
+        if (broken := _BROKEN_CSV.match(text)) is not None:
+            self.form, self.version = "csv", broken[1]
         if self.reader is None:
             super().read(line, text)
             return
@@ -111,7 +114,7 @@ class _Output(Session):
             columns = self.columns[:-1] if in_bytes else self.columns
             old = cells[-1] == "EXCEL"
             row = dict(zip(columns[1:], cells[1:-1] if old else cells[1:], strict=False))
-            whole = len(cells) - old >= len(columns) and not (line.cut and len(cells) <= 10)
+            whole = len(cells) - old >= len(columns)
             if not whole or "max" not in row:
                 return
             row["aggs_unit"] = "B" if in_bytes else "MiB"
@@ -119,7 +122,7 @@ class _Output(Session):
             next(by_number, self.tests[-1]).summary[operation] = row
             return
         columns = self.columns or (_NEW if len(cells) >= len(_NEW) else _OLD)
-        whole = len(cells) >= len(columns) and not (line.cut and columns[-1] != "iter")
+        whole = len(cells) >= len(columns)
         if not whole or "bw(MiB/s)" not in columns:
             return
         named = dict(zip(columns, cells, strict=False))
@@ -162,10 +165,6 @@ class _Output(Session):
             self.tests.append(Test(line=line.number))
 
     end = sets(r"(?:Finished|Run finished)", "ended", True, wanted="")
-
-    @rule(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}", wanted="")
-    def broken_csv(self, match: re.Match[str], line: Line) -> None:
-        self.form, self.version = "csv", match[1]
 
     @rule(
         rf"({'|'.join(sorted(_KEYS, key=len, reverse=True))})[ \t]{{0,24}}[:=][ \t]*(.*)",

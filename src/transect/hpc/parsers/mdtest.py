@@ -64,7 +64,7 @@ class _Output(Tables):
             return
         # With statistics of the ranks, their maximum, minimum and mean stand in front.
         cells = cells[3:] if len(cells) == 7 else cells
-        if len(cells) != 4 or (line.cut and not re.search(r"\.\d{3}$", cells[3])):
+        if len(cells) != 4:
             return
         self.tables[-1].rows[operation] = tuple(cells)
 

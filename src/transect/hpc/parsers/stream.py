@@ -76,8 +76,6 @@ class _Output(Output):
     def _row(self, match: re.Match[str], line: Line, *, timed: bool) -> bool:
         if timed != (not self.tables or self.tables[-1].timed):
             return False
-        if line.cut and match.end(match.lastindex or 0) == len(match.string):
-            return True  # the last number may have lost digits
         kernel = match[1].lower()
         table = next((t for t in self.tables if kernel not in t.rows), None)
         if table is None:

@@ -27,7 +27,6 @@ _KEYS = {
 }
 _KERNELS = ("copy", "scale", "add", "triad")
 _CORRECT = re.compile(r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail")
-_MAX_COUNT = 4096  # rows of a device
 
 
 @dataclass(slots=True)
@@ -36,7 +35,6 @@ class _Gpu:
     # (kernel, block size) -> rate and percent as printed
     rows: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
     facts: dict[str, Parameter] = field(default_factory=dict)
-    cut: bool = False
 
 
 @dataclass(kw_only=True)
@@ -65,9 +63,7 @@ class _Output(Output):
         kernel, precision, gpu, size, threads, rate, percent = match.groups()
         one = self.gpus.setdefault(gpu, _Gpu(line=line.number))
         one.facts.update(precision=precision, buffer_bytes=int(size))
-        one.cut = line.cut
-        if len(one.rows) < _MAX_COUNT and not line.cut:
-            one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
+        one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
 
     @rule(r".+", wanted=r"(?:CUDA|HIP) [Ee]rror")
     @rule(_CORRECT)
@@ -162,5 +158,5 @@ def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
     blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
     if lacking:
         draft.mark_incomplete(f"no {', '.join(lacking)}")
-    elif one.cut or any(found != blocks[0] for found in blocks):
+    elif any(found != blocks[0] for found in blocks):
         draft.mark_incomplete("the rows of its last kernel are not whole")
