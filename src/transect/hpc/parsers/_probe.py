@@ -7,7 +7,7 @@ import re
 import statistics
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from transect.hpc.base import Parameter, Run, RunStatus
@@ -46,7 +46,7 @@ class ProbeOutput(Output):
     def read(self, line: Line, text: str) -> None:
         """Take in a line that is whole, and one that begins or ends a log."""
         if not line.cut or text.startswith("end of") or HEAD.match(text):
-            super().read(line, text)
+            super().read(replace(line, cut=False), text)
 
     @rule(HEAD, wanted="transect probe")
     def head(self, match: re.Match[str], line: Line) -> None:
