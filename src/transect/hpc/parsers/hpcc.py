@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
@@ -21,46 +20,29 @@ from transect.hpc.values import contradiction, log_metric, number
 _BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
 _UNVERIFIED = 1e-30  # smaller values are uninitialised memory
 
-_UP, _DOWN = Direction.HIGHER, Direction.LOWER
-_STREAM = [
-    (f"{how}STREAM_{kernel}", "GB/s", _UP, "memory_bandwidth", f"{how.lower()}-stream-{kernel.lower()}")
-    for how in ("Star", "Single")
-    for kernel in ("Copy", "Scale", "Add", "Triad")
-]
-_UPDATES = [
-    (f"{how}RandomAccess{kind}_GUPs", "GUP/s", _UP, "update_rate", f"{how.lower()}-random-access{kind.lower()}")
-    for how in ("MPI", "Star", "Single")
-    for kind in ("", "_LCG")
-]
-_NETWORK = [
-    (f"{what}{pattern}{kind}_{printed}", unit, way, name, f"{what}{pattern}".lower())
-    for kind, printed, unit, way, name in (
-        ("Latency", "usec", "us", _DOWN, "network_latency"),
-        ("Bandwidth", "GBytes", "GB/s", _UP, "network_bandwidth"),
-    )
-    for what, pattern in (
-        ("Min", "PingPong"),
-        ("Avg", "PingPong"),
-        ("Max", "PingPong"),
-        ("NaturallyOrdered", "Ring"),
-        ("RandomlyOrdered", "Ring"),
-    )
-]
-# Key of the summary: (unit, direction, metric of the registry or None, phase).
-_METRICS: dict[str, tuple[str, Direction, str | None, str]] = {
-    key: (unit, way, name, phase)
-    for key, unit, way, name, phase in [
-        ("HPL_Tflops", "TFLOP/s", _UP, "flops", "hpl"),
-        ("HPL_time", "s", _DOWN, "benchmark_time", "hpl"),
-        *((f"{how}DGEMM_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-dgemm") for how in ("Star", "Single")),
-        *((f"{how}FFT_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-fft") for how in ("MPI", "Star", "Single")),
-        ("PTRANS_GBs", "GB/s", _UP, None, "ptrans"),
-        ("PTRANS_time", "s", _DOWN, "benchmark_time", "ptrans"),
-        ("MPIRandomAccess_time", "s", _DOWN, "benchmark_time", "mpi-random-access"),
-        *_UPDATES,
-        *_STREAM,
-        *_NETWORK,
-    ]
+_HOW = ("MPI", "Star", "Single")
+_PATTERNS = ("MinPingPong", "AvgPingPong", "MaxPingPong", "NaturallyOrderedRing", "RandomlyOrderedRing")
+# Key of the summary: (unit, metric of the registry or None, phase).
+_METRICS: dict[str, tuple[str, str | None, str]] = {
+    "HPL_Tflops": ("TFLOP/s", "flops", "hpl"),
+    "HPL_time": ("s", "benchmark_time", "hpl"),
+    **{f"{how}DGEMM_Gflops": ("GFLOP/s", "flops", f"{how.lower()}-dgemm") for how in _HOW[1:]},
+    **{f"{how}FFT_Gflops": ("GFLOP/s", "flops", f"{how.lower()}-fft") for how in _HOW},
+    "PTRANS_GBs": ("GB/s", None, "ptrans"),
+    "PTRANS_time": ("s", "benchmark_time", "ptrans"),
+    "MPIRandomAccess_time": ("s", "benchmark_time", "mpi-random-access"),
+    **{
+        f"{how}RandomAccess{kind}_GUPs": ("GUP/s", "update_rate", f"{how.lower()}-random-access{kind.lower()}")
+        for how in _HOW
+        for kind in ("", "_LCG")
+    },
+    **{
+        f"{how}STREAM_{kernel}": ("GB/s", "memory_bandwidth", f"{how.lower()}-stream-{kernel.lower()}")
+        for how in _HOW[1:]
+        for kernel in ("Copy", "Scale", "Add", "Triad")
+    },
+    **{f"{name}Latency_usec": ("us", "network_latency", name.lower()) for name in _PATTERNS},
+    **{f"{name}Bandwidth_GBytes": ("GB/s", "network_bandwidth", name.lower()) for name in _PATTERNS},
 }
 
 
@@ -150,10 +132,10 @@ def _parameter(text: str) -> Parameter:
 
 def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
     metrics, absent = [], []
-    for key, (unit, way, name, phase) in _METRICS.items():
+    for key, (unit, name, phase) in _METRICS.items():
         if key not in pairs:
             continue
-        metric = log_metric(key, pairs[key], unit, way, registered=name, phase=phase)
+        metric = log_metric(key, pairs[key], unit, registered=name, phase=phase)
         if metric is None or metric.value == -1 or abs(metric.value) < _UNVERIFIED:
             absent.append(key)
         else:

@@ -169,7 +169,9 @@ def _contradicted(report: Report) -> str | None:
         if why is not None:
             return why
     work = _value(report, _WORK, _WITH_CONVERGENCE)
-    sets = _sets(report)
+    per_set = _value(report, TESTS[2], "Optimized CG iterations per set")
+    iterations = _value(report, TESTS[2], "Total number of optimized iterations")
+    sets = iterations / per_set if per_set > 0 and math.isfinite(iterations) else 0.0
     setup = _value(report, "Setup Information", "Setup Time")
     optimisation = _value(report, _TIMES, "Optimization phase")
     if rating and sets and all(map(math.isfinite, (work, total_s, optimisation))):
@@ -181,22 +183,11 @@ def _contradicted(report: Report) -> str | None:
         inside = derived and min(derived) <= told <= max(derived)
         if derived and not inside and all(differ(told, one, _ROUNDED) for one in derived):
             return disagree("rating", rating, derived[0], _ROUNDED, "GFLOP/s")
-    return _contradicted_size(report)
-
-
-def _sets(report: Report) -> float:
-    per_set = _value(report, TESTS[2], "Optimized CG iterations per set")
-    total = _value(report, TESTS[2], "Total number of optimized iterations")
-    return total / per_set if per_set > 0 and math.isfinite(total) else 0.0
-
-
-def _contradicted_size(report: Report) -> str | None:
-    sizes = [_value(report, "Global Problem Dimensions", f"Global n{a}") for a in "xyz"]
+    derived_size = math.prod(_value(report, "Global Problem Dimensions", f"Global n{a}") for a in "xyz")
     equations = report.fact("Linear System Information", "Number of Equations")
-    derived = math.prod(sizes)
-    if not equations or not math.isfinite(derived):
-        return None
-    return disagree("number of equations", equations, derived, 1e-9, "rows")
+    if equations and math.isfinite(derived_size):
+        return disagree("number of equations", equations, derived_size, 1e-9, "rows")
+    return None
 
 
 def _contradicted_gpu(report: Report) -> str | None:

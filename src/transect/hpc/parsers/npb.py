@@ -36,28 +36,10 @@ _COUNTS = {
 _RATES = re.compile(r"Mop/s/(thread|process|core|proc)$")
 # Nonzeros per row by class (NPB, npbparams.h).
 _NONZER = {"S": 7, "W": 8, "A": 11, "B": 13, "C": 15, "D": 21, "E": 26}
-_KEPT = (
-    "Class",
-    "Size",
-    "Iterations",
-    "Time in seconds",
-    "Total threads",
-    "Avail threads",
-    "Total processes",
-    "Compiled procs",
-    "Active processes",
-    "Mop/s total",
-    "Mop/s/thread",
-    "Mop/s/process",
-    "Mop/s/core",
-    "Mop/s/proc",
-    "Operation type",
-    "Verification",
-    "Version",
-    "Compile date",
-    "Threads requested",
-    "Num zones",
-    "CPU Time",
+_KEPT = re.compile(
+    r"Class|Size|Iterations|Time in seconds|(?:Total|Avail) threads|Total processes|Compiled procs|Active processes"
+    r"|Mop/s(?: total|/thread|/process|/core|/proc)|Operation type|Verification|Version|Compile date|Threads requested"
+    r"|Num zones|CPU Time"
 )
 
 
@@ -91,14 +73,15 @@ class _Result(NetworkOutput):
     def done(self, match: re.Match[str], line: Line) -> None:
         self.completed, self.name = True, match[1]
 
-    @rule(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=")
+    @rule(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{_KEPT.pattern})[ \t/=:\w]{{0,30}}=")
     def pair(self, match: re.Match[str], line: Line) -> bool:
         key, value = match[1].strip(), match[2].strip()
         # The values end in one column.
-        if key in _KEPT and self.completed and whole(line, self.width):
+        kept = _KEPT.fullmatch(key) is not None
+        if kept and self.completed and whole(line, self.width):
             self.width = len(line.text.rstrip())
             self.pairs.setdefault(key, value)
-        return key in _KEPT
+        return kept
 
     @rule(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
     def verification(self, match: re.Match[str], line: Line) -> None:
