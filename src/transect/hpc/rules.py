@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, ClassVar, Self, TypeVar
 
 from transect.hpc.base import Parameter, Parser, Run
@@ -93,10 +94,11 @@ def notes(pattern: str | re.Pattern[str], key: str, kind: type | None = None, gr
 
 
 def sets(pattern: str | re.Pattern[str], attribute: str, value: object = None, **how: Any) -> Any:
-    """Return a method that sets an attribute to `value`, or to the first group of its lines."""
+    """Return a method that sets an attribute (`test.step`: of one) to `value`, or to the group of its lines that is there."""
+    *path, name = attribute.split(".")
 
     def take(self: Output, match: re.Match[str], line: Line) -> None:
-        setattr(self, attribute, match[1] if value is None else value)
+        setattr(reduce(getattr, path, self), name, next(filter(None, match.groups())) if value is None else value)
 
     return rule(pattern, **how)(take)
 

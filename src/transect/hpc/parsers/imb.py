@@ -16,7 +16,7 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
 from transect.hpc.parsers._network import NetworkOutput, NetworkParser, Table, is_number, killed, twice
-from transect.hpc.rules import rule
+from transect.hpc.rules import rule, sets
 from transect.hpc.text import Line, excerpt
 
 _BANNER = re.compile(r"#\s*Intel ?\(R\) MPI Benchmark(?:s| Suite)?\s+(?:V(?:ersion)?\s*)?(.{1,40}?),\s*(\S{1,12}) part")
@@ -83,9 +83,7 @@ class _Output(NetworkOutput):
         self.suite.line = line.number
         self.suite.version, self.suite.part = match[1].strip(), match[2]
 
-    @rule(r"# All processes entering MPI_Finalize", wanted="")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.suite.ended = True
+    end = sets(r"# All processes entering MPI_Finalize", "suite.ended", True, wanted="")
 
     @rule(
         r"# (?:#processes = (\d{1,9})|\(\s*(\d{1,9}) groups of\s+(\d{1,9}) processes|\s*MODE:\s*(\S{1,30}))", wanted=""
