@@ -21,9 +21,6 @@ from transect.hpc.rules import Output, OutputParser, keeps, rule, sets
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, UNCUT, contradiction, number
 
-_SLOPPY = {"1": "FP8", "2": "FP16"}
-# Times are printed to 0.01 s, and the two phases have a small gap between them.
-_GAP_RELATIVE, _GAP_SECONDS = 0.02, 0.1
 _SIZES = ("N", "NB", "P", "Q")
 
 _BANNER = re.compile(r"HPL-(?:MxP|AI)-NVIDIA\s+v?(\S{1,20})")
@@ -38,8 +35,6 @@ _ROW = re.compile(
 
 @dataclass(kw_only=True, slots=True)
 class _Test:
-    """One solution of one system, as far as the log has told."""
-
     line: int
     shape: dict[str, str] = field(default_factory=dict)
     rate: str = ""
@@ -59,15 +54,12 @@ class _Test:
         return bool(self.rate or self.phases or self.shape or self.step or self.residual)
 
     def result(self, line: Line) -> None:
-        """Take the line of the result for where the test stands."""
         if not self.ended:
             self.line = min(self.line, line.number) if self.rate else line.number
 
 
 @dataclass(kw_only=True)
 class _Output(Output):
-    """What one start of the program printed."""
-
     test: _Test = field(init=False)
     loop: tuple[int, int] = (0, 0)
     numbered: tuple[int, int] = (0, 0)
@@ -95,11 +87,9 @@ class _Output(Output):
             return test.begun()
         if (row := _ROW.match(text)) is not None:
             return bool(test.time) or (bool(row[1]) and test.begun())
-        if text.startswith("N = "):
-            return bool(test.rate)
         if text.startswith(("# refinement:", "# iterative refinement:", "||Ax-b||")):
             return bool(test.rate and test.verdict)
-        return bool(_SHAPE.match(text) and (test.rate or test.shape))
+        return bool((text.startswith("N = ") and test.rate) or (_SHAPE.match(text) and (test.rate or test.shape)))
 
     @rule(_BANNER, wanted="")
     def banner(self, match: re.Match[str], line: Line) -> None:
@@ -124,13 +114,12 @@ class _Output(Output):
         self.variant = self.variant or "nvidia"
         self.test.result(line)
 
-    @rule(rf"(LU )?GFLOPS = ({UNCUT})(?:, per GPU =\s*({UNCUT}))?")
+    @rule(rf"GFLOPS = ({UNCUT})(?:, per GPU =\s*({UNCUT}))?")
     def rate(self, match: re.Match[str], line: Line) -> None:
-        if match[1]:
-            self.test.lu_rate = match[2]
-        else:
-            self.test.rate, self.test.per_gpu = match[2], match[3] or ""
+        self.test.rate, self.test.per_gpu = match[1], match[2] or ""
         self.test.result(line)
+
+    lu_rate = sets(rf"LU GFLOPS = ({UNCUT})", "test.lu_rate")
 
     @rule(rf"(LU|Iterative Solver) seconds: AVG = ({UNCUT}), MAX = ({UNCUT})")
     def phase(self, match: re.Match[str], line: Line) -> None:
@@ -209,10 +198,9 @@ class _Output(Output):
 
     warm_up = sets(r"(?:tile |2dbc ).*? warmup ", "warmup", True, wanted=r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ")
 
-    def _close(self) -> Iterator[Run]:
-        if self.test.begun():
-            self.done += 1
-            yield _result(self, self.test)
+    def _close(self) -> list[Run]:
+        self.done += self.test.begun()
+        return [_result(self, self.test)] if self.test.begun() else []
 
     def runs(self) -> Iterator[Run]:
         """Yield the last test, and a run for what was announced: a start without a test, or loops that never came."""
@@ -220,7 +208,7 @@ class _Output(Output):
         at, of = (self.loop if self.loop[1] > self.loop[0] else self.numbered) if self.done else (0, 1)
         if self.done and of <= at and not self.stops:
             return
-        draft = self.draft(stops=self.stops[:3])
+        draft = self.draft()
         if self.variant or self.facts or draft.stop:
             draft.mark_incomplete(f"ends after {self.done} of {max(of, 1)} results")
             yield draft.run()
@@ -255,7 +243,7 @@ class HplMxp(OutputParser):
 
 
 def _result(output: _Output, test: _Test) -> Run:
-    draft = output.draft(test.line, stops=output.stops[:3])
+    draft = output.draft(test.line)
     draft.add_metric("gflops", test.rate, test.unit, registered="mixed_flops")
     draft.add_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s")
     draft.add_metric("lu_gflops", test.lu_rate, "GFLOP/s")
@@ -266,11 +254,9 @@ def _result(output: _Output, test: _Test) -> Run:
         draft.add_metric("phase_time", printed, "s", phase=phase)
     _judge(draft, output, test)
     for key, value in test.shape.items():
-        plain = value.isdecimal() and key != "SLOPPY-TYPE"
-        draft.parameters[key] = int(value) if plain else value
-    sloppy = test.shape.get("SLOPPY-TYPE")
-    if sloppy is not None:
-        draft.parameters["precision"] = _SLOPPY.get(sloppy, sloppy)
+        draft.parameters[key] = int(value) if value.isdecimal() and key != "SLOPPY-TYPE" else value
+    if (sloppy := test.shape.get("SLOPPY-TYPE")) is not None:
+        draft.parameters["precision"] = {"1": "FP8", "2": "FP16"}.get(sloppy, sloppy)
     if output.loop[1] > 1:
         draft.parameters["test_loop"] = output.loop[0]
     return draft.run()
@@ -279,8 +265,7 @@ def _result(output: _Output, test: _Test) -> Run:
 def _judge(draft: Draft, output: _Output, test: _Test) -> None:
     value, limit = number(test.residual), number(test.threshold)
     if test.verdict == "FAILED" or (test.residual and value is None):
-        what = test.residual or test.backward
-        draft.mark_invalid(f"residual check: {what} FAILED".replace(":  ", ": "))
+        draft.mark_invalid(f"residual check: {test.residual or test.backward} FAILED")
     if test.rate and number(test.rate) is None:
         draft.mark_invalid(f"the rate is {test.rate}")
     draft.mark_impossible()
@@ -301,7 +286,8 @@ def _contradicted(output: _Output, test: _Test) -> str | None:
         phases = [number(test.phases.get(k, "")) for k in ("LU", "Iterative Solver")]
         spent = math.fsum(p for p in phases if p is not None)
         implied = hpl_gflop(n) / rate if rate else math.inf
-        if None not in phases and differ(implied, spent, _GAP_RELATIVE, _GAP_SECONDS):
+        # Times are printed to 0.01 s, and the two phases have a small gap between them.
+        if None not in phases and differ(implied, spent, 0.02, 0.1):
             return (
                 f"the log prints {test.rate} GFLOP/s, but N = {n} in {spent:.6g} s are"
                 f" {hpl_gflop(n) / spent if spent else math.inf:.6g} GFLOP/s"
