@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from transect.hpc.base import Parameter, Run, RunStatus
+from transect.hpc.base import Parameter, Run
 from transect.hpc.draft import Draft
 from transect.hpc.rules import Output, rule, sets
 from transect.hpc.text import Line, excerpt
@@ -84,8 +84,6 @@ class ProbeOutput(Output):
     def judge_end(self, draft: Draft) -> None:
         """Judge whether the log is whole and of a known format."""
         if not self.ended:
-            if draft.stop:
-                draft.set_status(RunStatus.FAILED, draft.stop)
             draft.mark_incomplete("no last line of the probe")
         if self.format != FORMAT:
             draft.mark_invalid(f"format {self.format} of the probe's log is not known, only {FORMAT}")

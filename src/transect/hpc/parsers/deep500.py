@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
 from transect.hpc.rules import Output, OutputParser, keeps, rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _BAR = re.compile(
     r"(Training \(epoch (\d{1,9})(?:/(\d{1,9}))?\)|Testing):\s*"
@@ -37,7 +37,6 @@ _POSTFIXES = {
     "batch_acc": ("batch_accuracy", "%", Direction.HIGHER),
     "loss_avg": ("training_loss", "1", Direction.LOWER),
 }
-_MAX_BARS = 2000
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,7 +83,7 @@ class _Training(Output):
             self.epochs = max(self.epochs, int(match[3]))
         complete = bar.done >= bar.total
         self.open_bar = None if complete else bar
-        if complete and bar.rate != "?" and len(self.bars) < _MAX_BARS:
+        if complete and bar.rate != "?":
             self.bars.append(bar)
 
     @rule(_METRIC, wanted=rf"(?:{_NAMES}):")
@@ -103,7 +102,6 @@ class _Training(Output):
     def runs(self) -> Iterator[Run]:
         if not (self.bars or self.open_bar or self.metrics or self.bad or self.stops):
             return
-        metrics, warnings = _metrics(self)
         parameters: dict[str, Parameter] = {}
         trained = [bar for bar in self.bars if bar.epoch is not None]
         if self.epochs or trained:
@@ -115,10 +113,10 @@ class _Training(Output):
         draft = self.draft(
             variant="training" if self.bars or self.open_bar else "metrics",
             parameters=parameters,
-            metrics=metrics,
             samples=samples,
-            warnings=warnings,
+            warnings=[],
         )
+        _add_metrics(draft, self)
         _judge(draft, self)
         yield draft.run()
 
@@ -171,35 +169,28 @@ def _per_second(bar: _Bar) -> float | None:
     return 1.0 / value if value > 0 else None
 
 
-def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
-    higher, lower = Direction.HIGHER, Direction.LOWER
-    readings: list[LogMetric | None] = []
-    warnings: list[str] = []
+def _add_metrics(draft: Draft, training: _Training) -> None:
+    lower = Direction.LOWER
     for name, printed, unit in training.metrics:
-        if name.endswith("Accuracy"):
-            if number(printed) == -1.0:
-                warnings.append(f"{name} is -1: it was never measured")
-                continue
-            registered = None if name == "TrainingAccuracy" else "accuracy"
-            readings.append(log_metric(name, printed, "%", registered=registered))
+        if name.endswith("Accuracy") and number(printed) == -1.0:
+            draft.warnings.append(f"{name} is -1: it was never measured")
+        elif name.endswith("Accuracy"):
+            draft.add_metric(name, printed, "%", registered=None if name == "TrainingAccuracy" else "accuracy")
         elif name == "WallclockTime":
-            seconds = _SECONDS.get(unit, "s")
-            readings.append(log_metric(name, printed, seconds, lower, registered="benchmark_time"))
+            draft.add_metric(name, printed, _SECONDS.get(unit, "s"), registered="benchmark_time")
         else:
-            readings.append(log_metric(name, printed, unit or "1", lower))
+            draft.add_metric(name, printed, unit or "1", lower)
     tests = 0
     for bar in training.bars:
         phase = f"epoch {bar.epoch}" if bar.epoch is not None else f"test {tests}"
         which = "training" if bar.epoch is not None else "test"
         tests += bar.epoch is None
-        direction = higher if bar.unit == "it/s" else lower
-        readings.append(log_metric(f"{which}_rate", bar.rate, bar.unit, direction, phase=phase))
-        readings.append(log_metric(f"{which}_time", str(bar.seconds), "s", phase=phase))
+        draft.add_metric(f"{which}_rate", bar.rate, bar.unit, None if bar.unit == "it/s" else lower, phase=phase)
+        draft.add_metric(f"{which}_time", str(bar.seconds), "s", phase=phase)
         for key, printed in bar.postfix.items():
             if key in _POSTFIXES:
                 name, unit, way = _POSTFIXES[key]
-                readings.append(log_metric(name, printed, unit, way, phase=phase))
-    return [reading for reading in readings if reading is not None], warnings
+                draft.add_metric(name, printed, unit, way, phase=phase)
 
 
 def _judge(draft: Draft, training: _Training) -> None:

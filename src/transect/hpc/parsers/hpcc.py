@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
 from transect.hpc.rules import Output, OutputParser, keeps, rule, sets
 from transect.hpc.text import Line
-from transect.hpc.values import contradiction, log_metric, number
+from transect.hpc.values import contradiction, number
 
 _BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
 _UNVERIFIED = 1e-30  # smaller values are uninitialised memory
@@ -95,7 +95,7 @@ class _Output(Output):
             stops=[self.block.take_trouble()],
             parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
         )
-        draft.metrics, draft.warnings = _metrics(pairs)
+        _add_metrics(draft, pairs)
         _judge(draft, self)
         yield draft.run()
 
@@ -130,17 +130,15 @@ def _parameter(text: str) -> Parameter:
     return text if value is None else value
 
 
-def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
-    metrics, absent = [], []
+def _add_metrics(draft: Draft, pairs: dict[str, str]) -> None:
+    absent = []
     for key, (unit, name, phase) in _METRICS.items():
-        if key not in pairs:
-            continue
-        metric = log_metric(key, pairs[key], unit, registered=name, phase=phase)
-        if metric is None or metric.value == -1 or abs(metric.value) < _UNVERIFIED:
+        value = number(pairs.get(key, ""))
+        if value is not None and value != -1 and abs(value) >= _UNVERIFIED:
+            draft.add_metric(key, pairs[key], unit, registered=name, phase=phase)
+        elif key in pairs:
             absent.append(key)
-        else:
-            metrics.append(metric)
-    return metrics, [f"not run: {', '.join(absent)}"] if absent else []
+    draft.warnings = [f"not run: {', '.join(absent)}"] if absent else []
 
 
 def _judge(draft: Draft, output: _Output) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
+from transect.hpc.base import PARSERS, Normalised, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._io500_score import (
@@ -25,7 +25,7 @@ from transect.hpc.parsers._io500_score import (
 )
 from transect.hpc.rules import Output, OutputParser, keeps, rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _NAME = r"(?:ior|mdtest|mdworkbench|find|timestamp|mdreal)[\w\-]{0,40}"
 _RESULT = re.compile(
@@ -208,46 +208,34 @@ def _mislabelled(outcome: _Output) -> bool:
     return score is not None and score.unit == "GB/s" and "GiB/s" in units
 
 
-def _metrics(outcome: _Output) -> list[LogMetric]:
-    readings: list[LogMetric | None] = []
+def _add_metrics(draft: Draft, outcome: _Output) -> None:
     for name, score in outcome.scores.items():
-        prefix = name.lower()
+        prefix, old = name.lower(), score.unit.startswith("M")
         # Only [SCORE] is what the list ranks.
         official = name == "SCORE"
-        bandwidth = log_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit)
+        draft.add_metric(prefix, score.total, "1", registered="io500_score" if official and not old else None)
+        bandwidth = draft.add_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit)
         if bandwidth is not None and official and score.unit in ("GB/s", "GiB/s"):
             binary = score.unit == "GiB/s" or _mislabelled(outcome)
-            factor = 2.0**30 if binary else 1e9
-            same = Normalised(name="storage_bandwidth", value=bandwidth.value * factor, unit="B/s")
-            bandwidth = replace(bandwidth, normalised=same)
+            same = Normalised(
+                name="storage_bandwidth", value=bandwidth.value * (2.0**30 if binary else 1e9), unit="B/s"
+            )
+            draft.metrics[-1] = replace(bandwidth, normalised=same)
         registered = "metadata_rate" if official else None
-        draft = score.unit.startswith("M")
-        readings += [
-            log_metric(prefix, score.total, "1", registered="io500_score" if official and not draft else None),
-            bandwidth,
-            log_metric(f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", registered=registered),
-        ]
+        draft.add_metric(f"{prefix}_metadata", score.metadata, "1/s" if old else "kIOPS", registered=registered)
     for name, phase in outcome.phases.items():
         if not phase.value or (phase.scored is False and not number(phase.value)):
             continue
-        bandwidth_phase = phase.unit.endswith("B/s")
-        readings.append(
-            log_metric(
-                "bandwidth" if bandwidth_phase else "rate",
-                phase.value,
-                phase.unit,
-                registered="storage_bandwidth" if bandwidth_phase else "metadata_rate",
-                phase=name,
-            )
+        kind, registered = (
+            ("bandwidth", "storage_bandwidth") if phase.unit.endswith("B/s") else ("rate", "metadata_rate")
         )
-        readings.append(log_metric("time", phase.time_s, "s", phase=name))
-    return [reading for reading in readings if reading is not None]
+        draft.add_metric(kind, phase.value, phase.unit, registered=registered, phase=name)
+        draft.add_metric("time", phase.time_s, "s", phase=name)
 
 
 def _run(outcome: _Output) -> Run:
-    draft = outcome.draft(
-        variant=outcome.form, metrics=_metrics(outcome), stops=[*outcome.errors[:2], outcome.block.take_trouble()]
-    )
+    draft = outcome.draft(variant=outcome.form, stops=[*outcome.errors[:2], outcome.block.take_trouble()])
+    _add_metrics(draft, outcome)
     _judge(draft, outcome)
     unscored = [name for name, phase in outcome.phases.items() if phase.scored is False]
     if unscored:

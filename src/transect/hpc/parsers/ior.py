@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.parsers._ior_json import JsonReader
-from transect.hpc.parsers._ior_result import judge, metrics_of, parameters_of, rows_alone, samples_of
+from transect.hpc.parsers._ior_result import add_metrics, judge, parameters_of, rows_alone, samples_of
 from transect.hpc.parsers._ior_tests import Group, Session, Test, asked_for, summary_columns
 from transect.hpc.rules import OutputParser, keeps, rule, sets
 from transect.hpc.text import Line, excerpt
@@ -222,12 +222,12 @@ class _Output(Session):
             draft = self.draft(
                 test.line if place else None,
                 variant=self.form,
-                metrics=metrics_of(test),
                 parameters=parameters_of(self, test),
                 samples=samples_of(test),
                 warnings=[*test.warnings],
                 stops=stops,
             )
+            add_metrics(draft, test)
             judge(draft, self, test, last=place == len(self.tests) - 1)
             if draft.ok:
                 draft.warnings += self.errors[:2]

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Proof, Run, Series
+from transect.hpc.base import PARSERS, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mdtest_tables import COLUMNS, Table, Tables, broken, contradicted, unit_of, wrong
-from transect.hpc.rules import OutputParser, rule, sets
+from transect.hpc.rules import OutputParser, keeps, notes, rule, sets
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _OPERATION = (
     r"(?:Directory (?:creation|stat|read|removal|rename)|File (?:creation|stat|read|removal)"
@@ -30,7 +30,6 @@ _BANNER = re.compile(
 _HEAD = re.compile(r"SUMMARY(?: (rate|time))?:?(?: \(in ([^)\n]{1,20})\):?)?:? \(of (\d{1,9}) iterations?\)")
 _ITEMS = re.compile(r"(\d{1,10}) tasks, (\d{1,18}) (files?(?:/directories)?|directories)")
 _TIMES_ONLY = re.compile(r"[\s'\"]-Z(?:[\s'\"]|$)")
-_MAX_SAMPLES = 1000
 _LAST = "Tree removal"  # closes every table
 
 
@@ -80,19 +79,14 @@ class _Output(Tables):
     def once(self, match: re.Match[str], line: Line) -> None:
         values = self.samples.setdefault(match[1], [])
         rate = number(match[3])
-        if rate and len(values) < _MAX_SAMPLES:
+        if rate:
             values.append(rate)
 
     end = sets(r"-- finished at ", "ended", True)
 
-    @rule(r"ERROR: verifying the data.*", wanted="")
-    def wrong_data(self, match: re.Match[str], line: Line) -> None:
-        self.unverified = excerpt(match[0])
+    wrong_data = sets(r"(ERROR: verifying the data.*)", "unverified", wanted="")
 
-    @rule(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b")
-    def failed(self, match: re.Match[str], line: Line) -> None:
-        if len(self.errors) < 5:
-            self.errors.append(match.string[:400])
+    failed = keeps(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b", "errors")
 
     @rule(_BANNER)
     def banner(self, match: re.Match[str], line: Line) -> None:
@@ -108,24 +102,22 @@ class _Output(Tables):
         self.facts["tasks"] = int(match[1])
         self.facts["files" if match[3].startswith("file") else "directories"] = self.items
 
-    @rule(r"Command line used: (\S.{0,2000})")
-    def command(self, match: re.Match[str], line: Line) -> None:
-        self.facts["command"] = excerpt(match[1], 400)
+    command = notes(r"Command line used: (\S.{0,400})", "command", str)
 
-    @rule(r"Path[^:]*:(.*)", wanted=r"Path[ \t]*:")
-    def path(self, match: re.Match[str], line: Line) -> None:
-        self.facts["path"] = excerpt(match[1].strip())
+    path = notes(r"Path[^:]*:(.*)", "path", wanted=r"Path[ \t]*:")
 
     def runs(self) -> Iterator[Run]:
         rates, times = self.table("rate"), self.table("time")
         draft = self.draft(
             variant="times" if rates is None and times else "rates and times" if times else "rates",
-            metrics=[*_metrics(rates, self), *_metrics(times, self)],
             samples={op: Series(unit="1/s", values=rows) for op, rows in self.samples.items()},
-            warnings=[excerpt(error) for error in self.errors[:5]],
-            stops=[*map(excerpt, self.errors[:2]), self.block.take_trouble()],
+            warnings=list(self.errors),
+            stops=[*self.errors[:2], self.block.take_trouble()],
         )
-        _judge(draft, self)
+        _add_metrics(draft, rates, self)
+        rated = len(draft.metrics)
+        _add_metrics(draft, times, self)
+        _judge(draft, self, rated)
         whole = rates or times
         if whole is not None:
             draft.parameters["iterations"] = whole.iterations
@@ -161,48 +153,32 @@ class Mdtest(OutputParser):
     also = (r"-- started at ",)
 
 
-def _metrics(table: Table | None, output: Tables) -> list[LogMetric]:
-    if table is None:
-        return []
-    metrics: list[LogMetric] = []
-    unit = unit_of(table, output)
-    rates = output.table("rate")
-    for operation, row in table.rows.items():
+def _add_metrics(draft: Draft, table: Table | None, output: Tables) -> None:
+    unit = unit_of(table, output) if table else ""
+    rates, base = output.table("rate"), {"1/s": "metadata_rate", "s": "benchmark_time"}.get(unit)
+    for operation, row in table.rows.items() if table else ():
         known = rates.rows.get(operation) if rates is not None else None
         if not number((known or row)[0]) and not broken((known or row)[0]):
             continue  # 0.000 or -: it did not run
         for column, printed in zip(COLUMNS, row, strict=True):
-            base = {"1/s": "metadata_rate", "s": "benchmark_time"}.get(unit)
-            metric = log_metric(
-                f"{table.kind}_{column}",
-                printed,
-                unit,
-                Direction.NEUTRAL
-                if column == "stddev"
-                else Direction.HIGHER
-                if table.kind == "rate"
-                else Direction.LOWER,
-                registered=base if column in ("max", "mean") else None,
-                phase=operation,
-            )
-            if metric is not None:
-                metrics.append(metric)
-    return metrics
+            way = Direction.NEUTRAL if column == "stddev" else None
+            registered = base if column in ("max", "mean") else None
+            draft.add_metric(f"{table.kind}_{column}", printed, unit, way, registered=registered, phase=operation)
 
 
-def _judge(draft: Draft, output: Tables) -> None:
+def _judge(draft: Draft, output: Tables, rated: int) -> None:
     whole = output.table("rate") or output.table("time")
     if whole is None:
         draft.mark_truncated("before its table of results")
     elif any(_LAST not in table.rows for table in output.tables):
         draft.mark_truncated("within its table")
-    draft.mark_invalid(output.unverified)
+    draft.mark_invalid(excerpt(output.unverified))
     for table in output.tables:
         for operation, row in table.rows.items():
             if draft.ok:
                 draft.mark_invalid(wrong(table, operation, row, int(str(output.facts.get("tasks", 0)))))
     if draft.ok:
         draft.mark_invalid(contradicted(output))
-    draft.mark_impossible(_metrics(output.table("rate"), output))
+    draft.mark_impossible(draft.metrics[:rated])
     if whole is not None and not any(number(row[0]) for row in whole.rows.values()):
         draft.mark_no_result("no operation ran: every row of the table is 0")
