@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from docking_parts import docking_cell, scan, small
+from docking_parts import docking_cell, scan, small, write_deck
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.hpc.probes import _docking_deck as decks
@@ -51,7 +51,7 @@ def probe(python: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_deck_survives_its_files(tmp_path: Path) -> None:
     deck = small()
-    decks.write_deck(deck, tmp_path)
+    write_deck(deck, tmp_path)
     again = decks.read_deck(tmp_path)
     for name in ("ligand", "protein", "kinds", "poses"):
         assert np.array_equal(getattr(again, name), getattr(deck, name))
@@ -92,7 +92,7 @@ DECK_ERRORS = [
 
 @pytest.mark.parametrize(("change", "words"), DECK_ERRORS)
 def test_a_bad_deck_is_refused_in_words(change, words: str, tmp_path: Path) -> None:
-    decks.write_deck(small(), tmp_path)
+    write_deck(small(), tmp_path)
     change(tmp_path)
     with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
         decks.read_deck(tmp_path)
@@ -220,7 +220,7 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
         energies=energies,
         checksum="",
     )
-    decks.write_deck(wrong, tmp_path)
+    write_deck(wrong, tmp_path)
     options = ("--implementation", "numpy", "--iterations", "1", "--poses", "40")
     done = probe(docking_python, "--deck", str(tmp_path), *options)
     assert done.returncode == 1
@@ -231,7 +231,7 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
 
 
 def test_more_poses_than_a_deck_has_end_in_words(docking_python: str, tmp_path: Path) -> None:
-    decks.write_deck(small(), tmp_path)
+    write_deck(small(), tmp_path)
     done = probe(docking_python, "--deck", str(tmp_path), "--poses", "21")
     assert done.returncode == docking.BAD_INPUT
     (run,) = scan(done.stdout)

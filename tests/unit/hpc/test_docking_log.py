@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docking_parts import docking_cell, scan, small
+from docking_parts import docking_cell, scan, small, write_deck
 from transect.hpc.benchmarks import docking_probe
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -85,7 +85,7 @@ def test_it_refuses_what_it_cannot_run(axes: dict[str, object], reason: str) -> 
 
 
 def test_it_sweeps_threads_and_fills_in_the_deck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    decks.write_deck(small(), tmp_path)
+    write_deck(small(), tmp_path)
     monkeypatch.setenv("SOME_DECK", str(tmp_path))
     options = (("deck", "$SOME_DECK"), ("implementation", "numpy"))
     for threads in (1, 2, 4):

@@ -10,7 +10,7 @@ import datetime
 import importlib
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,61 +18,8 @@ LIBRARIES = ("mpi4py", "gloo", "nccl")
 _PATIENCE = datetime.timedelta(seconds=120)
 
 
-class Library(Protocol):
-    """What the tests call. Rank 0 is the root of everything."""
-
-    name: str
-    rank: int
-    size: int
-
-    def put(self, values: np.ndarray) -> Any:
-        """Copy values into a new buffer."""
-
-    def get(self, buffer: Any) -> np.ndarray:
-        """Return a buffer's values."""
-
-    def ready(self, sent: Any, got: Any) -> None:
-        """Prepare `got` for a reduction of `sent` into it."""
-
-    def settle(self) -> None:
-        """Wait until the device has done what it was told."""
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-    def allreduce(self, sent: Any, got: Any) -> None:
-        """Sum over ranks, to all."""
-
-    def iallreduce(self, sent: Any, got: Any) -> Any:
-        """Begin the same; return what `wait` takes."""
-
-    def reduce(self, sent: Any, got: Any) -> None:
-        """Sum over ranks, to rank 0."""
-
-    def bcast(self, buffer: Any) -> None:
-        """Send rank 0's buffer to all."""
-
-    def allgather(self, sent: Any, got: Any) -> None:
-        """Put all ranks' buffers behind each other."""
-
-    def isend(self, buffer: Any, rank: int) -> Any:
-        """Begin to send."""
-
-    def irecv(self, buffer: Any, rank: int) -> Any:
-        """Begin to receive."""
-
-    def wait(self, requests: Sequence[Any]) -> None:
-        """Wait for what was begun."""
-
-    def exchange(self, values: Sequence[float]) -> np.ndarray:
-        """Return every rank's values, shape (ranks, values); no part of a measurement."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
 class Mpi:
-    """mpi4py with buffers of numpy."""
+    """mpi4py with buffers of numpy. Rank 0 is the root of everything."""
 
     def __init__(self) -> None:
         mpi4py: Any = importlib.import_module("mpi4py")
@@ -211,6 +158,9 @@ class Torch:
 
     def close(self) -> None:
         self._dist.destroy_process_group()
+
+
+Library = Mpi | Torch
 
 
 def open_library(name: str) -> Library:
