@@ -1,37 +1,18 @@
-"""Logs made of logs by cutting, mixing and decorating: what one state of the parsers says, another must say too.
-
-Run as a program it keeps what this checkout's parsers find, or compares with what was kept:
-
-    python tests/unit/hpc/log_variants.py keep FILE      # of the state to hold on to
-    python tests/unit/hpc/log_variants.py compare FILE   # of the changed one; exit code 1 when a run differs
-
-Sources are the corpora (`corpus.CORPORA`) and the logs of this project's tests. Everything follows from the
-sources and `SEED`: the same checkout makes the same logs.
-"""
+"""Logs made of logs by cutting, mixing and decorating. Everything follows from the logs and `SEED`."""
 
 from __future__ import annotations
 
-import difflib
-import gzip
 import importlib
-import io
-import json
 import random
 import re
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from checkouts import ROOT
-from corpus import CORPORA
-from transect.hpc.scan import Scanner
-from transect.hpc.table import to_json
 
 SEED = 18
 # Of each source: cuts, decorations; of all: mixtures.
 _CUTS, _DAMAGES, _MIXTURES = 12, 8, 3000
-# A source is a window of a log: what is longer costs time and tells no more.
-_WINDOW = 24_000
 _MODULES = ("compute_logs", "hpc_logs", "io500_logs", "learning_logs", "network_logs", "solver_logs", "storage_logs")
 _NOISE = (
     "Loading module gcc/13.2.0",
@@ -157,23 +138,6 @@ def own_logs() -> dict[str, str]:
     return found
 
 
-def sources() -> dict[str, str]:
-    """Return all logs by name: of the corpora the first and the last part of what is long."""
-    found = own_logs()
-    for folder in CORPORA:
-        for path in sorted(folder.rglob("*")):
-            if not path.is_file() or path.suffix == ".md" or path.name == "INDEX.csv":
-                continue
-            text = path.read_bytes().decode("utf-8", "surrogateescape")
-            name = f"{folder.name}/{path.relative_to(folder)}"
-            if len(text) > _WINDOW:
-                found[f"{name} begin"] = text[:_WINDOW]
-                found[f"{name} end"] = text[-_WINDOW:]
-            else:
-                found[name] = text
-    return found
-
-
 def _mixed(rng: random.Random, one: str, other: str) -> str:
     """Lines of two programs that print into one file, in bursts."""
     rest = [list(reversed(_lines(one))), list(reversed(_lines(other)))]
@@ -224,48 +188,3 @@ def variants(logs: dict[str, str], seed: int = SEED, *, mixtures: int = _MIXTURE
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _found() -> Iterator[tuple[str, str]]:
-    scanner = Scanner()
-    for name, raw in variants(sources()):
-        yield name, to_json(list(scanner.scan(io.BytesIO(raw), "log")))
-
-
-def _keep(file: Path) -> int:
-    count = 0
-    with gzip.open(file, "wt", encoding="utf-8", compresslevel=3) as out:
-        for name, text in _found():
-            out.write(json.dumps([name, text]) + "\n")
-            count += 1
-    print(f"{count} logs kept in {file}")
-    return 0
-
-
-def _compare(file: Path, shown: int = 12) -> int:
-    differing: dict[str, int] = {}
-    count = 0
-    with gzip.open(file, "rt", encoding="utf-8") as kept:
-        for (name, now), line in zip(_found(), kept, strict=True):
-            kept_name, before = json.loads(line)
-            if kept_name != name:
-                raise SystemExit(f"other logs than the kept ones: {name!r}, not {kept_name!r}")
-            count += 1
-            if now == before:
-                continue
-            lines = difflib.unified_diff(before.split("\n"), now.split("\n"), lineterm="", n=2)
-            text = "\n".join(list(lines)[2:40])
-            if sum(differing.values()) < shown:
-                print(f"--- {name}\n{text}")
-            source = name.split(" ")[0]
-            differing[source] = differing.get(source, 0) + 1
-    for source, number in sorted(differing.items(), key=lambda one: -one[1])[:40]:
-        print(f"{number:5d} of {source}")
-    print(f"{sum(differing.values())} of {count} logs differ")
-    return 1 if differing else 0
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in ("keep", "compare"):
-        raise SystemExit(__doc__)
-    sys.exit((_keep if sys.argv[1] == "keep" else _compare)(Path(sys.argv[2])))

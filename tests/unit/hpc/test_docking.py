@@ -98,11 +98,6 @@ def test_a_bad_deck_is_refused_in_words(change, words: str, tmp_path: Path) -> N
         decks.read_deck(tmp_path)
 
 
-def test_more_poses_than_the_deck_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"21 poses .*'synthetic' holds 20"):
-        small().first(21)
-
-
 # energies
 
 

@@ -15,6 +15,7 @@ from transect.hpc.probes import _docking_deck as decks
 from transect.hpc.probes import docking
 from transect.hpc.probes._docking_arguments import IMPLEMENTATIONS
 from transect.hpc.probes._docking_places import PINS
+from transect.planning.code_hash import closure
 
 LOG = """\
 transect probe docking 1
@@ -106,5 +107,5 @@ def test_names_that_are_written_twice_agree() -> None:
     assert set(docking_probe._CAUSES) == {docking.WRONG, docking.BAD_INPUT, docking.LACKING, docking.DIED}
     without = {name for name in PROGRAMMING_MODELS if not PROGRAMMING_MODELS.get(name).program("", "cpu")}
     assert without == set(IMPLEMENTATIONS)
-    code = {path.name for path in BENCHMARKS.get("docking-probe").code_files()}
+    code = {path.name for file in BENCHMARKS.get("docking-probe").code_files() for path in closure(file)}
     assert {path.name for path in Path(docking.__file__).parent.glob("*docking*.py")} <= code

@@ -72,17 +72,8 @@ def test_a_program_gives_the_energies_of_the_definition(
 ) -> None:
     deck = small(POSES)
     threads = 1 if name == "openacc" else 2
-    argv = [
-        found(bins, name, compiler),
-        "--ppwi",
-        str(per_item),
-        "--threads",
-        str(threads),
-        "--iterations",
-        "2",
-        "--warm-ups",
-        "1",
-    ]
+    options = f"--ppwi {per_item} --threads {threads} --iterations 2 --warm-ups 1"
+    argv = [found(bins, name, compiler), *options.split()]
     measured = measure(argv, deck, tmp_path, {})
     assert (len(measured.warm_ups), len(measured.times)) == (1, 2)
     assert min(measured.times) > 0
@@ -97,19 +88,8 @@ def test_however_work_is_dealt_out_every_pose_is_done(
 ) -> None:
     deck = small(POSES)
     compiler = "gcc" if name == "openmp" else ""
-    argv = [
-        found(bins, name, compiler),
-        "--ppwi",
-        "16",
-        "--threads",
-        "3",
-        "--iterations",
-        "1",
-        "--schedule",
-        schedule,
-        "--chunk",
-        str(chunk),
-    ]
+    options = f"--ppwi 16 --threads 3 --iterations 1 --schedule {schedule} --chunk {chunk}"
+    argv = [found(bins, name, compiler), *options.split()]
     assert right(measure(argv, deck, tmp_path, {}).energies, deck)
 
 
@@ -175,29 +155,10 @@ def test_every_compiler_left_a_program_or_its_words(bins) -> None:
 @pytest.mark.env
 @pytest.mark.parametrize("per_item", [1, 16])
 def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: int, bins) -> None:
-    argv = [
-        str(bins("opencl") / "python"),
-        "-m",
-        "transect.hpc.probes.docking",
-        "--implementation",
-        "opencl",
-        "--deck",
-        "small",
-        "--poses",
-        str(POSES),
-        "--ppwi",
-        str(per_item),
-        "--iterations",
-        "2",
-    ]
-    done = subprocess.run(
-        argv,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    options = f"--implementation opencl --deck small --poses {POSES} --ppwi {per_item} --iterations 2"
+    argv = [str(bins("opencl") / "python"), "-m", "transect.hpc.probes.docking", *options.split()]
+    variables = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"}
+    done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode == docking.LACKING:
         assert "status: lacks: OpenCL: " in done.stdout
     else:

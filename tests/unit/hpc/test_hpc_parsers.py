@@ -7,17 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from compute_logs import STREAM_MICROSOFT
-from hpc_logs import HPCC, HPL, LOGS, MATRIX, MEMORY, STREAM
+from hpc_logs import HPCC, HPL, MATRIX, MEMORY, STREAM
 from log_scan import results, scan
 
 from transect.hpc.base import PARSERS
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_a_whole_log_is_ok_and_all_its_rates_are_normalised(name: str) -> None:
-    (run,) = scan(LOGS[name])
-    assert (run.benchmark, run.status, run.reason) == (name, "ok", "")
-    assert any(m.normalised is not None for m in run.metrics)
 
 
 def test_values_keep_the_digits_of_the_log() -> None:
@@ -116,14 +109,6 @@ def test_hpl_names_the_tests_of_a_sweep_that_never_came() -> None:
     cut = HPL.replace("NB     :      80", "NB     :      80      160")
     runs = scan(cut[: cut.index("Finished")])
     assert [r.status for r in runs] == ["ok", "truncated"] and "1 of 2 results" in runs[1].reason
-
-
-def test_stream_tables_of_64_labelled_ranks_are_kept_apart() -> None:
-    lines = STREAM.splitlines()
-    text = "".join(f"{rank:2d}: {line}\n" for line in lines for rank in range(64))
-    runs = scan(text)
-    assert len(runs) == 64 and {r.status for r in runs} == {"ok"}
-    assert {m.printed for r in runs for m in r.metrics if m.name == "copy"} == {"20000.0"}
 
 
 def test_stream_tables_without_labels_are_all_found_and_warned_about() -> None:

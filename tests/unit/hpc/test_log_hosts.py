@@ -64,18 +64,6 @@ def test_hosts_that_print_at_the_same_time_are_read_each_on_its_own() -> None:
             assert facts(scan(together(rng, texts))) == alone * 3, name
 
 
-def test_each_run_stands_at_its_line() -> None:
-    text = together(random.Random(1), [labelled(STREAM, f"node{host}: ") for host in (1, 2)])
-    lines = text.split("\n")
-    found = [lines[run.line - 1].split(": ")[0] for run in scan(text)]
-    assert sorted(found) == ["node1", "node2"]
-
-
-def test_a_run_without_a_label_stands_beside_those_with_one() -> None:
-    runs = scan(labelled(STREAM, "node1: ") + STREAM)
-    assert [run.status.value for run in runs] == ["ok", "ok"]
-
-
 def test_a_long_file_is_split_between_its_labels() -> None:
     noise = "".join(f"node{n % 2}: step {n} of something else\n" for n in range(60_000))
     text = labelled(STREAM, "node0: ") + noise + labelled(STREAM, "node1: ")

@@ -21,6 +21,7 @@ from transect.hpc.probes._messages_libraries import LIBRARIES
 from transect.hpc.probes._messages_tests import TESTS
 from transect.hpc.scan import Scanner
 from transect.launch.launchers.mpiexec import mpiexec_prefix
+from transect.planning.code_hash import closure
 from transect.planning.stage import STAGES
 from transect.stages.bench import run as bench
 from transect.stages.ingest.result import result_of
@@ -277,5 +278,5 @@ def test_it_refuses_what_it_cannot_measure(name: str, axes: dict, reason: str) -
 def test_names_that_are_written_twice_agree() -> None:
     assert tuple(TESTS) == messages.NAMES
     assert messages.LIBRARIES == LIBRARIES
-    code = {path.name for path in BENCHMARKS.get("message-sweep").code_files()}
+    code = {path.name for file in BENCHMARKS.get("message-sweep").code_files() for path in closure(file)}
     assert {path.name for path in Path(messages.__file__).parent.glob("*messages*.py")} <= code

@@ -130,12 +130,6 @@ def test_mlperf_several_runs_in_one_file() -> None:
     assert [r.status for r in scan(restarted)] == ["truncated", "ok"]
 
 
-def test_mlperf_several_qualities_of_one_evaluation() -> None:
-    run = one(mlperf("maskrcnn", values=({"BBOX": 0.1, "SEGM": 0.1}, {"BBOX": 0.38, "SEGM": 0.34})))
-    assert printed(run, "eval_accuracy", "BBOX") == "0.38"
-    assert run.samples["eval_accuracy SEGM"].values == [0.1, 0.34]
-
-
 def test_mlperf_epoch_num_that_counts_samples() -> None:
     text = mlperf("openfold", values=(0.81,)).replace('"epoch_num": 1', '"epoch_num": 107520')
     run = one(text)

@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
+from cluster_logs import SUPERBENCH as LOG
+from cluster_logs import SUPERBENCH_HEAD as HEAD
+from cluster_logs import superbench as table
 from log_scan import scan
-
-HEAD = """\
-STREAM Benchmark
-Buffer size(bytes): 4294967296
-Number of warm up runs: 10
-Number of loops: 40
-Check data: Yes
-
-"""
-
-
-def table(gpu: int) -> str:
-    text = f'Device {gpu}: "G 100"  8 SMs(10.0)  Memory: 4000MHz x 8192-bit = 8000 GB/s PEAK   ECC is ON\n'
-    for kernel, rate in (("COPY", 6000.0), ("SCALE", 6100.0), ("ADD", 7000.0), ("TRIAD", 7100.0)):
-        for place, block in enumerate((128, 256)):
-            value = rate + 100 * gpu + 20 * place
-            text += f"STREAM_{kernel}_double_gpu_{gpu}_buffer_4294967296_block_{block}\t{value:.2f}\t{value / 80:.2f}\n"
-    return text + "\n"
-
-
-LOG = HEAD + table(0) + table(1)
 
 
 def test_a_device_is_a_run_and_its_best_block_the_result() -> None:
@@ -59,14 +39,3 @@ def test_sums_that_were_not_checked_are_said() -> None:
 def test_status_and_reason(text: str, status: str, why: str) -> None:
     run = scan(text)[0]
     assert (run.status, why in run.reason) == (status, True), run.reason
-
-
-def test_no_cut_makes_a_wrong_number() -> None:
-    whole = {(run.parameters["gpu"], m.name): m.value for run in scan(LOG) for m in run.metrics}
-    rates = {float(one) for one in re.findall(r"\t(\d+\.\d\d)\t", LOG)}
-    assert len(whole) == 8
-    for end in range(0, len(LOG), 7):
-        for run in scan(LOG[:end]):
-            assert {m.value for m in run.metrics} <= rates
-            if run.status == "ok":
-                assert all(whole[run.parameters["gpu"], m.name] == m.value for m in run.metrics)
