@@ -24,7 +24,6 @@ _USAGE = re.compile(
     r"Unrecognized argument '(--(?:triad-only|nstream-only|mibibytes|gigabytes|numtimes|arraysize"
     r"|float|order|only|megabytes|gibibytes|print-names|run-names))'"
 )
-_MAX_TABLES = 1024
 
 
 def usage_error(text: str) -> bool:
@@ -85,8 +84,6 @@ class Printed(Output):
 
     def begins(self, text: str) -> bool:
         """Tell whether a line begins the next run: a head or, in the ports without, a size."""
-        if len(self.tables) >= _MAX_TABLES:
-            return True
         if _HEAD.match(text) or usage_error(text):
             begun = any(t.rows for t in self.tables)
             return bool(self.refused) or self.whole() or (begun and self.heads <= 1)
@@ -107,9 +104,8 @@ class Printed(Output):
                 table.rows[self.kernel].facts["cut"] = text
 
     def _add(self, table: Table) -> None:
-        if len(self.tables) < _MAX_TABLES:
-            table.failures, self.failures = self.failures, []
-            self.tables.append(table)
+        table.failures, self.failures = self.failures, []
+        self.tables.append(table)
 
     def _open(self, line: Line, kernel: str, layout: str) -> Table | None:
         """Return the first table that lacks this kernel."""
@@ -117,7 +113,7 @@ class Printed(Output):
             if table.layout == layout and kernel not in table.rows:
                 return table
         unit = self.tables[0].unit if self.tables else "MB/s"
-        if len(self.tables) >= _MAX_TABLES or layout == "csv":
+        if layout == "csv":
             return None
         self._add(Table(line=line.number, layout=layout, unit=unit))
         return self.tables[-1]
@@ -184,8 +180,7 @@ class Printed(Output):
         """Keep a failed validation: of the run whose table is to come, or of the last one."""
         open_run = len(self.tables) < self.heads or not self.tables
         kept = self.failures if open_run else self.tables[-1].failures
-        if len(kept) < 4:
-            kept.append(excerpt(match[0]))
+        kept.append(excerpt(match[0]))
 
     @rule(_USAGE, wanted="")
     def usage(self, match: re.Match[str], line: Line) -> None:

@@ -57,7 +57,7 @@ def read_mxnet(training: Training, text: str) -> bool:
     if (match := _SPEED.match(text)) is not None:
         training.at((int(match[1]), int(match[3] or match[2])))
         training.point("speed", match[4], "samples/sec", HIGHER, "samples_per_second")
-        for name, value in _PAIR.findall(match[5][:400])[:8]:
+        for name, value in _PAIR.findall(match[5][:400]):
             name = name.removeprefix("Train-")
             if name != "lr":
                 training.point(f"train_{name}", value, "1", _way(name))
@@ -74,7 +74,7 @@ def read_mxnet(training: Training, text: str) -> bool:
             training.result("epoch_speed", speed[1], "samples/sec", HIGHER, "samples_per_second")
             training.result("epoch_time", speed[2], "s", LOWER)
             _epoch_over(training, int(match[1]))
-        for name, value in [] if speed else _PAIR.findall(match[3][:400])[:8]:
+        for name, value in [] if speed else _PAIR.findall(match[3][:400]):
             part = "train" if match[2] == "training" else "validation"
             training.result(f"{part}_{name}", value, "1", _way(name))
     elif (match := _GLUON_NLP.match(text)) is not None:
@@ -130,7 +130,7 @@ def read_tensorflow(training: Training, text: str) -> bool:
     elif (match := _PLAN.match(text)) is not None:
         training.planned = int(match[1])
     elif (match := _SAVED.match(text)) is not None:
-        for name, value in _PAIR.findall(match[2][:2000])[:24]:
+        for name, value in _PAIR.findall(match[2][:2000]):
             if name != "global_step":
                 training.result(f"eval_{name}", value, "1", _way(name))
     elif (match := _BERT_RATE.match(text)) is not None:
@@ -204,7 +204,7 @@ def read_namespace(training: Training, text: str) -> bool:
         "optimizer",
         "disp_batches",
     )
-    for key, value in _NAMESPACE.findall(text, place + 10)[:2000]:
+    for key, value in _NAMESPACE.findall(text, place + 10):
         if key in wanted:
             plain = value.strip().strip("'\"")
             whole = re.fullmatch(r"\d{1,15}", plain) is not None

@@ -50,8 +50,6 @@ _USAGE = re.compile(
     r"Unrecognized argument '(?:--(?:poses|numposes|ppwi|wgsize|deck|iter|iterations|rows|out"
     r"|posesperwi))'"
 )
-_MAX_RESULTS = 10_000
-_MAX_SAMPLES = 4096
 
 
 def usage_error(text: str) -> bool:
@@ -79,7 +77,6 @@ class Section(Output):
     columns: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
     checked: dict[tuple[str, str], bool] = field(default_factory=dict)
-    done: int = 0  # results, those that were handed over included
     skipped: int = 0
     selected: int = 0
     failures: list[str] = field(default_factory=list)
@@ -95,10 +92,6 @@ class Section(Output):
             return bool(self.results)
         return False
 
-    def _add(self, result: Result) -> None:
-        self.results.append(result)
-        self.done += 1
-
     @rule(
         r"- (Total kernel time|Kernel time|Total time|Average kernel time|Average time"
         rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$",
@@ -110,13 +103,13 @@ class Section(Output):
         last = self.results[-1] if self.results else None
         if last is None or name in last.values or name == "total_time":
             last = Result(line=line.number)
-            self._add(last)
+            self.results.append(last)
         last.values[name] = match[2]
 
     @rule(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
     def outcome(self, match: re.Match[str], line: Line) -> None:
         self.variant = "v2"
-        self._add(Result(line=line.number, valid=match[1] == "true", difference=match[2]))
+        self.results.append(Result(line=line.number, valid=match[1] == "true", difference=match[2]))
 
     @rule(r"param:\s*\{ ppwi: (\d{1,9}), wgsize: (\d{1,9}) \}", wanted="param:")
     def parameters_of_result(self, match: re.Match[str], line: Line) -> bool:
@@ -128,7 +121,7 @@ class Section(Output):
     def raw(self, match: re.Match[str], line: Line) -> bool:
         if not self.results:
             return False
-        values = [number(one) for one in match[1].split(",")[:_MAX_SAMPLES]]
+        values = [number(one) for one in match[1].split(",")]
         self.results[-1].raw = [one for one in values if one is not None]
         return True
 
@@ -160,13 +153,12 @@ class Section(Output):
                 result.facts[column] = count
             elif column not in _V2_KEYS and value.strip():
                 result.facts[column.lower()] = excerpt(value.strip(), 60)
-        self._add(result)
+        self.results.append(result)
         return True
 
     @rule(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)", wanted="")
     def check(self, match: re.Match[str], line: Line) -> None:
-        if len(self.checked) < _MAX_RESULTS:
-            self.checked[match[1], match[2]] = match[3] == "1"
+        self.checked[match[1], match[2]] = match[3] == "1"
 
     best = sets(r"(?:# )?best:", "over", True)
 
@@ -187,7 +179,7 @@ class Section(Output):
     def _deck(self, key: str, value: str) -> None:
         in_config = "config:" in self.heading
         if key == "selected" or (key == "wgsize" and value.startswith("[")):
-            count = min(value.count(",") + 1, _MAX_RESULTS)
+            count = value.count(",") + 1
             self.selected = max(self.selected, 1) * count
         elif key == "poses":
             count_poses = whole(value)

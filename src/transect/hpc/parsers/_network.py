@@ -15,9 +15,6 @@ from transect.hpc.rules import Output, RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, last_digit, log_metric, number
 
-# Programs that print into one file at the same time, without labels.
-MAX_TOGETHER = 64
-
 # Lines that say that a run was stopped, beyond `block.TROUBLE`.
 STOPS = (
     r"\[\d{4}-\d\d-\d\dT[\d:.]{8,15}\] error:",

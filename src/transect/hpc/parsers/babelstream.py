@@ -22,7 +22,6 @@ from transect.hpc.values import UNITS, contradiction, number
 
 _UNIT = r"[KMGT]i?B(?:ytes)?/s(?:ec)?"
 _FIRST = ("copy", "mul", "add", "triad")
-_MAX_RANKS = 65_536
 _WIDTHS = {"double": 8, "float": 4}
 
 
@@ -55,7 +54,7 @@ class BabelStream(RankParser):
     )
     programs = (r"\w{1,12}-stream",)
     output = _Output
-    most_open = _MAX_RANKS
+    most_open = 65_536
     start_patterns = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
         rf"Function[ \t]+{_UNIT}[ \t]+Min \(sec\)",

@@ -105,8 +105,6 @@ _HEADER = re.compile(
 )
 _PROGRAM = re.compile(r"\bdisp_batches=|\bsteps_this_run=|\bdistributed_world_size=\d{1,9},.{1,16000}?\bmax_tokens=")
 _MAX_RANKS = 256
-# Samples of all ranks together, roughly.
-_ROOM = 40_000
 
 _BODY = (
     r"(?:DLL \d{4}-\d\d-\d\d |DLLL \{|LOG \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4} - "
@@ -176,9 +174,7 @@ class DlTraining(Parser):
                 yield finish(block, training)
                 training = None
             if training is None:
-                training = trainings[line.rank] = Training(
-                    line=line.number, planned=planned, rank=line.rank, room=min(10_000, _ROOM // len(trainings or "1"))
-                )
+                training = trainings[line.rank] = Training(line=line.number, planned=planned, rank=line.rank)
             _read(training, line, text)
         known = [t for t in trainings.values() if t.begun()]
         for training in known or list(trainings.values())[:1]:
@@ -206,5 +202,5 @@ def _read(training: Training, line: Line, text: str) -> None:
         if place != training.reader and reader(training, text):
             training.reader = place
             return
-    if is_error(line.text.strip()) and len(training.errors) < 3:
+    if is_error(line.text.strip()):
         training.errors.append(excerpt(line.text))

@@ -31,8 +31,6 @@ _TOTAL = re.compile(
 _IOPS = re.compile(rf"(read|write|trim) ?: IOPS=([\d.]{{1,20}})([kMG]?), BW=({_AMOUNT})/s \(({_AMOUNT})/s\)")
 _ERROR = re.compile(r"fio: [^\n]{0,40}(?:error|failed|pid=\d{1,9}, err=\d)")
 _SIZES = re.compile(rf"\(([RW])\) ({_AMOUNT})-({_AMOUNT})")
-# More jobs of a group are counted in its totals alone.
-_MAX_JOBS = 64
 _SLACK = 0.02  # both are rounded to three digits or four
 
 
@@ -138,8 +136,7 @@ def _job_rate(draft: Draft, match: re.Match[str]) -> None:
     one, other = _amount(binary), _amount(decimal)
     if one is not None and other is not None and apart(one, other, _SLACK):
         draft.mark_invalid(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
-    if len(draft.metrics) < _MAX_JOBS:
-        draft.add_metric("iops", printed, f"{prefix or ''}IOPS", phase=way)
+    draft.add_metric("iops", printed, f"{prefix or ''}IOPS", phase=way)
     ends, kind = span(printed), way[0].upper()
     sizes = [low for own, low, high in _SIZES.findall(str(draft.parameters.get("bs"))) if own == kind and low == high]
     each = _amount(sizes[0]) if sizes and way != "trim" else None

@@ -39,7 +39,6 @@ _SECTION = re.compile(rf"\[({_NAME}|run|SCOREX?)\]$")
 _PROCS = re.compile(r"procs\s*= ?(\d{1,10})$")
 _UNITS = {"kiops": "kIOPS", "IOPS": "1/s", "iops": "1/s"}
 _RUN_FACTS = ("procs", "config-hash", "result-dir", "mode")
-_MAX_COUNT = 100  # phases; an IO500 run has about twenty
 
 
 @dataclass(kw_only=True)
@@ -55,7 +54,7 @@ class _Output(Outcome, Output):
         if text.startswith("[Starting] ior_easy_write"):
             return bool(self.phases)
         result = bool(_RESULT.match(text) or _SECTION.match(text))
-        return result and (len(self.phases) >= _MAX_COUNT or ("SCORE" in self.scores and not text.startswith("[SC")))
+        return result and "SCORE" in self.scores and not text.startswith("[SC")
 
     @rule(_RESULT)
     def result(self, match: re.Match[str], line: Line) -> None:
@@ -71,7 +70,6 @@ class _Output(Outcome, Output):
         before = self.phases.get(name)
         if before is not None and before.value and (before.value, before.time_s) != (value, time_s):
             self.conflicts.append(f"{name} is printed as {before.value} and as {value} {unit}")
-            del self.conflicts[5:]
         if before is not None:
             phase.invalid = phase.invalid or before.invalid
         self.phases[name] = phase

@@ -24,7 +24,6 @@ from transect.hpc.values import contradiction, number
 _HIGHEST_GFLOPS = 1e6
 # Version 2 demands 0.025 %; version 1 judges nothing.
 _TOLERATED_PERCENT, _WRONG_PERCENT = 0.025, 1.0
-_MAX_OPEN = 1000
 _INSTRUCTIONS = 25  # that the program counts for an interaction
 
 
@@ -37,25 +36,18 @@ def minibude_gflop(poses: int, ligands: int, proteins: int, ppwi: int, *, versio
 
 @dataclass(kw_only=True)
 class _Output(Section):
-    def read(self, line: Line, text: str) -> None:
-        """Take in one line; of very many results only the last is held, which may go on."""
-        super().read(line, text)
-        if len(self.results) > _MAX_OPEN:
-            self.ready += [_run(self, result) for result in self.results[:-1]]
-            del self.results[:-1]
-
     def runs(self) -> Iterator[Run]:
         """Yield a run per result, and one for results that were announced and never came."""
         for result in self.results:
             yield _run(self, result)
-        done = self.done
+        done = len(self.results)
         expected = max(self.selected - self.skipped, 0)
         headed = bool(self.facts or self.version or self.columns or self.checked)
         if self.over or (done and done >= expected and not self.stops):
             return
         if not headed and not self.stops and not done:
             return
-        draft = self.draft(stops=self.stops[:3])
+        draft = self.draft()
         draft.mark_incomplete(f"ends after {done}{f' of {expected}' if expected else ''} results")
         yield draft.run()
 

@@ -28,7 +28,6 @@ _RESULTS = {
     "Samples per query": ("1", None),
 }
 _LATENCY = re.compile(r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)")
-_MAX_COUNT = 200
 _SETTINGS = (
     "samples_per_query",
     "target_qps",
@@ -53,7 +52,7 @@ class _Output(Output):
 
     @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
     def pair(self, match: re.Match[str], line: Line) -> None:
-        if not line.cut and len(self.told) < _MAX_COUNT:
+        if not line.cut:
             self.told.setdefault(match[1], match[2].strip())
 
     def runs(self) -> Iterator[Run]:

@@ -15,16 +15,7 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _nccl_rows as rows
 from transect.hpc.parsers._nccl_rows import Test
-from transect.hpc.parsers._network import (
-    MAX_TOGETHER,
-    NetworkOutput,
-    NetworkParser,
-    agree,
-    is_number,
-    stop_of,
-    twice,
-    whole,
-)
+from transect.hpc.parsers._network import NetworkOutput, NetworkParser, agree, is_number, stop_of, twice, whole
 from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
@@ -52,7 +43,7 @@ class _Output(NetworkOutput):
 
     def begins(self, text: str) -> bool:
         """Tell whether a line begins another program after the present ones."""
-        together = self.tests[-1].just_started() and len(self.tests) < MAX_TOGETHER
+        together = self.tests[-1].just_started()
         return not together and self._starts(text)
 
     def _starts(self, text: str) -> bool:

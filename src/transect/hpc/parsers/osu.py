@@ -16,7 +16,6 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _osu_names as names
 from transect.hpc.parsers._network import (
-    MAX_TOGETHER,
     Column,
     NetworkOutput,
     NetworkParser,
@@ -74,7 +73,7 @@ class _Output(NetworkOutput):
         title = names.read_title(match.string)
         if title is None:
             return False
-        if self.tables[-1].title is not None and len(self.tables) < MAX_TOGETHER:
+        if self.tables[-1].title is not None:
             self.tables.append(_Table(line=line.number))
         table = self.tables[-1]
         table.title = title

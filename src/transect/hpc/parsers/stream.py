@@ -21,7 +21,6 @@ _ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 _BYTES = re.compile(r"This system uses\s+(\d{1,4}) bytes per")
 _OF_MICROSOFT = "Read and write vector size is"
 _HEADS = ("STREAM version", "NVIDIA-STREAM", "STREAM Benchmark implementation", _OF_MICROSOFT)
-_MAX_OPEN = 4096
 
 
 @dataclass(kw_only=True, slots=True)
@@ -62,7 +61,7 @@ class _Output(Output):
             self.headed = True
         super().read(line, text)
         alone = len(self.tables) == 1 and self.heads <= 1
-        self.ended = len(self.tables) > _MAX_OPEN or (alone and self.tables[0].verdict == "passed")
+        self.ended = alone and self.tables[0].verdict == "passed"
 
     @rule(rf"(Copy|Scale|Add|Triad)\s*:\s*({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})", re.IGNORECASE)
     def row(self, match: re.Match[str], line: Line) -> bool:
@@ -174,7 +173,7 @@ class Stream(RankParser):
     )
     programs = (r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?", r"stream\.x")
     output = _Output
-    most_open = _MAX_OPEN
+    most_open = 4096
     start_patterns = (
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",

@@ -32,7 +32,6 @@ _COLUMN = re.compile(r"[A-Za-z][\w@ .\-]{0,40}$")
 _KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Task": "task"}
 # The total covers what the running mean covers: nothing but noise lies between the two.
 _AGREEMENT = 0.2
-_MAX_RANKS = 1024
 # Settings in which the workers of one run do not differ.
 _TELLING = ("tensorflow", "model", "dataset", "mode", "batch_size_global")
 
@@ -131,8 +130,7 @@ class _Output(LoggedOutput):
         names = [one.strip() for one in match[0].split("\t")[2:12]]
         columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
         place = line.number if self.tables else self.line
-        if len(self.tables) < _MAX_RANKS:
-            self.tables.append(_Table(line=place, columns=columns))
+        self.tables.append(_Table(line=place, columns=columns))
 
     @rule(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})", behind=LOGGED)
     def accuracy(self, match: re.Match[str], line: Line) -> None:
@@ -166,7 +164,7 @@ def _setting(parameters: dict[str, Parameter], key: str, value: str) -> None:
         match = _GLOBAL.match(value)
         parameters.setdefault(name, int(match[1]) if match else excerpt(value))
     elif key == "Devices":
-        names = re.findall(r"['\"]([^'\"]{1,80})['\"]", value)[:4096]
+        names = re.findall(r"['\"]([^'\"]{1,80})['\"]", value)
         parameters.setdefault("devices", len(names) or excerpt(value))
     elif key == "Num batches" and value.isdigit() and len(value) < 18:
         parameters.setdefault(name, int(value))
@@ -186,7 +184,7 @@ class TfCnnBenchmarks(RankParser):
         failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
     )
     output = _Output
-    most_open = _MAX_RANKS
+    most_open = 1024
     ends_with_outputs = True
     start_patterns = (
         r"TensorFlow:  \d{1,2}\.\d",
