@@ -10,7 +10,6 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._learning import Digits, Samples, add_parameter, is_error, literal
 from transect.hpc.parsers._mlperf_events import Event
-from transect.hpc.parsers._mlperf_quality import Evaluation
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import number
 
@@ -28,6 +27,19 @@ _NO_PARAMETER = re.compile(
 _REPEATED_S = 30
 # And begins to set up within this time.
 _SETUP_S = 600
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """One evaluation of the model during training."""
+
+    key: str
+    label: str
+    printed: str
+    value: float | None
+    epoch: str
+    time: Decimal | None
+    late: bool  # after run_stop
 
 
 @dataclass(slots=True)
