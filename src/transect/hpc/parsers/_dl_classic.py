@@ -40,6 +40,10 @@ _BENCHMARK = re.compile(
     rf"BenchmarkMetric: \{{'global step':\s?(\d{{1,12}}),[^}}\n]{{0,200}}'examples_per_second':\s?({UNCUT})"
 )
 _NAMESPACE = re.compile(r"(\w{1,60})=('[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\[[^\]\n]{0,200}\]|[^,()\n]{1,80})")
+_WANTED = re.compile(
+    r"arch|batch_size|max_(?:tokens|sentences|epoch|update|steps)|lr|seed|network|num_(?:layers|epochs)|gpus|kv_store|dtype"
+    r"|image_shape|fp16|distributed_world_size|steps_this_run|grad_accum_usteps|seq_len|update_freq|optimizer|disp_batches"
+)
 _COLUMNS = re.compile(r"(Num GPUs|Per-GPU Batch Size) (\d{1,9})$")
 
 
@@ -178,34 +182,8 @@ def read_namespace(training: Training, text: str) -> bool:
     place = text.find("Namespace(", 0, 60)
     if place < 0:
         return False
-    wanted = (
-        "arch",
-        "batch_size",
-        "max_tokens",
-        "max_sentences",
-        "max_epoch",
-        "max_update",
-        "lr",
-        "seed",
-        "network",
-        "num_layers",
-        "num_epochs",
-        "gpus",
-        "kv_store",
-        "dtype",
-        "image_shape",
-        "fp16",
-        "distributed_world_size",
-        "max_steps",
-        "steps_this_run",
-        "grad_accum_usteps",
-        "seq_len",
-        "update_freq",
-        "optimizer",
-        "disp_batches",
-    )
     for key, value in _NAMESPACE.findall(text, place + 10):
-        if key in wanted:
+        if _WANTED.fullmatch(key):
             plain = value.strip().strip("'\"")
             whole = re.fullmatch(r"\d{1,15}", plain) is not None
             training.parameter(key, int(plain) if whole else excerpt(plain))

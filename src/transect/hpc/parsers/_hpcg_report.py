@@ -20,26 +20,11 @@ TESTS = (
     "Iteration Count Information",
     "Reproducibility Information",
 )
-_SECTIONS = (
-    "Machine Summary",
-    "Global Problem Dimensions",
-    "Processor Dimensions",
-    "Local Domain Dimensions",
-    "Setup Information",
-    "Linear System Information",
-    "Multigrid Information",
-    "Memory Use Information",
-    *TESTS,
-    "Benchmark Time Summary",
-    "Floating Point Operations Summary",
-    "GB/s Summary",
-    "GFLOP/s Summary",
-    "User Optimization Overheads",
-    "Sparse Operations Overheads",
-    "DDOT Timing Variations",
-    "Final Summary",
+_SECTION = re.compile(
+    "|".join(TESTS) + r"|Machine Summary|(?:Global Problem|Processor|Local Domain) Dimensions"
+    r"|(?:Setup|Linear System|Multigrid|Memory Use) Information|Benchmark Time Summary|Floating Point Operations Summary"
+    r"|G(?:B|FLOP)/s Summary|(?:User Optimization|Sparse Operations) Overheads|DDOT Timing Variations|Final Summary"
 )
-_ANY_SECTION = "|".join(re.escape(name) for name in _SECTIONS)
 _LEAVES = (
     r"Distributed Processes|Threads per processes|Global n[xyz]|np[xyz]|n[xyz]|Setup Time"
     r"|Number of (?:Equations|Nonzero Terms)|Result|Scaled residual (?:mean|variance)"
@@ -71,7 +56,7 @@ WANTS = (
     *STARTS,
     r"version[ \t]*[:=]",
     r"[\w.\-]{1,80} version: (?:V?\d|HPCG)",
-    rf"(?:{_ANY_SECTION})",
+    rf"(?:{_SECTION.pattern})",
     rf"(?:{_LEAVES})[ \t]*:",
     r"HPCG 2\.4 [Rr]ating",
     r"Reference version of",
@@ -148,7 +133,8 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _known(name: str) -> str:
-    return next((s for s in _SECTIONS if name.startswith(s)), "")
+    found = _SECTION.match(name)
+    return found[0] if found else ""
 
 
 def begins(report: Report, text: str) -> bool:

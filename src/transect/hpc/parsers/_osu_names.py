@@ -45,23 +45,7 @@ _POINT_TO_POINT = {
     "init": "init",
     "hello world": "hello",
 }
-# Tests whose time is that of one message, half a round trip.
-LATENCY = frozenset(
-    {
-        "latency",
-        "multi_lat",
-        "latency_mt",
-        "latency_mp",
-        "latency_persistent",
-        "put_latency",
-        "get_latency",
-        "acc_latency",
-        "get_acc_latency",
-        "cas_latency",
-        "fop_latency",
-        "partitioned_latency",
-    }
-)
+_LATENCY = re.compile(r"latency(?:_m[tp]|_persistent)?|multi_lat|(?:put|get|acc|get_acc|cas|fop|partitioned)_latency")
 _WORDS = (
     (r"all-?to-?all(v|w)?(?: personalized(?: exchange)?)?", r"alltoall\1"),
     (r"broadcast", "bcast"),
@@ -159,8 +143,13 @@ def column(name: str, test: str) -> Column | None:
     slug = _SPACES.sub("_", what.strip().lower().replace(".", ""))
     registered = None
     if slug in ("latency", "avg_latency", "pure_comm") and test:
-        registered = "message_time" if test in LATENCY else "collective_time"
+        registered = "message_time" if is_latency(test) else "collective_time"
     return Column(slug, unit, direction=_UP if unit.endswith("B/s") else _DOWN, registered=registered)
+
+
+def is_latency(test: str) -> bool:
+    """Tell whether the time of a test is that of one message, half a round trip."""
+    return _LATENCY.fullmatch(test) is not None
 
 
 def guess(names: list[str]) -> str:
@@ -175,7 +164,7 @@ def largest(test: str) -> int:
 
     Point-to-point and one-sided tests send 4 MiB, collectives 1 MiB.
     """
-    point_to_point = test in LATENCY or test in ("bw", "bibw", "mbw_mr")
+    point_to_point = is_latency(test) or test in ("bw", "bibw", "mbw_mr")
     return 1 << 22 if point_to_point or test.endswith(("_bw", "_bibw")) else 1 << 20
 
 

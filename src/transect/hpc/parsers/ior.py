@@ -25,32 +25,14 @@ _BANNER = re.compile(r"IOR-(\d[\w.+\-]{0,40}):? ?MPI Coordinated Test")
 _JSON = re.compile(rf'"Began"[ ]?: ?"{_DAY}')
 _BROKEN_CSV = re.compile(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}")
 _VERSION = re.compile(r'"Version"[ ]?: ?"([\w.+\-]{1,40})"')
+_OPTION = (
+    r"api|apiVersion|test filename|access|type|pattern|segments|ordering in a file|ordering inter file|task offset|nodes"
+    r"|tasks|clients(?: per node)?|memoryPer(?:Task|Node)|memoryBuffer|dataAccess|GPUDirect|repetitions|xfersize|blocksize"
+    r"|aggregate filesize|stonewallingTime|stoneWallingWearOut|Using stonewalling|deadlineForStonewall"
+    r"|Lustre stripe size|stripe count|Command line(?: used)?|Machine|Path|Began|Run began"
+)
+# Where it is not the name itself, with `_` for blanks.
 _KEYS = {
-    "api": "api",
-    "apiVersion": "apiVersion",
-    "test filename": "test_filename",
-    "access": "access",
-    "type": "type",
-    "pattern": "pattern",
-    "segments": "segments",
-    "ordering in a file": "ordering_in_a_file",
-    "ordering inter file": "ordering_inter_file",
-    "task offset": "task_offset",
-    "nodes": "nodes",
-    "tasks": "tasks",
-    "clients": "clients",
-    "clients per node": "clients_per_node",
-    "memoryPerTask": "memoryPerTask",
-    "memoryPerNode": "memoryPerNode",
-    "memoryBuffer": "memoryBuffer",
-    "dataAccess": "dataAccess",
-    "GPUDirect": "GPUDirect",
-    "repetitions": "repetitions",
-    "xfersize": "xfersize",
-    "blocksize": "blocksize",
-    "aggregate filesize": "aggregate_filesize",
-    "stonewallingTime": "stonewallingTime",
-    "stoneWallingWearOut": "stoneWallingWearOut",
     "Using stonewalling": "stonewallingTime",
     "deadlineForStonewall": "stonewallingTime",
     "Lustre stripe size": "lustre_stripe_size",
@@ -165,17 +147,14 @@ class _Output(Session):
 
     end = sets(r"(?:Finished|Run finished)", "ended", True, wanted="")
 
-    @rule(
-        rf"({'|'.join(sorted(_KEYS, key=len, reverse=True))})[ \t]{{0,24}}[:=][ \t]*(.*)",
-        wanted=rf"(?:{'|'.join(_KEYS)})[ \t]{{0,24}}[:=]",
-    )
+    @rule(rf"({_OPTION})[ \t]{{0,24}}[:=][ \t]*(.*)", wanted=rf"(?:{_OPTION})[ \t]{{0,24}}[:=]")
     def option(self, match: re.Match[str], line: Line) -> None:
         self._option(self.tests[-1], match[1], match[2])
 
     def _option(self, test: Test, name: str, value: str) -> None:
-        key, value = _KEYS.get(name, ""), value.strip()
-        if not key:
+        if not re.fullmatch(_OPTION, name):
             return
+        key, value = _KEYS.get(name, name.replace(" ", "_")), value.strip()
         first = value.split(" ", 1)[0]
         if key == "command":
             self.asked = asked_for(value)

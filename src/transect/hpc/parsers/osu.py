@@ -210,7 +210,7 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
     """Fill `metrics` and say what is wrong with the first wrong value."""
     if not table.result:
         return table.fill(
-            metrics, lambda name: names.column(name, test), names.contradiction, latency=test in names.LATENCY
+            metrics, lambda name: names.column(name, test), names.contradiction, latency=names.is_latency(test)
         )
     low, high, mean, unit = table.result
     for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
