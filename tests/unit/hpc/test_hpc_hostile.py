@@ -1,4 +1,4 @@
-"""No input crashes a parser or takes it super-linear time: fuzzing made from its own patterns."""
+"""No log of a parser's own lines takes it super-linear time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from transect.hpc.base import PARSERS
 ASCII = st.characters(codec="ascii", exclude_categories=("Cc",), include_characters="\t")
 
 
-FUZZED = settings(max_examples=5, suppress_health_check=list(HealthCheck))
-
-
 # Two drawings are made of each pattern: the shortest line, and any.
-DRAWN = settings(FUZZED, max_examples=2, phases=[Phase.generate])
+DRAWN = settings(max_examples=2, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 
 
 @pytest.mark.parametrize("size", [100_000, pytest.param(400_000, marks=pytest.mark.exhaustive)])
@@ -36,16 +33,3 @@ def test_a_long_log_of_its_own_lines_takes_linear_time(name, size, data):
     scan(repeated)
     # Generous, hundreds of times what it takes: what grows with the square does not pass, whichever size.
     assert time.process_time() - begin < 60 * (size / 400_000) ** 2
-
-
-@pytest.mark.parametrize("size", [200_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("name", PARSERS.names())
-@DRAWN
-@given(data=st.data())
-def test_a_line_of_a_million_characters_is_survived(name, size, data):
-    first = data.draw(st.from_regex(re.compile(PARSERS.get(name).start_patterns[0]), alphabet=ASCII))
-    first = first.strip()
-    for filler in ("x", " ", "9", "1 ", "=", ".", "a:"):
-        begin = time.process_time()
-        scan(f"{first}\n{first} {filler * (size // len(filler))}\n{first}\n")
-        assert time.process_time() - begin < 30 * (size / 1_000_000) ** 2

@@ -57,7 +57,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     lines = LOGS[draw(st.sampled_from(sorted(LOGS)))].text.splitlines(keepends=True)
     for _ in range(draw(st.integers(0, 8))):
         at, to = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-        match draw(st.sampled_from(["delete", "double", "swap", "shuffle", "cut", "word", "add"])):
+        match draw(st.sampled_from(["delete", "double", "swap", "shuffle", "cut", "word", "add", "mix"])):
             case "delete":
                 del lines[at : at + draw(st.integers(1, 4))]
                 lines = lines or ["\n"]
@@ -73,6 +73,8 @@ def mutated(draw: st.DrawFn) -> bytes:
                 words = lines[at].split(" ")
                 words[draw(st.integers(0, len(words) - 1))] = draw(WORDS)
                 lines[at] = " ".join(words)
+            case "mix":  # another program prints into the same file
+                lines[at:at] = LOGS[draw(st.sampled_from(sorted(LOGS)))].text.splitlines(keepends=True)[: to + 1]
             case "add":
                 lines[at] += draw(st.binary(max_size=60)).decode("latin-1")
     raw = bytearray("".join(lines).encode("utf-8", "replace"))
