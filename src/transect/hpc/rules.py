@@ -85,7 +85,7 @@ def rule(
 
 def notes(pattern: str | re.Pattern[str], key: str, kind: type | None = None, group: int = 1, **how: Any) -> Any:
     """Return a method that keeps a group of its lines as `facts[key]`: an `int`, a `str`, else an excerpt."""
-    made = {None: excerpt, str: str.strip, int: int}[kind]
+    made: Callable[[str], Parameter] = int if kind is int else str.strip if kind is str else excerpt
 
     def take(self: Output, match: re.Match[str], line: Line) -> None:
         self.facts[key] = made(match[group])

@@ -94,8 +94,7 @@ class Section(Output):
 
     @rule(
         r"- (Total kernel time|Kernel time|Total time|Average kernel time|Average time"
-        rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$",
-        wanted=r"- (?:Average|Interactions|GFLOP|GFInst)",
+        rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$"
     )
     def of_version_1(self, match: re.Match[str], line: Line) -> None:
         name = _V1_NAMES[match[1]]
@@ -125,10 +124,7 @@ class Section(Output):
         self.results[-1].raw = [one for one in values if one is not None]
         return True
 
-    @rule(
-        rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$",
-        wanted=r"(?:context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms|giga_interactions/s|gflop/s|gfinst/s):",
-    )
+    @rule(rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$")
     def of_version_2(self, match: re.Match[str], line: Line) -> bool:
         if not self.results or self.variant != "v2":
             return False
@@ -166,10 +162,7 @@ class Section(Output):
     def part(self, match: re.Match[str], line: Line) -> None:
         self.heading += match[0]
 
-    @rule(
-        r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$",
-        wanted=r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
-    )
+    @rule(r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$")
     def deck(self, match: re.Match[str], line: Line) -> bool:
         if not self.heading:
             return False
@@ -233,9 +226,6 @@ class Section(Output):
     wrong = keeps(r"# Verification failed.*", "failures", wanted="")
 
     @rule(_USAGE, wanted="")
-    @rule(
-        r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d+ is not)",
-        wanted=r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
-    )
+    @rule(r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d+ is not)")
     def stopped(self, match: re.Match[str], line: Line) -> None:
         self.stop(excerpt(match.string))

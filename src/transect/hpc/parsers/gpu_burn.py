@@ -45,10 +45,7 @@ class _Output(Output):
 
     size = notes(r"Results are (\d{1,12}) bytes each", "result_bytes", int)
 
-    @rule(
-        rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$",
-        wanted="",
-    )
+    @rule(rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$")
     def rates(self, match: re.Match[str], line: Line) -> None:
         if not line.cut:
             self.report = match

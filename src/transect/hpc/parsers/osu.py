@@ -96,8 +96,7 @@ class _Output(NetworkOutput):
 
     @rule(
         r"nprocs:\s*(\d{1,9}),\s*min:\s*([\d.]{1,20})\s*(m?s),\s*max:\s*([\d.]{1,20})\s*m?s,"
-        r"\s*avg:\s*([\d.]{1,20})\s*m?s",
-        wanted=r"nprocs:[ \t]",
+        r"\s*avg:\s*([\d.]{1,20})\s*m?s"
     )
     def start_up(self, match: re.Match[str], line: Line) -> None:
         if not line.cut:

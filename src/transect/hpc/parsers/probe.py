@@ -111,8 +111,17 @@ def _work(output: _Output, label: str, unit: str) -> float | None:
     return 2.0 * int(size) ** 3 if kind and size else None
 
 
+class _Probe(OutputParser):
+    validity_notes = Proof(
+        identity="its first line, which names the probe and the format",
+        success="as `memory-bandwidth-probe`",
+        failure="as `memory-bandwidth-probe`",
+    )
+    output = _Output
+
+
 @PARSERS.register("memory-bandwidth-probe")
-class MemoryBandwidthProbe(OutputParser):
+class MemoryBandwidthProbe(_Probe):
     """Reads logs of `transect.hpc.probes.memory_bandwidth`."""
 
     benchmark = "memory-bandwidth-probe"
@@ -122,35 +131,22 @@ class MemoryBandwidthProbe(OutputParser):
         success="its last line, `status: ok`, passed verifications; every number is recounted from the samples",
         failure="a verification that `FAILED`, another status, a number that the samples do not give",
     )
-    output = _Output
     start_patterns = (r"transect probe memory-bandwidth \d",)
 
 
 @PARSERS.register("matrix-multiply-probe")
-class MatrixMultiplyProbe(OutputParser):
+class MatrixMultiplyProbe(_Probe):
     """Reads logs of `transect.hpc.probes.matrix_multiply`."""
 
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
-    validity_notes = Proof(
-        identity="its first line, which names the probe and the format",
-        success="as `memory-bandwidth-probe`",
-        failure="as `memory-bandwidth-probe`",
-    )
-    output = _Output
     start_patterns = (r"transect probe matrix-multiply \d",)
 
 
 @PARSERS.register("network-probe")
-class NetworkProbe(OutputParser):
+class NetworkProbe(_Probe):
     """Reads logs of `transect.hpc.probes.network`."""
 
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
-    validity_notes = Proof(
-        identity="its first line, which names the probe and the format",
-        success="as `memory-bandwidth-probe`",
-        failure="as `memory-bandwidth-probe`",
-    )
-    output = _Output
     start_patterns = (r"transect probe network \d",)

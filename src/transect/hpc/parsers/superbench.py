@@ -56,8 +56,7 @@ class _Output(Output):
 
     @rule(
         r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
-        rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$",
-        wanted="",
+        rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
     )
     def row(self, match: re.Match[str], line: Line) -> None:
         kernel, precision, gpu, size, threads, rate, percent = match.groups()
