@@ -25,7 +25,7 @@ class _Sweep(Benchmark):
     many_ranks = True
     least_ranks = 2
     threads = False
-    libraries = ()
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     def flags(self, cell: BenchCell) -> list[str]:
         flags = ["--library", one_of(cell, "library", self.libraries[0], self.libraries)]
