@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from functools import partial
 from pathlib import Path
 
 from factories import bench_cell
-from transect.hpc.base import Run
 from transect.hpc.probes import _docking_deck as decks
-from transect.hpc.scan import Scanner
 
 docking_cell = partial(bench_cell, "docking-probe")
 
@@ -18,10 +15,6 @@ SMALL = {"ligand_atoms": 5, "protein_atoms": 40, "kinds": 9}
 
 def small(poses: int = 20, seed: int = 3) -> decks.Deck:
     return decks.synthetic_deck(poses, seed=seed, **SMALL)
-
-
-def scan(text: str) -> list[Run]:
-    return list(Scanner().scan(io.BytesIO(text.encode()), "log"))
 
 
 def write_deck(deck: decks.Deck, folder: Path) -> None:

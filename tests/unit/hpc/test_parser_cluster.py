@@ -233,3 +233,19 @@ def test_a_benchmark_of_superbench_that_failed_says_so_and_the_others_stand() ->
     assert {str(run.status) for run in others} == {"ok"}
     assert [str(run.status) for run in scan(text[:200])] == ["truncated"]
     assert [run.benchmark for run in scan('{"a/b": 1, "node": "x"}\n')] == ["unknown"]
+
+
+def test_a_device_is_a_run_and_its_best_block_the_result() -> None:
+    first, second = scan(logs.SUPERBENCH)
+    assert [run.benchmark for run in (first, second)] == ["stream", "stream"]
+    triad = second.metric("triad")
+    assert triad is not None and (triad.printed, triad.unit) == ("7220.00", "GB/s")
+    assert triad.normalised is not None and triad.normalised.value == 7.22e12
+    assert (second.parameters["gpu"], second.parameters["triad_block"]) == (1, 256)
+    assert first.samples["copy"].values == [6000.0, 6020.0]
+    assert first.suspicions == [] and first.parameters["device"] == "G 100"
+
+
+def test_sums_that_were_not_checked_are_said() -> None:
+    run = scan(logs.SUPERBENCH.replace("Check data: Yes", "Check data: No"))[0]
+    assert run.status == "ok" and "not checked" in run.suspicions[0]

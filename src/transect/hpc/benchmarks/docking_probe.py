@@ -115,14 +115,14 @@ class DockingProbe(Benchmark):
     }
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: its options, and the devices of its model, have to hold."""
+        """Return why not: its options have to hold, and its model to do it."""
         try:
             devices = _model(cell).devices
         except OptionError as error:
             return str(error)
         if cell.device not in devices:
             return f"its kernel runs on {' or '.join(devices)}, not on '{cell.device}'"
-        return super().supports(cell)
+        return super().supports(cell) or _model(cell).supports(cell)
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""
