@@ -111,7 +111,7 @@ def score(benchmark: str) -> Score:
         text = row["hand_read_truth"]
         truth = dict(pair.split("=", 1) for pair in text.split(";") if "=" in pair)
         none = truth.get("note_runs") == "none"
-        if seen == {UNKNOWN} if none else slug in seen and UNKNOWN not in seen:
+        if seen == {UNKNOWN if none else slug}:
             total.recognised += 1
         else:
             total.misses.append(f"{row['path']}: seen as {', '.join(sorted(seen))}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from functools import partial
+from pathlib import Path
 
 from factories import bench_cell
-from transect.hpc.base import Run
 from transect.hpc.probes import _docking_deck as decks
-from transect.hpc.scan import Scanner
 
 docking_cell = partial(bench_cell, "docking-probe")
 
@@ -19,5 +17,10 @@ def small(poses: int = 20, seed: int = 3) -> decks.Deck:
     return decks.synthetic_deck(poses, seed=seed, **SMALL)
 
 
-def scan(text: str) -> list[Run]:
-    return list(Scanner().scan(io.BytesIO(text.encode()), "log"))
+def write_deck(deck: decks.Deck, folder: Path) -> None:
+    """Write the files of a deck into an existing folder; energies with four decimals."""
+    arrays = (deck.ligand, deck.protein, deck.kinds, deck.poses)
+    for name, array in zip(decks.FILES, arrays, strict=True):
+        (folder / name).write_bytes(array.tobytes())
+    if deck.energies is not None:
+        (folder / decks.ENERGIES).write_text("".join(f"{value:.4f}\n" for value in deck.energies))

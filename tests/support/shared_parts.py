@@ -10,7 +10,7 @@ from string import Template
 from typing import Any
 
 from checkouts import ROOT
-from docking_parts import small
+from docking_parts import small, write_deck
 from framework_rows import SKIPPED
 
 STUDY = ROOT / "tests" / "workflow" / "shared.yaml"
@@ -43,7 +43,7 @@ def tickets() -> list[dict[str, Any]]:
 
 def write_decks(folder: Path) -> None:
     """Write a deck whose reference energies are wrong, and one that is cut."""
-    from transect.hpc.probes._docking_deck import ENERGIES, write_deck
+    from transect.hpc.probes._docking_deck import ENERGIES
 
     for name in ("wrong", "cut"):
         (folder / name).mkdir(parents=True)

@@ -23,16 +23,13 @@ from transect.domain.registry import plugin_folders
 from transect.hpc.base import PARSERS, Run
 from transect.hpc.ingest import UNREADABLE, read_file
 from transect.hpc.refusal import Refusal
-from transect.hpc.sources import find_files, of_kernel
+from transect.hpc.sources import find_files
 from transect.hpc.table import runs_from_json, to_json
 
 # Told after each file: files read, files in all, bytes so far, how many came from the cache.
 Progress = Callable[[int, int, int, int], None]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT NULL, runs TEXT NOT NULL)"
-# A commit for each file would cost more than reading it. What is to be kept waits in memory, so that two readers of
-# one cache lock it for moments only.
-_COMMIT = 500
 _LOCKED_S = 10.0
 # Time stamps have steps of milliseconds, on some file systems of a second: what was written later than this may be
 # written again without a trace in them, and counts by its content.
@@ -67,8 +64,6 @@ def sources_hash() -> str:
 
 
 def _facts(path: Path) -> tuple[str, int]:
-    if of_kernel(path):
-        return "", 0  # whose content may never end
     try:
         told = path.stat()
         facts = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
@@ -127,23 +122,16 @@ class _Cache:
         if self._connection is None or not facts or unread:
             return
         self._waiting.append((path, facts, to_json(runs)))
-        if len(self._waiting) >= _COMMIT:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._connection is None or not self._waiting:
-            return
-        try:
-            with self._connection:  # one transaction
-                self._connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting)
-        except sqlite3.Error as error:
-            self._give_up(error)
-        self._waiting.clear()
 
     def close(self) -> None:
-        self._flush()
-        if self._connection is not None:
-            self._connection.close()
+        """Keep all in one transaction, so that two readers of one cache lock it for moments only."""
+        if self._connection is None:
+            return
+        try:
+            with contextlib.closing(self._connection) as connection, connection:
+                connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting)
+        except sqlite3.Error as error:
+            self._give_up(error)
 
 
 def read_archive(

@@ -51,7 +51,7 @@ class Draft:
         return self._stop
 
     def add_metric(
-        self, name: str, printed: str | None, unit: str, direction: Direction, **facts: Any
+        self, name: str, printed: str | None, unit: str, direction: Direction | None = None, **facts: Any
     ) -> LogMetric | None:
         """Add a metric from the digits of the log, and return it; None where they are no finite number.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from transect.hpc.base import PARSERS, Run
 from transect.hpc.refusal import Refusal
 from transect.hpc.scan import Scanner, no_result
-from transect.hpc.sources import find_files, of_kernel
+from transect.hpc.sources import find_files
 
 # How the reason begins of a file that could not be read.
 UNREADABLE = "cannot be read"
@@ -44,9 +44,6 @@ def read_file(path: Path, benchmark: str | None = None) -> Iterator[Run]:
     scanner = _scanner(benchmark, tuple(PARSERS))
     name = os.fsencode(path).decode("utf-8", "replace")
     try:
-        if of_kernel(path):
-            yield no_result(name, f"{UNREADABLE}: a window into the kernel, not a stored file")
-            return
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             os.listdir(path)  # noqa: PTH208 only to learn why it was not entered

@@ -10,17 +10,20 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, ClassVar, Self, TypeVar
 
 from transect.hpc.base import Parameter, Parser, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.text import Line
+from transect.hpc.text import Line, excerpt
 
 Method = TypeVar("Method", bound=Callable[..., object])
 
 _RULES = "_rules_of_lines"
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\(\?|.", re.DOTALL)
+# What may be half of a number where the file ends.
+_HALF = re.compile(r"[\d.][\d.eE+\-]*$")
 # As a rule of one line says it -> as it is searched for among many lines.
 _WITHIN_LINE = {"\\s": "[ \\t]", ".": "[^\\n]", "$": "[ \\t]*(?=[\\r\\n]|\\Z)", "(": "(?:"}
 
@@ -51,11 +54,11 @@ def _within_line(token: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern of a line, as it is searched for, and the name of the method that takes it."""
+    """A pattern of a line, as it is searched for, and the method that takes it."""
 
     pattern: re.Pattern[str]
     wanted: tuple[str, ...]
-    method: str
+    method: Callable[..., object]
 
 
 def rule(
@@ -73,11 +76,41 @@ def rule(
         wanted = f"{behind}(?:{found})" if behind else found
 
     def mark(method: Method) -> Method:
-        one = Rule(compiled, (wanted,) if wanted else (), method.__name__)
+        one = Rule(compiled, (wanted,) if wanted else (), method)
         setattr(method, _RULES, (one, *getattr(method, _RULES, ())))
         return method
 
     return mark
+
+
+def notes(pattern: str | re.Pattern[str], key: str, kind: type | None = None, group: int = 1, **how: Any) -> Any:
+    """Return a method that keeps a group of its lines as `facts[key]`: an `int`, a `str`, else an excerpt."""
+    made: Callable[[str], Parameter] = int if kind is int else str.strip if kind is str else excerpt
+
+    def take(self: Output, match: re.Match[str], line: Line) -> None:
+        self.facts[key] = made(match[group])
+
+    return rule(pattern, **how)(take)
+
+
+def sets(pattern: str | re.Pattern[str], attribute: str, value: object = None, **how: Any) -> Any:
+    """Return a method that sets an attribute (`test.step`: of one) to `value`, or to the group of its lines that is there."""
+    *path, name = attribute.split(".")
+
+    def take(self: Output, match: re.Match[str], line: Line) -> None:
+        setattr(reduce(getattr, path, self), name, next(filter(None, match.groups())) if value is None else value)
+
+    return rule(pattern, **how)(take)
+
+
+def keeps(pattern: str | re.Pattern[str], attribute: str, **how: Any) -> Any:
+    """Return a method that adds its first few lines to a list: `stops`, `warnings` or another."""
+
+    def take(self: Output, match: re.Match[str], line: Line) -> None:
+        if len(kept := getattr(self, attribute)) < 5:
+            kept.append(excerpt(match.string))
+
+    return rule(pattern, **how)(take)
 
 
 @dataclass(kw_only=True)
@@ -97,6 +130,8 @@ class Output(ABC):
     ready: list[Run] = field(default_factory=list)  # runs that are whole while lines go on
 
     rules: ClassVar[tuple[Rule, ...]] = ()
+    # Whether it tells by the width of its columns that the last row of a file is whole.
+    knows_width: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Gather the rules in their order, those of the class above last."""
@@ -129,10 +164,12 @@ class Output(ABC):
         return type(self)(block=self.block, line=line.number, rank=line.rank)
 
     def read(self, line: Line, text: str) -> None:
-        """Take in one line."""
+        """Take in one line, unless it ends with the file and in what may be half of a number."""
+        if line.cut and not self.knows_width and _HALF.search(text):
+            return
         for rule in self.rules:
             match = rule.pattern.match(text)
-            if match is not None and getattr(self, rule.method)(match, line) is not False:
+            if match is not None and rule.method(self, match, line) is not False:
                 return
 
     def stop(self, text: str, most: int = 5) -> None:

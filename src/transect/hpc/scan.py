@@ -15,18 +15,7 @@ from transect.hpc.prefilter import LinePattern
 from transect.hpc.refusal import Refusal
 from transect.hpc.text import Line, Reader, excerpt, line_pattern
 
-_MAGIC = {
-    b"\x7fELF": "a program (ELF)",
-    b"\x1f\x8b": "gzip data: unpack it first",
-    b"PK\x03\x04": "a zip archive: unpack it first",
-    b"BZh": "bzip2 data: unpack it first",
-    b"\xfd7zXZ\0": "xz data: unpack it first",
-    b"\x28\xb5\x2f\xfd": "zstd data: unpack it first",
-    b"\x89PNG": "a PNG image",
-    b"%PDF": "a PDF document",
-    b"\x89HDF": "HDF5 data",
-    b"SQLite format 3": "an SQLite database",
-}
+_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
 # What stands for a number, or for words, in a form that nobody has filled in.
 _PLACEHOLDER = re.compile(
     r"\bX{1,6}\.X{1,6}\b|[\[<](?:(?:fill|insert|enter)[ _\-]?(?:in|here|value)?|TBD|TODO)[\]>]|<(?:value|number|result)>",
@@ -257,13 +246,10 @@ def _parse(parser: Parser, block: Block) -> Iterator[Run]:
 
 
 def _binary(head: bytes) -> str | None:
-    for magic, kind in _MAGIC.items():
-        if head.startswith(magic):
-            return kind
+    if head.startswith(_PACKED):
+        return "packed data: unpack it first"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
     if len(head) - len(head.translate(None, _CONTROL)) > len(head) // 20:
         return "more than a twentieth of its first bytes are control characters"
-    if head.count(0) == len(head):
-        return "its first bytes are all zero"
-    return None
+    return "its first bytes are all zero" if head.count(0) == len(head) else None

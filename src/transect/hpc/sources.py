@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from transect.domain.errors import BadInput
@@ -71,26 +69,6 @@ def log_sources(paths: Sequence[Path]) -> dict[str, Path]:
     return {names[real]: Path(real) for real in given}
 
 
-def files_below(path: Path) -> list[Path]:
-    """Return the file itself, or every file below the folder, sorted.
-
-    A link at the top is followed, none below it: those are listed as they are. A folder that cannot
-    be read is listed itself.
-    """
-    if not path.is_dir():
-        return [path]
-    unread: list[Path] = []
-
-    def note(error: OSError) -> None:
-        unread.append(Path(os.fsdecode(error.filename)))
-
-    found = []
-    for folder, inside, names in os.walk(path, onerror=note):
-        links = [name for name in inside if Path(folder, name).is_symlink()]
-        found += [Path(folder) / name for name in [*names, *links]]
-    return sorted([*found, *unread])
-
-
 def find_files(paths: Sequence[Path]) -> list[Path]:
     """List the files under `paths`, folders recursively and sorted, each file once.
 
@@ -107,35 +85,11 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-@lru_cache(maxsize=1)
-def _kernel_devices() -> frozenset[int]:
-    found = set()
-    for mount in ("/proc", "/sys"):
-        with contextlib.suppress(OSError):
-            found.add(os.stat(mount).st_dev)  # noqa: PTH116 a device, no file
-    return frozenset(found) - {os.stat("/").st_dev}  # noqa: PTH116
-
-
-def of_kernel(path: Path) -> bool:
-    """Tell whether a file or link is a window into the kernel (/proc, /sys) and nothing that is stored.
-
-    Reading there may never end, and its links lead to everything.
-    """
-    try:
-        return path.lstat().st_dev in _kernel_devices()
-    except OSError:
-        return False
-
-
 def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
     try:
-        folder = path.is_dir() and not (path.is_symlink() and of_kernel(path))
-    except OSError:
-        folder = False
-    if not folder:
-        yield path
-        return
-    try:
+        if not path.is_dir():
+            yield path
+            return
         facts = path.stat()
         key = (facts.st_dev, facts.st_ino)
         if key in folders:

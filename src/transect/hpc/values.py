@@ -65,6 +65,7 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "residual": (0.0, math.inf, "a norm is not negative"),
 }
 
+_TIMES = ("s", "ms", "us", "ns", "min")
 # Programs round and count lower-order terms differently: this much is no contradiction.
 _SLACK = 1e-3
 
@@ -107,7 +108,7 @@ def log_metric(
     name: str,
     printed: str,
     unit: str,
-    direction: Direction,
+    direction: Direction | None = None,
     *,
     registered: str | None = None,
     size: int | None = None,
@@ -116,7 +117,8 @@ def log_metric(
 ) -> LogMetric | None:
     """Make a metric from the digits of a log; None when they are no finite number.
 
-    `registered` names the metric of the registry to convert to. Raises KeyError for a unit that
+    Without a direction less is better of a time, and more of anything else. `registered` names the metric of the
+    registry to convert to. Raises KeyError for a unit that
     is not in `UNITS` and BadInput for a metric that is not registered: faults of the parser.
     """
     value = number(printed)
@@ -131,6 +133,7 @@ def log_metric(
             value_of_base = value + 0.0  # which makes -0 a 0
         if math.isfinite(value_of_base):
             normalised = Normalised(registered, value_of_base, base)
+    direction = direction or (Direction.LOWER if unit in _TIMES else Direction.HIGHER)
     return LogMetric(name, value, printed, unit, direction, size, phase, precision, normalised)
 
 

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
+from corpus_facts import Check, Facts, Truth, parameters, printed, same, status, values
 from transect.hpc.base import Run
-
-Facts = list[tuple[str, bool]]
-
-
-def _close(run: Run, name: str, expected: str, factor: float = 1.0) -> bool:
-    found = run.metric(name)
-    return found is not None and abs(found.value * factor - float(expected)) <= 6e-4 * abs(float(expected))
 
 
 def _result(run: Run, time_digits: int, rate_digits: int) -> tuple[str, str]:
@@ -21,7 +14,7 @@ def _result(run: Run, time_digits: int, rate_digits: int) -> tuple[str, str]:
     return f"{time.value:.{time_digits}f}", f"{rate.value:.{rate_digits}f}"
 
 
-def _hpl(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
+def _hpl(truth: Truth, text: str, runs: list[Run]) -> Facts:
     done = [run for run in runs if run.metrics]
     if truth.get("result", "").startswith("NONE"):
         return [("value none is made up", not done), ("status", runs[0].status in ("truncated", "failed"))]
@@ -37,29 +30,22 @@ def _hpl(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
         return [*facts, ("status", len(failed) == 1)]
     run = runs[0]
     facts = [("one run", len(runs) == 1)]
-    for key, name in (("gflops", "gflops"), ("time_s", "time"), ("residual", "residual")):
-        if key in truth:
-            facts.append((f"value {key}", _close(run, name, truth[key])))
-    for key in ("N", "NB", "P", "Q", "tv"):
-        if key in truth:
-            facts.append((f"value {key}", str(run.parameters.get(key)) == truth[key]))
+    facts += values(run, truth, "gflops time_s=time residual", lambda one, said: same(one, said, 6e-4))
+    facts += parameters(run, truth, "N NB P Q tv")
     passed = truth.get("residual_pass", "").startswith("true")
     version = truth.get("version", truth.get("impl", "")).removeprefix("HPL-NVIDIA ").split(" ")[0]
-    return [
-        *facts,
-        ("status", run.status == ("ok" if passed else "invalid")),
-        ("value version", run.version == version),
-    ]
+    facts.append(("value version", run.version == version))
+    return facts + status(runs, "ok" if passed else "invalid")
 
 
-def _stream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
+def _stream(truth: Truth, text: str, runs: list[Run]) -> Facts:
     run = runs[0]
     gpus = int(truth.get("gpus", "1").split("(")[0])
     facts = [("one run", len(runs) == gpus)]
     for key, said in truth.items():
         if (named := re.fullmatch(r"gpu(\d)_best_(\w+)", key)) is not None:
             one = next((r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None)
-            facts.append((f"value {key}", one is not None and one.printed == said))
+            facts.append((f"value {key}", printed(one, said)))
     for kernel in ("copy", "scale", "add", "triad", "read", "write"):
         expected = truth.get(f"{kernel}_MBs") or truth.get(kernel)
         found = run.metric(kernel)
@@ -67,41 +53,25 @@ def _stream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
             unit = truth.get("unit", "MB/s")
             right = found is not None and (found.printed, found.unit) == (expected, unit)
             facts.append((f"value {kernel}", right))
-    wanted = "invalid" if truth.get("valid", "true").startswith("false") else "ok"
-    facts.append(("status", run.status == wanted))
-    if "threads" in truth:
-        asked = str(run.parameters.get("threads_requested"))
-        facts.append(("value threads", asked == truth["threads"]))
+    facts += status(runs[:1], "invalid" if truth.get("valid", "true").startswith("false") else "ok")
+    facts += parameters(run, truth, "threads=threads_requested")
     if "version" in truth:
         version = truth["version"].removeprefix("NVIDIA-STREAM ")
         facts.append(("value version", run.version == version))
     return facts
 
 
-_HPCC = (
-    "HPL_Tflops",
-    "StarDGEMM_Gflops",
-    "PTRANS_GBs",
-    "MPIRandomAccess_GUPs",
-    "StarSTREAM_Triad",
-    "MPIFFT_Gflops",
-    "RandomlyOrderedRingBandwidth_GBytes",
-)
-
-
-def _hpcc(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
+def _hpcc(truth: Truth, text: str, runs: list[Run]) -> Facts:
     if truth.get("result") == "NONE":
         wanted = 3 if "3 runs appended" in text else 1
         return [("status", [run.status.value for run in runs] == ["truncated"] * wanted)]
-    run, facts = runs[0], []
-    for key, name in (("HPL_time_s", "HPL_time"), *((key, key) for key in _HPCC)):
-        expected = truth.get(key, "").split("(")[0]
-        found = run.metric(name)
-        if expected:
-            facts.append((f"value {key}", found is not None and found.printed == expected))
-    for key, name in (("procs", "CommWorldProcs"), ("HPL_N", "HPL_N"), ("NB", "HPL_NB"), ("Success", "Success")):
-        if key in truth:
-            facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
+    run = runs[0]
+    names = (
+        "HPL_time_s=HPL_time HPL_Tflops StarDGEMM_Gflops PTRANS_GBs MPIRandomAccess_GUPs StarSTREAM_Triad "
+        "MPIFFT_Gflops RandomlyOrderedRingBandwidth_GBytes"
+    )
+    facts = values(run, truth, names, printed)
+    facts += parameters(run, truth, "procs=CommWorldProcs HPL_N NB=HPL_NB Success")
     facts.append(("status", run.status == ("ok" if truth["Success"] == "1" else "invalid")))
     facts.append(("value version", run.version.startswith(truth["version"])))
     if "trap" in truth:
@@ -110,4 +80,4 @@ def _hpcc(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     return facts
 
 
-CHECKS: dict[str, Callable[[dict[str, str], str, list[Run]], Facts]] = {"HPL": _hpl, "STREAM": _stream, "HPCC": _hpcc}
+CHECKS: dict[str, Check] = {"HPL": _hpl, "STREAM": _stream, "HPCC": _hpcc}

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
+from corpus_facts import Check, Facts, Truth, parameters, same, status, values
 from transect.hpc.base import LogMetric, Run
 
-Facts = list[tuple[str, bool]]
-
-OSU_COLUMNS = {
-    "avg_us": "avg_latency",
-    "min_us": "min_latency",
-    "min": "min_latency",
-    "us": "",
-    "max_us": "max_latency",
-    "max": "max_latency",
-    "iterations": "iterations",
-    "overall_us": "overall",
-    "overall": "overall",
-    "compute": "compute",
-    "coll_init": "coll_init",
-    "mpi_test": "mpi_test",
-    "mpi_wait": "mpi_wait",
-    "pure_comm": "pure_comm",
-    "min_comm": "min_comm",
-    "max_comm": "max_comm",
-    "overlap_pct": "overlap",
-    "MBs": "bandwidth",
-    "msgs": "message_rate",
-}
+# The columns of OSU whose name is not the metric's.
+OSU_COLUMNS = {"us": "", "MBs": "bandwidth", "msgs": "message_rate", "overlap_pct": "overlap", "overall_us": "overall"}
+OSU_COLUMNS |= {f"{one}{unit}": f"{one}_latency" for one in ("avg", "min", "max") for unit in ("", "_us")}
 IMB_COLUMNS = {"tmin": "t_min", "tmax": "t_max", "tavg": "t_avg", "t_us": "t", "us": "t", "MBs": "bandwidth"}
 
 
@@ -42,16 +22,8 @@ def at(run: Run | None, name: str, size: int | None = None, phase: str = "") -> 
     return None
 
 
-def same(one: LogMetric | None, printed: str) -> bool:
-    return one is not None and abs(one.value - float(printed)) <= 1e-9 * abs(float(printed))
-
-
 def pick(runs: list[Run], **wanted: object) -> list[Run]:
     return [r for r in runs if all(r.parameters.get(k) == v for k, v in wanted.items())]
-
-
-def head(runs: list[Run], benchmark: str) -> Facts:
-    return [("recognised", bool(runs) and all(r.benchmark == benchmark for r in runs))]
 
 
 def pairs_of(text: str) -> list[tuple[str, str]]:
@@ -62,13 +34,11 @@ def rows(run: Run) -> int:
     return len({m.size for m in run.metrics if m.size is not None})
 
 
-def osu(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
-    facts = head(runs, "osu")
+def osu(truth: Truth, text: str, runs: list[Run]) -> Facts:
     if "tests" in truth:
-        return facts + osu_many(truth, runs)
+        return osu_many(truth, runs)
     run = runs[0]
-    facts.append(("number of runs", len(runs) == 1))
-    facts.append(("value test", run.parameters.get("test") == truth["test"]))
+    facts = [("number of runs", len(runs) == 1), *parameters(run, truth, "test")]
     version, _, kind = truth["version"].partition(" ")
     facts.append(("value version", run.version == version))
     if kind:
@@ -77,30 +47,23 @@ def osu(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
         facts.append((f"value size {size}", same(at(run, OSU_COLUMNS[unit], int(size)), value)))
     for size, rest in re.findall(r"size(\d+):([^;]+)", text):
         for key, value in pairs_of(rest):
-            one = at(run, OSU_COLUMNS[key], int(size))
+            one = at(run, OSU_COLUMNS.get(key, key), int(size))
             facts.append((f"value size {size} {key}", same(one, value)))
     if found := re.search(r"last_row=(\d+):([\d.]+)", text):
         facts.append(("value last row", same(at(run, "", int(found[1])), found[2])))
         facts.append(("value last size", max(m.size or 0 for m in run.metrics) == int(found[1])))
-    for key, name in (
-        ("pairs", "pairs"),
-        ("window", "window_size"),
-        ("sender_threads", "sender_threads"),
-        ("receiver_threads", "receiver_threads"),
-    ):
-        if key in truth:
-            facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
+    facts += parameters(run, truth, "pairs window=window_size sender_threads receiver_threads")
     if "rows" in truth:
         facts.append(("value rows", rows(run) == int(truth["rows"])))
     if "no_size_column" in truth:
         facts.append(("value no size", all(m.size is None for m in run.metrics)))
         for key in ("avg_us", "min_us", "max_us", "iterations"):
-            facts.append((f"value {key}", same(at(run, OSU_COLUMNS[key]), truth[key])))
+            facts.append((f"value {key}", same(at(run, OSU_COLUMNS.get(key, key)), truth[key])))
     cancelled = truth.get("status", "").startswith("cancelled")
-    return [*facts, ("status", run.status == ("failed" if cancelled else "ok"))]
+    return facts + status(runs, "failed" if cancelled else "ok")
 
 
-def osu_many(truth: dict[str, str], runs: list[Run]) -> Facts:
+def osu_many(truth: Truth, runs: list[Run]) -> Facts:
     tests = {name: pick(runs, test=name) for name in ("latency", "bw", "allreduce")}
     facts = [
         (f"value number of {name}", len(tests[name]) == int(count))
@@ -117,11 +80,11 @@ def osu_many(truth: dict[str, str], runs: list[Run]) -> Facts:
     }.items():
         found = tests[name][which] if tests[name] else None
         facts.append((f"value {key}", same(at(found, metric, size), truth[key])))
-    return [*facts, ("status", {r.status for r in runs} == {"ok"})]
+    return facts + status(runs)
 
 
-def imb(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
-    facts = head(runs, "imb")
+def imb(truth: Truth, text: str, runs: list[Run]) -> Facts:
+    facts: Facts = []
     if "benchmarks" in truth:
         blocks = int(truth["benchmarks"].split()[0])
         facts.append(("value number of tables", len(runs) == blocks))
@@ -135,11 +98,10 @@ def imb(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
                 found = next(iter(pick(runs, test=name)), None)
                 one = at(found, IMB_COLUMNS[key], int(size))
                 facts.append((f"value {name} {size} {key}", same(one, value)))
-        return [*facts, ("status", {r.status for r in runs} == {"ok"})]
+        return facts + status(runs)
     run = runs[0]
     facts.append(("number of runs", len(runs) == 1))
-    facts.append(("value test", run.parameters.get("test") == truth["test"]))
-    facts.append(("value np", str(run.parameters.get("processes")) == truth["np"]))
+    facts += parameters(run, truth, "test np=processes")
     for size, key, value in re.findall(r"bytes(\d+)_(us)=([\d.]+)", text):
         facts.append((f"value size {size}", same(at(run, IMB_COLUMNS[key], int(size)), value)))
     for size, rest in re.findall(r"bytes(\d+):([^;]+)", text):
@@ -149,18 +111,18 @@ def imb(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     if found := re.search(r"max_MBs=([\d.]+) at (\d+)", text):
         best = max((m for m in run.metrics if m.name == "bandwidth"), key=lambda m: m.value)
         facts.append(("value maximum", same(best, found[1]) and best.size == int(found[2])))
-    return [*facts, ("status", run.status == "ok")]
+    return facts + status(runs)
 
 
-def nccl(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
-    facts = head(runs, "nccl-tests")
+def nccl(truth: Truth, text: str, runs: list[Run]) -> Facts:
+    facts: Facts = []
     if "validation:" in text:
         listed = text.partition("avg_busbw:")[2].partition(";")[0]
         for name, value in re.findall(r"(\w+)=([\d.]+)", listed):
             found = next(iter(pick(runs, op=name)), None)
             facts.append((f"value {name}", same(at(found, "avg_busbw"), value)))
-            status = "invalid" if name == "hypercube" else "ok"
-            facts.append((f"status {name}", found is not None and found.status == status))
+            wanted = "invalid" if name == "hypercube" else "ok"
+            facts.append((f"status {name}", found is not None and found.status == wanted))
         hyper = pick(runs, op="hypercube")[0]
         facts.append(("value hypercube redop", hyper.parameters.get("redop") == ""))
         facts.append(("value out of bounds", "16 values" in hyper.reason))
@@ -197,42 +159,26 @@ def nccl_section(run: Run, section: str) -> Facts:
         facts.append(("value busbw", same(one, found[2])))
     if found := re.search(r'time printed "([^"]+)"', section):
         facts.append(("value time", any(m.printed == found[1] for m in run.metrics)))
-    if found := re.search(r"status=(\w+)", section):
-        status = {"cancelled": "failed", "failed": "failed", "incomplete": "truncated"}[found[1]]
-    else:
-        status = "ok"
-    return [*facts, ("status", run.status == status)]
+    ends = {"cancelled": "failed", "failed": "failed", "incomplete": "truncated"}
+    found = re.search(r"status=(\w+)", section)
+    return facts + status([run], ends[found[1]] if found else "ok")
 
 
-def graph500(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
+def graph500(truth: Truth, text: str, runs: list[Run]) -> Facts:
+    facts = [("number of runs", len(runs) == 1)]
+    facts += parameters(runs[0], truth, "scale=SCALE edgefactor nproc=num_mpi_processes")
+    names = "median_TEPS harmonic_mean_TEPS max_TEPS construction_s=construction_time"
+    return facts + values(runs[0], truth, names) + status(runs)
+
+
+def npb(truth: Truth, text: str, runs: list[Run]) -> Facts:
     run = runs[0]
-    facts = [*head(runs, "graph500"), ("number of runs", len(runs) == 1)]
-    for key, name in (("scale", "SCALE"), ("edgefactor", "edgefactor"), ("nproc", "num_mpi_processes")):
-        facts.append((f"value {key}", str(run.parameters.get(name)) == truth[key]))
-    for key in ("median_TEPS", "harmonic_mean_TEPS", "max_TEPS"):
-        facts.append((f"value {key}", same(at(run, key), truth[key])))
-    facts.append(("value construction", same(at(run, "construction_time"), truth["construction_s"])))
-    return [*facts, ("status", run.status == "ok")]
-
-
-def npb(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
-    run = runs[0]
-    facts = [*head(runs, "npb"), ("number of runs", len(runs) == 1)]
-    for key, name in (("bench", "benchmark"), ("class", "class"), ("iterations", "iterations"), ("threads", "threads")):
-        if key in truth:
-            expected = truth[key].split("(")[0]
-            facts.append((f"value {key}", str(run.parameters.get(name)) == expected))
-    facts.append(("value time", same(at(run, "time"), truth["time_s"])))
-    facts.append(("value mops", same(at(run, "mops_total"), truth["mops_total"])))
+    facts = [("number of runs", len(runs) == 1)]
+    facts += parameters(run, truth, "bench=benchmark class iterations threads")
+    facts += values(run, truth, "time_s=time mops_total")
     if "version" in truth:
         facts.append(("value version", run.version == truth["version"]))
     return [*facts, ("status", run.status == "ok" and truth["verification"] == "SUCCESSFUL")]
 
 
-CHECKS: dict[str, Callable[[dict[str, str], str, list[Run]], Facts]] = {
-    "OSU": osu,
-    "IMB": imb,
-    "nccl-tests": nccl,
-    "Graph500": graph500,
-    "NPB": npb,
-}
+CHECKS: dict[str, Check] = {"OSU": osu, "IMB": imb, "nccl-tests": nccl, "Graph500": graph500, "NPB": npb}

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from transect.hpc.base import LogMetric, Run
-
-Fact = tuple[str, bool]
+from corpus_facts import Check, Facts, Truth, parameters, same, status, values
+from transect.hpc.base import Run
 
 
-def same(found: LogMetric | None, expected: str) -> bool:
-    return found is not None and float(found.printed) == float(expected)
-
-
-def recognised(runs: list[Run], benchmark: str) -> Fact:
-    return "recognised", {run.benchmark for run in runs} == {benchmark}
-
-
-def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
-    facts = [recognised(runs, "io500")]
+def io500(truth: Truth, text: str, runs: list[Run]) -> Facts:
+    facts: Facts = []
     run = runs[0]
     # [SCORE] BW=..;MD=..;SCORE=.. and the same after [SCOREX]
     for tag, name in (("SCORE", "score"), ("SCOREX", "scorex")):
@@ -27,22 +17,15 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         if found is not None:
             for metric, expected in zip((f"{name}_bandwidth", f"{name}_metadata", name), found.groups(), strict=True):
                 facts.append((f"value {metric}", same(run.metric(metric), expected)))
-    plain = {
-        "bw_score": "score_bandwidth",
-        "iops_score_kiops": "score_metadata",
-        "total_score": "score",
-        "scorex_bw": "scorex_bandwidth",
-        "scorex_iops": "scorex_metadata",
-        "scorex_total": "scorex",
-    }
-    for key, metric in plain.items():
-        if key in truth:
-            expected = truth[key].removesuffix(" GiB/s")
-            facts.append((f"value {key}", same(run.metric(metric), expected)))
+    plain = (
+        "bw_score=score_bandwidth iops_score_kiops=score_metadata total_score=score scorex_bw=scorex_bandwidth "
+        "scorex_iops=scorex_metadata scorex_total=scorex"
+    )
+    facts += values(run, truth, plain)
     for key, expected in truth.items():
         if (found := re.fullmatch(r"([\w\-]+?)(?:_GiBs|_kiops|\.score)", key)) is None:
             continue
-        if key in plain:
+        if f"{key}=" in plain:
             continue
         phase = found[1].replace("_", "-")
         metric = "bandwidth" if phase.startswith("ior") else "rate"
@@ -59,12 +42,7 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         facts.append(("value unscored_phase", right and found[1] in (unscored or [])))  # type: ignore[operator]
     if "version" in truth:
         facts.append(("value version", run.version == truth["version"].split(" ")[0]))
-    if "mode" in truth:
-        facts.append(("value mode", run.parameters.get("mode") == truth["mode"]))
-    if "procs" in truth:
-        facts.append(("value procs", str(run.parameters.get("procs")) == truth["procs"]))
-    if "hash" in truth:
-        facts.append(("value hash", run.parameters.get("hash") == truth["hash"]))
+    facts += parameters(run, truth, "mode procs hash")
     short = any(m.name == "time" and m.phase and m.phase.endswith("-write") and m.value < 300 for m in run.metrics)
     expected_status = "invalid" if "ERROR INVALID" in text else "ok"
     facts.append(("status", len(runs) == 1 and run.status == expected_status))
@@ -73,14 +51,14 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
     return facts
 
 
-def ior(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
-    facts = [recognised(runs, "ior")]
+def ior(truth: Truth, text: str, runs: list[Run]) -> Facts:
+    facts: Facts = []
     if "result" in truth:
-        status = "failed" if "status=failed" in text else "no-result"
         none = not any(run.metrics for run in runs)
-        return [*facts, ("value result", none), ("status", [r.status for r in runs] == [status])]
+        wanted = "failed" if "status=failed" in text else "no-result"
+        return [("value result", none), *status(runs, wanted)]
     facts.append(("value version", {run.version for run in runs} == {truth["version"]}))
-    facts.append(("status", {run.status.value for run in runs} == {"ok"}))
+    facts += status(runs)
     if "runs" in truth:
         facts.append(("value runs", str(len(runs)) == truth["runs"].split("(")[0]))
         for operation in ("write", "read"):
@@ -128,16 +106,10 @@ _OPERATIONS = {
 }
 
 
-def mdtest(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
+def mdtest(truth: Truth, text: str, runs: list[Run]) -> Facts:
     run = runs[0]
-    facts = [
-        recognised(runs, "mdtest"),
-        ("value version", run.version == truth["version"]),
-        ("status", len(runs) == 1 and run.status == "ok"),
-    ]
-    for key in ("tasks", "nodes", "iterations"):
-        if key in truth:
-            facts.append((f"value {key}", str(run.parameters.get(key)) == truth[key]))
+    facts = [("value version", run.version == truth["version"]), ("status", len(runs) == 1 and run.status == "ok")]
+    facts += parameters(run, truth, "tasks nodes iterations")
     for key, expected in truth.items():
         found = re.fullmatch(r"(\w+?)(?:_(max|mean))?", key)
         if found is not None and found[1] in _OPERATIONS:
@@ -150,8 +122,4 @@ def mdtest(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
     return facts
 
 
-CHECKS: dict[str, Callable[[dict[str, str], str, list[Run]], list[Fact]]] = {
-    "IO500": io500,
-    "IOR": ior,
-    "mdtest": mdtest,
-}
+CHECKS: dict[str, Check] = {"IO500": io500, "IOR": ior, "mdtest": mdtest}

@@ -56,3 +56,24 @@ LOGS = {
     "dl-training torchtitan": (TITAN, 1),
     "dl-training fsdp": (FSDP, 1),
 }
+
+SUPERBENCH_HEAD = """\
+STREAM Benchmark
+Buffer size(bytes): 4294967296
+Number of warm up runs: 10
+Number of loops: 40
+Check data: Yes
+
+"""
+
+
+def superbench(gpu: int) -> str:
+    text = f'Device {gpu}: "G 100"  8 SMs(10.0)  Memory: 4000MHz x 8192-bit = 8000 GB/s PEAK   ECC is ON\n'
+    for kernel, rate in (("COPY", 6000.0), ("SCALE", 6100.0), ("ADD", 7000.0), ("TRIAD", 7100.0)):
+        for place, block in enumerate((128, 256)):
+            value = rate + 100 * gpu + 20 * place
+            text += f"STREAM_{kernel}_double_gpu_{gpu}_buffer_4294967296_block_{block}\t{value:.2f}\t{value / 80:.2f}\n"
+    return text + "\n"
+
+
+SUPERBENCH = SUPERBENCH_HEAD + superbench(0) + superbench(1)

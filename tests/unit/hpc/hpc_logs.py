@@ -25,4 +25,12 @@ MATRIX = (DATA / "matrix-multiply-probe.txt").read_text()
 STREAM = made("stream")
 
 
-LOGS = {"hpl": HPL, "stream": STREAM, "hpcc": HPCC, "memory-bandwidth-probe": MEMORY, "matrix-multiply-probe": MATRIX}
+NETWORK = (DATA / "network-probe.txt").read_text()
+LOGS = {
+    "hpl": HPL,
+    "stream": STREAM,
+    "hpcc": HPCC,
+    "memory-bandwidth-probe": MEMORY,
+    "matrix-multiply-probe": MATRIX,
+    "network-probe": NETWORK,
+}

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from factories import bench_cell
 from transect.domain.cell import Cell
-from transect.hpc.benchmarks import hpcg, hpl, mdtest, minibude, osu
+from transect.hpc.benchmarks import hpcg, hpl, minibude, osu
 from transect.hpc.benchmarks._linpack import near_square
 from transect.hpc.benchmarks.base import BENCHMARKS
-
-INSTALLED = ("hpcc", "hpl", "hpcg", "stream", "ior", "mdtest", "osu", "minibude", "nccl-tests", "onnxruntime-perf-test")
 
 
 def program(folder: Path, name: str, text: str = "") -> Path:
@@ -58,46 +56,14 @@ def test_memory_is_the_least_of_the_nodes_and_the_jobs(tmp_path: Path) -> None:
 
 
 # Line by line what HPL_pdinfo.c of HPL 2.3 reads: the first word, or words, of each line.
-HPL_DAT = [
-    "HPLinpack",
-    "written",
-    "HPL.out",
-    "6",
-    "1",
-    "960",
-    "1",
-    "192",
-    "0",
-    "1",
-    "2",
-    "3",
-    "16.0",
-    "1",
-    "2",  # PFACT
-    "1",
-    "4",  # NBMIN
-    "1",
-    "2",  # NDIV
-    "1",
-    "1",  # RFACT
-    "1",
-    "1",  # BCAST
-    "1",
-    "1",  # DEPTH
-    "2",
-    "64",
-    "0",
-    "0",
-    "1",
-    "8",
-]
+HPL_DAT = "HPLinpack written HPL.out 6 1 960 1 192 0 1 2 3 16.0 1 2 1 4 1 2 1 1 1 1 1 1 2 64 0 0 1 8"
 
 
 def test_hpl_dat_is_what_hpl_reads(tmp_path: Path) -> None:
     six = bench_cell("hpl", {"N": 960}, nodes=2, ranks_per_node=3)
     assert BENCHMARKS.get("hpl").command(six, tmp_path, "xhpl", []) == ["xhpl"]
     lines = (tmp_path / "HPL.dat").read_text().splitlines()
-    assert [line.split()[0] for line in lines] == HPL_DAT and len(lines) == 31
+    assert " ".join(line.split()[0] for line in lines) == HPL_DAT
 
 
 def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) -> None:
@@ -134,65 +100,38 @@ def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
 
 PLACE = f"{os.uname().nodename}-{os.getpid()}"
 COMMANDS = [
-    (bench_cell("stream", threads=4), ["P"]),
-    (
-        bench_cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
-        ["P", "-m", "65536", "-i", "50"],
-    ),
-    (bench_cell("osu", ranks_per_node=4), ["P"]),
+    (bench_cell("stream", threads=4), "P"),
+    (bench_cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2), "P -m 65536 -i 50"),
+    (bench_cell("osu", ranks_per_node=4), "P"),
     (
         bench_cell("nccl-tests", {"test": "sendrecv_perf", "max_bytes": "1G"}, ranks_per_node=8, device="cuda"),
-        ["P", "-b", "8", "-e", "1G", "-f", "2", "-g", "1"],
+        "P -b 8 -e 1G -f 2 -g 1",
     ),
     (
         bench_cell("minibude", {"deck": "/d", "iterations": 4, "poses": 1024, "ppwi": 2}, threads=2),
-        ["P", "-i", "4", "-n", "1024", "-p", "2", "--deck", "/d"],
+        "P -i 4 -n 1024 -p 2 --deck /d",
     ),
     (
         bench_cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
-        ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o", f"/lustre/me/transect-ior-{PLACE}"],
+        f"P -a MPIIO -w -r -e -C -b 1g -t 1m -o /lustre/me/transect-ior-{PLACE}",
     ),
     (
         bench_cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
-        [
-            "P",
-            "-m",
-            "times",
-            "-r",
-            "50",
-            "-x",
-            "2",
-            "-y",
-            "1",
-            "-o",
-            "99",
-            "-e",
-            "cpu",
-            "-I",
-            "-S",
-            "1",
-            "-s",
-            "-f",
-            "N:16",
-            "/m.onnx",
-        ],
+        "P -m times -r 50 -x 2 -y 1 -o 99 -e cpu -I -S 1 -s -f N:16 /m.onnx",
     ),
     (
         bench_cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
-        ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d", f"/f/transect-mdtest-{PLACE}"],
+        f"P -n 30 -i 3 -z 2 -b 3 -d /f/transect-mdtest-{PLACE}",
     ),
-    (
-        bench_cell("mdtest", {"folder": "/f"}, nodes=2),
-        ["P", "-n", "1000", "-i", "3", "-z", "0", "-b", "1", "-N", "1", "-d", f"/f/transect-mdtest-{PLACE}"],
-    ),
+    (bench_cell("mdtest", {"folder": "/f"}, nodes=2), f"P -n 1000 -i 3 -z 0 -b 1 -N 1 -d /f/transect-mdtest-{PLACE}"),
 ]
 
 
 @pytest.mark.parametrize(("asked", "argv"), COMMANDS, ids=lambda one: getattr(one, "id", ""))
-def test_command_lines(asked: Cell, argv: list[str], tmp_path: Path) -> None:
+def test_command_lines(asked: Cell, argv: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get(str(asked.benchmark))
     assert benchmark.supports(asked) is None
-    assert benchmark.command(asked, tmp_path, "P", []) == argv
+    assert " ".join(benchmark.command(asked, tmp_path, "P", [])) == argv
 
 
 @pytest.mark.env
@@ -246,6 +185,39 @@ REFUSED = [
     ("nccl-tests", {}, {"nodes": 2}, "runs on cuda, not on 'cpu'"),
     ("nccl-tests", {"min_bytes": "1g"}, {"nodes": 2, "device": "cuda"}, "no more than max_bytes"),
     ("nccl-tests", {"test": "rm"}, {"nodes": 2, "device": "cuda"}, "option test"),
+    ("message-sweep", {}, {}, "one has nobody"),
+    ("message-sweep", {}, {"nodes": 2, "device": "cuda"}, "not of 'cuda'"),
+    ("message-sweep", {}, {"nodes": 2, "threads": 2}, "one thread per rank"),
+    ("message-sweep", {"test": "bw"}, {"nodes": 3}, "bw is between two ranks"),
+    ("message-sweep", {"library": "gloo"}, {"nodes": 2}, "one of mpi4py"),
+    ("message-sweep", {"test": "alltoall"}, {"nodes": 2}, "option test"),
+    ("message-sweep", {"max_size": 2}, {"nodes": 2}, "from 4 on"),
+    ("message-sweep", {"max_size": 1 << 30}, {"nodes": 2}, "at most 67108864"),
+    ("message-sweep", {"seconds": 0}, {"nodes": 2}, "option seconds"),
+    ("message-sweep-torch", {"library": "horovod"}, {"nodes": 2}, "gloo, nccl"),
+    ("message-sweep-torch", {"library": "nccl"}, {"nodes": 2}, "of 'cuda'"),
+    ("message-sweep-torch", {}, {"nodes": 2, "device": "cuda"}, "gloo sends from the memory of"),
+    ("network-probe", {}, {}, "one has nobody"),
+    ("network-probe", {}, {"nodes": 2, "device": "cuda"}, "not on 'cuda'"),
+    ("network-probe", {}, {"nodes": 2, "threads": 2}, "one thread per rank"),
+    ("docking-probe", {}, {"device": "cuda"}, "not on 'cuda'"),
+    ("docking-probe", {}, {"nodes": 2}, "2 ranks were asked for"),
+    ("docking-probe", {"implementation": "fortran"}, {}, "openmp, openmp-target, rust, found 'fortran'"),
+    ("docking-probe", {"poses": 0}, {}, "a whole number from 1 on, found 0"),
+    ("docking-probe", {"iterations": "many"}, {}, "option iterations"),
+    ("docking-probe", {"pin": "yes"}, {}, "one of none, close, spread, cores, found 'yes'"),
+    ("docking-probe", {"deck": "data/bm1"}, {}, "an absolute path, found 'data/bm1'"),
+    ("docking-probe", {"deck": "$NO_SUCH_DECK/x"}, {}, "no variable of the environment fills in"),
+    ("docking-probe", {"deck": "/nowhere"}, {}, "/nowhere lacks ligand.in"),
+    ("docking-probe", {"implementation": "rust", "compiler": "gcc"}, {}, "option compiler: rust has none"),
+    ("docking-probe", {"implementation": "numba", "schedule": "static"}, {}, "option schedule: numba has none"),
+    ("docking-probe", {"implementation": "openmp", "ppwi": 3}, {}, "option ppwi: openmp has 1, 4, 8"),
+    ("docking-probe", {"implementation": "openmp", "work_group": 8}, {}, "option work_group: openmp has none"),
+    ("docking-probe", {"implementation": "opencl", "pin": "close"}, {}, "option pin: opencl pins no threads"),
+    ("docking-probe", {"implementation": "go", "places": "threads"}, {}, "only pinned threads have places"),
+    ("docking-probe", {"implementation": "cuda"}, {}, "runs on cuda, not on 'cpu'"),
+    ("docking-probe", {"implementation": "openmp"}, {"device": "cuda"}, "runs on cpu, not on 'cuda'"),
+    ("docking-probe", {"implementation": "openacc"}, {"threads": 2}, "one thread with gcc; 2 were asked for"),
 ]
 
 
@@ -253,14 +225,6 @@ REFUSED = [
 def test_what_cannot_run_is_refused_with_its_reason(name, options, axes, reason, tmp_path) -> None:
     told = BENCHMARKS.get(name).supports(bench_cell(name, options, **axes))
     assert told is not None and reason in told
-
-
-@pytest.mark.parametrize("name", INSTALLED)
-def test_options_are_told_with_their_defaults(name: str) -> None:
-    benchmark = BENCHMARKS.get(name)
-    assert benchmark.options and benchmark.environment is None
-    told = " ".join(benchmark.options.values())
-    assert "default" in told and "\n" not in told
 
 
 def test_programs_are_found_under_their_other_names(tmp_path, monkeypatch) -> None:
@@ -293,8 +257,3 @@ def test_minibude_finds_the_deck_of_its_build(tmp_path: Path) -> None:
     assert minibude._deck(bench_cell("minibude"), str(bude)) == []
     (tmp_path / "data" / "bm1").mkdir(parents=True)
     assert minibude._deck(bench_cell("minibude"), str(bude)) == ["--deck", str(tmp_path / "data/bm1")]
-
-
-@pytest.mark.parametrize(("depth", "branch", "count"), [(0, 5, 1), (3, 1, 4), (2, 3, 13)])
-def test_directories_of_a_tree(depth: int, branch: int, count: int) -> None:
-    assert mdtest.directories(depth, branch) == count

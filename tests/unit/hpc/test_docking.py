@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from log_scan import scan
+from probe_runs import Result, start
 
-from checkouts import environment_python
-from docking_parts import docking_cell, scan, small
+from checkouts import ROOT, environment_python
+from docking_parts import docking_cell, small, write_deck
+from transect.hpc.benchmarks import docking_probe
 from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.docking.base import PROGRAMMING_MODELS
 from transect.hpc.ingest import ingest
 from transect.hpc.probes import _docking_deck as decks
 from transect.hpc.probes import docking
+from transect.hpc.probes._docking_arguments import IMPLEMENTATIONS
 from transect.hpc.probes._docking_energy import BLOCK, constants, definition, largest_difference, operations
 from transect.hpc.probes._docking_numpy import NumpyKernel
+from transect.hpc.probes._docking_places import PINS
+from transect.planning.code_hash import closure
 from transect.stages.ingest.result import result_of
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
@@ -40,10 +44,8 @@ def published() -> Path:
     pytest.skip("no deck of miniBUDE: set TRANSECT_DECK to its data/bm1")
 
 
-def probe(python: str, *options: str) -> subprocess.CompletedProcess[str]:
-    keep = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
-    argv = [python, "-m", "transect.hpc.probes.docking", *options]
-    return subprocess.run(argv, env=keep, capture_output=True, text=True, timeout=600, check=False)
+def probe(python: str, *options: str) -> Result:
+    return start([python, "-m", "transect.hpc.probes.docking", *options])
 
 
 # decks
@@ -51,7 +53,7 @@ def probe(python: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_deck_survives_its_files(tmp_path: Path) -> None:
     deck = small()
-    decks.write_deck(deck, tmp_path)
+    write_deck(deck, tmp_path)
     again = decks.read_deck(tmp_path)
     for name in ("ligand", "protein", "kinds", "poses"):
         assert np.array_equal(getattr(again, name), getattr(deck, name))
@@ -92,15 +94,10 @@ DECK_ERRORS = [
 
 @pytest.mark.parametrize(("change", "words"), DECK_ERRORS)
 def test_a_bad_deck_is_refused_in_words(change, words: str, tmp_path: Path) -> None:
-    decks.write_deck(small(), tmp_path)
+    write_deck(small(), tmp_path)
     change(tmp_path)
     with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
         decks.read_deck(tmp_path)
-
-
-def test_more_poses_than_the_deck_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"21 poses .*'synthetic' holds 20"):
-        small().first(21)
 
 
 # energies
@@ -220,7 +217,7 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
         energies=energies,
         checksum="",
     )
-    decks.write_deck(wrong, tmp_path)
+    write_deck(wrong, tmp_path)
     options = ("--implementation", "numpy", "--iterations", "1", "--poses", "40")
     done = probe(docking_python, "--deck", str(tmp_path), *options)
     assert done.returncode == 1
@@ -231,7 +228,7 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
 
 
 def test_more_poses_than_a_deck_has_end_in_words(docking_python: str, tmp_path: Path) -> None:
-    decks.write_deck(small(), tmp_path)
+    write_deck(small(), tmp_path)
     done = probe(docking_python, "--deck", str(tmp_path), "--poses", "21")
     assert done.returncode == docking.BAD_INPUT
     (run,) = scan(done.stdout)
@@ -242,3 +239,29 @@ def test_more_threads_than_cpus_cannot_be_pinned(docking_python: str) -> None:
     done = probe(docking_python, "--threads", "4096", "--pin", "close", "--poses", "1")
     assert done.returncode == docking.LACKING
     assert "4096 threads" in done.stdout
+
+
+def test_it_sweeps_threads_and_fills_in_the_deck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_deck(small(), tmp_path)
+    monkeypatch.setenv("SOME_DECK", str(tmp_path))
+    options = (("deck", "$SOME_DECK"), ("implementation", "numpy"))
+    for threads in (1, 2, 4):
+        one = docking_cell(threads=threads, options=options)
+        benchmark = BENCHMARKS.get("docking-probe")
+        assert benchmark.supports(one) is None
+        argv = benchmark.command(one, tmp_path, "python", [])
+        assert argv[argv.index("--threads") + 1] == str(threads)
+        assert argv[argv.index("--deck") + 1] == str(tmp_path)
+        assert argv[argv.index("--poses") + 1] == "2048"
+
+
+def test_names_that_are_written_twice_agree() -> None:
+    assert docking_probe._FILES == decks.FILES
+    assert docking_probe._SYNTHETIC == docking.SYNTHETIC
+    assert set(docking_probe._SIZES) == set(decks.SIZES)
+    assert docking_probe._PINS == PINS
+    assert set(docking_probe._CAUSES) == {docking.WRONG, docking.BAD_INPUT, docking.LACKING, docking.DIED}
+    without = {name for name in PROGRAMMING_MODELS if not PROGRAMMING_MODELS.get(name).program("", "cpu")}
+    assert without == set(IMPLEMENTATIONS)
+    code = {path.name for file in BENCHMARKS.get("docking-probe").code_files() for path in closure(file)}
+    assert {path.name for path in Path(docking.__file__).parent.glob("*docking*.py")} <= code

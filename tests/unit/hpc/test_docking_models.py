@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from probe_runs import start
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from docking_parts import docking_cell, small
 from transect.domain.record import Cause
 from transect.hpc.benchmarks.base import BENCHMARKS
@@ -72,17 +73,8 @@ def test_a_program_gives_the_energies_of_the_definition(
 ) -> None:
     deck = small(POSES)
     threads = 1 if name == "openacc" else 2
-    argv = [
-        found(bins, name, compiler),
-        "--ppwi",
-        str(per_item),
-        "--threads",
-        str(threads),
-        "--iterations",
-        "2",
-        "--warm-ups",
-        "1",
-    ]
+    options = f"--ppwi {per_item} --threads {threads} --iterations 2 --warm-ups 1"
+    argv = [found(bins, name, compiler), *options.split()]
     measured = measure(argv, deck, tmp_path, {})
     assert (len(measured.warm_ups), len(measured.times)) == (1, 2)
     assert min(measured.times) > 0
@@ -97,19 +89,8 @@ def test_however_work_is_dealt_out_every_pose_is_done(
 ) -> None:
     deck = small(POSES)
     compiler = "gcc" if name == "openmp" else ""
-    argv = [
-        found(bins, name, compiler),
-        "--ppwi",
-        "16",
-        "--threads",
-        "3",
-        "--iterations",
-        "1",
-        "--schedule",
-        schedule,
-        "--chunk",
-        str(chunk),
-    ]
+    options = f"--ppwi 16 --threads 3 --iterations 1 --schedule {schedule} --chunk {chunk}"
+    argv = [found(bins, name, compiler), *options.split()]
     assert right(measure(argv, deck, tmp_path, {}).energies, deck)
 
 
@@ -175,29 +156,9 @@ def test_every_compiler_left_a_program_or_its_words(bins) -> None:
 @pytest.mark.env
 @pytest.mark.parametrize("per_item", [1, 16])
 def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: int, bins) -> None:
-    argv = [
-        str(bins("opencl") / "python"),
-        "-m",
-        "transect.hpc.probes.docking",
-        "--implementation",
-        "opencl",
-        "--deck",
-        "small",
-        "--poses",
-        str(POSES),
-        "--ppwi",
-        str(per_item),
-        "--iterations",
-        "2",
-    ]
-    done = subprocess.run(
-        argv,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    options = f"--implementation opencl --deck small --poses {POSES} --ppwi {per_item} --iterations 2"
+    argv = [str(bins("opencl") / "python"), "-m", "transect.hpc.probes.docking", *options.split()]
+    done = start(argv)
     if done.returncode == docking.LACKING:
         assert "status: lacks: OpenCL: " in done.stdout
     else:
@@ -307,29 +268,6 @@ def test_a_cell_becomes_the_probes_arguments() -> None:
     assert "--program" not in command(implementation="opencl")
     assert "transect-docking-openmp-target-gcc-cuda" in command(implementation="openmp-target", device="cuda")
     assert "--work-group 64" in shlex.join(command(implementation="cuda", device="cuda"))
-
-
-@pytest.mark.parametrize(
-    ("options", "device", "words"),
-    [
-        ({"implementation": "rust", "compiler": "gcc"}, "cpu", "option compiler: rust has none"),
-        ({"implementation": "numba", "schedule": "static"}, "cpu", "option schedule: numba has none"),
-        ({"implementation": "openmp", "ppwi": 3}, "cpu", "option ppwi: openmp has 1, 4, 8"),
-        ({"implementation": "openmp", "work_group": 8}, "cpu", "option work_group: openmp has none"),
-        ({"implementation": "opencl", "pin": "close"}, "cpu", "option pin: opencl pins no threads"),
-        ({"implementation": "go", "places": "threads"}, "cpu", "only pinned threads have places"),
-        ({"implementation": "cuda"}, "cpu", "runs on cuda, not on 'cpu'"),
-        ({"implementation": "openmp"}, "cuda", "runs on cpu, not on 'cuda'"),
-    ],
-)
-def test_what_a_model_does_not_have_is_refused_in_words(options, device: str, words: str) -> None:
-    one = docking_cell(options=tuple(sorted(options.items())), device=device)
-    assert words in str(BENCHMARKS.get("docking-probe").supports(one))
-
-
-def test_openacc_on_the_host_is_one_thread() -> None:
-    one = docking_cell(options=(("implementation", "openacc"),), threads=2)
-    assert "one thread with gcc; 2 were asked for" in str(PROGRAMMING_MODELS.get("openacc").supports(one))
 
 
 def test_a_cell_runs_in_its_models_environment_and_depends_on_its_file() -> None:

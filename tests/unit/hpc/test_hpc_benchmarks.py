@@ -40,12 +40,6 @@ def test_every_benchmark_keeps_the_contract(name: str, tmp_path: Path) -> None:
     assert reason is not None and "\n" not in reason
 
 
-@pytest.mark.parametrize("name", ["memory-bandwidth-probe", "matrix-multiply-probe"])
-def test_a_probe_refuses_ranks(name: str) -> None:
-    assert BENCHMARKS.get(name).supports(bench_cell(name, threads=2)) is None
-    assert "2 ranks" in str(BENCHMARKS.get(name).supports(bench_cell(name, nodes=2)))
-
-
 @pytest.mark.parametrize(("ranks", "grid"), [(1, (1, 1)), (2, (1, 2)), (6, (2, 3)), (7, (1, 7)), (16, (4, 4))])
 def test_hpcc_input_uses_every_rank(ranks: int, grid: tuple[int, int]) -> None:
     lines = hpcc.input_file(ranks).splitlines()

@@ -15,8 +15,7 @@ from transect.domain import checksums
 from transect.domain.cell import Cell
 from transect.domain.checksums import Checksums
 from transect.hpc import sources
-from transect.hpc.sources import files_below, log_facts, log_sources
-from transect.stages.ingest import stage as plan
+from transect.hpc.sources import log_facts, log_sources
 
 NAMED = {
     "one": (["a/logs"], ["logs"]),
@@ -46,10 +45,6 @@ def test_names_tell_sources_apart(here, name):
     assert next(iter(found.values())) == Path(os.path.realpath(paths[0]))
 
 
-def test_the_root_has_a_name():
-    assert log_sources([Path("/")]) == {"logs": Path("/")}
-
-
 def test_a_link_goes_by_its_own_name_and_leads_to_its_target(here):
     (here / "real").mkdir()
     (here / "link").symlink_to("real")
@@ -58,12 +53,6 @@ def test_a_link_goes_by_its_own_name_and_leads_to_its_target(here):
     # Two ways to the same logs: read once.
     assert log_sources([Path("link"), Path("real")]) == {"link": here / "real"}
     assert list(log_sources([Path("loop"), Path("real")])) == ["loop", "real"]
-
-
-def test_what_parts_do_not_tell_apart_is_marked(here):
-    found = log_sources([Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs")])
-    assert len(found) == 3 and set(found.values()) == {Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs")}
-    assert all(name.endswith("logs") or "logs-" in name for name in found)
 
 
 PART = st.text(
@@ -85,16 +74,6 @@ def test_names_are_distinct_and_do_not_depend_on_the_order(parts, random):
         assert len(os.fsencode(Cell.of(stage="ingest", source=name).id)) < 255
 
 
-@given(PATHS)
-def test_a_source_that_no_other_ends_like_keeps_its_last_part(parts):
-    root = Path("/no-such-folder-of-logs")
-    ends = [one[-1] for one in parts]
-    for name, path in log_sources([root.joinpath(*one) for one in parts]).items():
-        end = path.name
-        if ends.count(end) == 1 and end not in (".", "..") and len(end.encode(errors="replace")) < 99:
-            assert name == end or "-" in end
-
-
 @pytest.fixture
 def tree(tmp_path):
     folder = tmp_path / "tree"
@@ -105,27 +84,6 @@ def tree(tmp_path):
     (folder / "gone").symlink_to("nowhere")
     (tmp_path / "link").symlink_to("tree")
     return folder
-
-
-def test_links_below_the_top_are_listed_and_not_followed(tree):
-    names = ["b.log", "deep/a.log", "deep/up", "gone"]
-    assert [str(path.relative_to(tree)) for path in files_below(tree)] == names
-    link = tree.parent / "link"
-    assert [str(path.relative_to(link)) for path in files_below(link)] == names
-    assert files_below(tree / "b.log") == [tree / "b.log"]
-    assert files_below(tree / "none") == [tree / "none"]
-
-
-def test_a_folder_that_cannot_be_read_is_listed(tree, monkeypatch):
-    real = os.scandir
-
-    def scandir(path):
-        if str(path).endswith("deep"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    assert tree / "deep" in files_below(tree)
 
 
 def test_facts_change_with_what_a_link_leads_to(tree, tmp_path):
@@ -178,11 +136,6 @@ def test_large_files_and_large_folders_count_by_size_and_time(tree, monkeypatch)
     assert f"{log} 3 1" in log_facts(tree)
 
 
-def test_what_is_no_file_is_not_read(tree):
-    os.mkfifo(tree / "pipe")
-    assert any(fact.startswith(f"{tree}/pipe 0 ") for fact in log_facts(tree))
-
-
 def test_checksums_are_kept_and_see_what_a_time_stamp_hides(tmp_path, monkeypatch):
     log, kept = tmp_path / "b.log", tmp_path / "kept.json"
     log.write_text("one")
@@ -219,13 +172,3 @@ def test_a_study_reads_logs_of_a_folder_whose_name_is_no_text(here):
     (planned,) = plan_study(here, "name: bytes\ningest: {paths: [link]}\n")
     assert planned.id.startswith("link~")
     assert Path(planned.spec["path"]) == folder
-
-
-def test_names_are_given_once_however_many_logs_there_are(here, monkeypatch):
-    calls = []
-    monkeypatch.setattr(plan, "log_sources", lambda paths: calls.append(1) or log_sources(paths))
-    names = [f"{number}.log" for number in range(20)]
-    for name in names:
-        (here / name).touch()
-    assert len(list(plan_study(here, f"name: many\ningest: {{paths: {names}}}\n"))) == 20
-    assert len(calls) == 1

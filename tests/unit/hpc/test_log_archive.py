@@ -185,19 +185,6 @@ def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
     assert ">suspicious</span>" in page
 
 
-def test_two_readers_of_one_cache_both_keep_what_they_read(archive: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "kept"
-    second: list[str] = []
-
-    def other(number: int, files: int, size: int, known: int) -> None:
-        if number == 3:  # in the middle of the first reader's work
-            second.append(read_archive([archive], cache=cache).note)
-
-    first = read_archive([archive], cache=cache, progress=other)
-    assert (first.note, second) == ("", [""])
-    assert read_archive([archive], cache=cache).known == first.files == 5
-
-
 def test_a_log_that_is_written_again_at_once_is_read_again(archive: Path, tmp_path: Path) -> None:
     """Time stamps have steps: within one of them a log of the same size looks as it did before."""
     cache, log = tmp_path / "kept", archive / "notes.md"
@@ -232,19 +219,10 @@ def test_what_could_not_be_read_is_tried_again(archive: Path, tmp_path: Path, mo
     assert {run.status.value for run in again.runs if run.file.endswith("cut.txt")} == {"truncated"}
 
 
-def test_a_name_that_is_no_text_is_kept_like_any_other(archive: Path, tmp_path: Path) -> None:
-    strange = os.fsencode(archive) + b"/caf\xe9\n.log"
-    with open(strange, "w") as stream:
-        stream.write(LOGS["mdtest 4.1.0"])
-    first = read_archive([archive], cache=tmp_path / "kept")
-    assert (first.files, first.known, first.note) == (6, 0, "")
-    assert read_archive([archive], cache=tmp_path / "kept").known == 6
-
-
 def test_files_that_were_not_read_are_listed_as_such(archive: Path) -> None:
     (archive / "packed.gz").write_bytes(b"\x1f\x8b" + bytes(range(30)))
     (archive / "lost.txt").symlink_to("nowhere")
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     refused = json.loads(done.stdout)["refused"]
     said = {row["example"] for row in refused if row["benchmark"] == "unknown"}
-    assert said == {"the file is binary: gzip data: unpack it first", "cannot be read: No such file or directory"}
+    assert said == {"the file is binary: packed data: unpack it first", "cannot be read: No such file or directory"}

@@ -115,11 +115,12 @@ GROWS = {
     "perftest latency",
     "nvbandwidth",
     "mlperf-inference",
+    "superbench",
 }
 # ... or a mean over fewer lines, a line of Intel's build with one digit more, a table that says nowhere that it ends.
 CHANGES = {"ior csv", "hpcg intel", "mxnet", "deepspeed", "hf-trainer"}
 # Another table or run begins behind a whole one.
-BEGINS_AGAIN = {"mdtest 3.3.0 times", "mdtest 4.1.0 times", "osu", "nvbandwidth"}
+BEGINS_AGAIN = {"mdtest 3.3.0 times", "mdtest 4.1.0 times", "osu", "nvbandwidth", "superbench"}
 
 
 def check_lines(name: str, some: int | None) -> None:
@@ -171,6 +172,7 @@ SO_FAR = CHANGES | {
     "fairseq",
     "megatron",
     "gpu-burn",
+    "superbench",
     "dl-training torchtitan",
     "dl-training fsdp",
 }

@@ -6,10 +6,8 @@ import pytest
 from cluster_logs import INFERENCE
 from hpc_logs import HPCC, HPL, MATRIX, MEMORY, STREAM
 from learning_logs import DLL, FAIRSEQ, HOROVOD, ORT, TF, mlperf
-from log_scan import results, scan
+from log_scan import scan
 from network_logs import GRAPH500, IMB, NCCL, NPB, OSU_BW, OSU_LATENCY
-from storage_logs import LOGS as STORAGE
-from whole_logs import LOGS
 
 from transect.hpc.parsers._dl_training import hours, rate_of
 
@@ -57,12 +55,6 @@ def test_several_runs_of_several_benchmarks_keep_their_order() -> None:
     ]
 
 
-def test_all_of_storage_in_one_file() -> None:
-    names = [name.split()[0] for name in STORAGE]
-    text = "".join(STORAGE.values()) + "Done\n" + "".join(reversed(STORAGE.values()))
-    assert benchmarks(text) == names + names[::-1]
-
-
 SWEEP = "# OSU-format message sweep (transect, mpi4py) Bandwidth Test"
 
 
@@ -86,24 +78,6 @@ def test_other_text_is_not_taken() -> None:
         "Max Write: 12.24W\nMax write: 3.00 MB/s\nSUMMARY: 3 of 4\n",
     ):
         assert [run.benchmark for run in scan(text)] == ["unknown"], text
-
-
-def test_labels_of_a_million_ranks_do_not_stay_open() -> None:
-    noise = "".join(f"{i}: 12 3.5\n" for i in range(20_000))
-    for name, log in (("osu", OSU_LATENCY), ("imb", IMB), ("nccl-tests", NCCL)):
-        runs = [run for run in scan(log + noise) if run.benchmark == name]
-        assert results(runs) == results(scan(log))
-
-
-def test_of_a_table_of_many_rows_few_are_kept() -> None:
-    text = OSU_LATENCY + "".join(f"{s:<10}{'1.50':>18}\n" for s in range(5_000_000, 5_020_000))
-    (run,) = scan(text)
-    assert len(run.metrics) < 5000 and "not kept" in " ".join(run.warnings)
-
-
-def test_a_second_training_in_dllogger_json_is_told_from_the_first() -> None:
-    log = LOGS["dllogger json"].text
-    assert {run.benchmark for run in scan(log + log)} == {"dl-training"}
 
 
 def test_no_words_or_unlabelled_rates_count_as_samples() -> None:

@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from hpc_logs import NETWORK as LOG
+from log_scan import scan
+from probe_runs import prefix, start
 
 from transect.domain.cell import Cell
-from transect.hpc.base import Run
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
-from transect.hpc.scan import Scanner
-from transect.launch.launchers.mpiexec import mpiexec_prefix
 from transect.stages.ingest.result import result_of
 
 ROOT = Path(__file__).resolve().parents[3]
-LOG = (ROOT / "tests" / "data" / "hpc" / "network-probe.txt").read_text()
 # Up to 1 KiB a size is measured whatever the budget, on a busy machine too.
 SIZES = ["0", "4", "256", "1024"]
 QUICK = ["--max-seconds", "0.2", "--sizes", *SIZES]
-# Ranks share cores here: they must not spin, and are not bound.
-SHARED = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-
-Result = subprocess.CompletedProcess[str]
-
-
-def start(argv: list[str], **variables: str) -> Result:
-    keep = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    fixed = {"PYTHONPATH": str(ROOT / "src"), "OMPI_MCA_mpi_yield_when_idle": "1"}
-    return subprocess.run(argv, env=keep | fixed | variables, capture_output=True, text=True, timeout=600, check=False)
-
-
-def prefix(python: str, ranks: int) -> list[str]:
-    mpiexec = str(Path(python).parent / "mpiexec")
-    return [*mpiexec_prefix(mpiexec), *SHARED, "-n", str(ranks)]
-
-
-def scan(text: str) -> list[Run]:
-    return list(Scanner().scan(io.BytesIO(text.encode()), "log"))
 
 
 def network(**axes: object) -> Cell:
@@ -131,18 +107,6 @@ def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str)
     assert any("from 4096 B on" in warning for warning in run.warnings)
 
 
-@pytest.mark.parametrize(
-    ("axes", "reason"),
-    [
-        ({}, "one has nobody"),
-        ({"nodes": 2, "device": "cuda"}, "not on 'cuda'"),
-        ({"nodes": 2, "threads": 2}, "one thread per rank"),
-    ],
-)
-def test_it_refuses_what_it_cannot_measure(axes: dict[str, object], reason: str) -> None:
-    assert reason in str(BENCHMARKS.get("network-probe").supports(network(**axes)))
-
-
 def test_it_supports_ranks_on_any_nodes_and_puts_itself_behind_the_launcher(tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("network-probe")
     assert benchmark.prefix_starts_ranks and not BENCHMARKS.get("hpcc").prefix_starts_ranks
@@ -163,35 +127,3 @@ def test_a_real_log_is_read_whole() -> None:
     assert latency is not None and message is not None
     assert latency.value == message.value
     assert latency.direction == "lower"
-
-
-RESULT = re.compile(r"(?m)^(result pingpong-256 best )\S+")
-CASES = [
-    (lambda t: RESULT.sub(r"\g<1>9.9e-09", t), "invalid", "pingpong-256: best is"),
-    (lambda t: RESULT.sub(r"\g<1>-1e-06", t), "invalid", "negative"),
-    (lambda t: t.replace("sample pingpong-256 0 ", "sample pingpong-256 0 0.0 #"), "invalid", "samples are in the log"),
-    (lambda t: re.sub(r"(sample pingpong-256 0 )\S+", r"\g<1>0.000000000", t), "invalid", "0.0 s"),
-    (lambda t: re.sub(r"verify pingpong-256.*\n", "", t), "invalid", "does not say"),
-    (lambda t: re.sub(r"(verify allreduce-256 .*)passed", r"\1FAILED", t), "invalid", "wrong"),
-    (lambda t: re.sub(r"(result bandwidth-\d+ best )\S+", r"\g<1>1.0e+00", t), "invalid", "bandwidth-65536: best is"),
-    (lambda t: re.sub(r"result pingpong-0 .*\n", "", t), "invalid", "comes from pingpong-0"),
-    (lambda t: t[: t.index("result latency")], "truncated", "no last line"),
-    (lambda t: t[: t.index("result latency")] + "srun: error: n2: task 1: Killed\n", "failed", "Killed"),
-    (lambda t: "0: " + t.replace("\n", "\n0: "), "ok", ""),
-]
-
-
-@pytest.mark.parametrize(("change", "status", "reason"), CASES)
-def test_a_changed_log_is_caught(change, status: str, reason: str) -> None:
-    changed = change(LOG)
-    assert changed != LOG
-    run = scan(changed)[0]
-    assert run.status == status
-    assert reason in run.reason
-
-
-def test_a_cut_log_never_gives_another_number() -> None:
-    full = {(m.name, m.printed) for m in scan(LOG)[0].metrics}
-    for end in range(len(LOG) // 2, len(LOG), max(1, len(LOG) // 200)):
-        for run in scan(LOG[:end]):
-            assert run.status != "ok" or {(m.name, m.printed) for m in run.metrics} <= full

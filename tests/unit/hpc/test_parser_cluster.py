@@ -83,18 +83,6 @@ def test_what_speaks_against_a_log_is_said_with_both_numbers(
     assert all(one in run.reason for one in numbers), run.reason
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_log_that_breaks_off_gives_no_result_that_is_ok(name: str) -> None:
-    text = WHOLE[name][0]
-    half = text[: text.index("\n", len(text) // 3) + 1]
-    if not name.startswith(("slurm-accounting", "perftest", "mlperf-inference")):
-        assert all(str(run.status) != "ok" for run in scan(half))
-    else:
-        # A table of jobs or sizes has no end of its own, and LoadGen judges first: what is whole counts.
-        whole = {metric.printed for run in scan(text) for metric in run.metrics}
-        assert {metric.printed for run in scan(half) for metric in run.metrics} <= whole
-
-
 def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> None:
     script, _, rest = logs.FSDP.partition("\n")
     labelled = script + "\n" + "".join(f"0: {line}\n" for line in rest.splitlines())
@@ -245,3 +233,19 @@ def test_a_benchmark_of_superbench_that_failed_says_so_and_the_others_stand() ->
     assert {str(run.status) for run in others} == {"ok"}
     assert [str(run.status) for run in scan(text[:200])] == ["truncated"]
     assert [run.benchmark for run in scan('{"a/b": 1, "node": "x"}\n')] == ["unknown"]
+
+
+def test_a_device_is_a_run_and_its_best_block_the_result() -> None:
+    first, second = scan(logs.SUPERBENCH)
+    assert [run.benchmark for run in (first, second)] == ["stream", "stream"]
+    triad = second.metric("triad")
+    assert triad is not None and (triad.printed, triad.unit) == ("7220.00", "GB/s")
+    assert triad.normalised is not None and triad.normalised.value == 7.22e12
+    assert (second.parameters["gpu"], second.parameters["triad_block"]) == (1, 256)
+    assert first.samples["copy"].values == [6000.0, 6020.0]
+    assert first.suspicions == [] and first.parameters["device"] == "G 100"
+
+
+def test_sums_that_were_not_checked_are_said() -> None:
+    run = scan(logs.SUPERBENCH.replace("Check data: Yes", "Check data: No"))[0]
+    assert run.status == "ok" and "not checked" in run.suspicions[0]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
 import pytest
 from learning_logs import OLD, T0, mll, mllog, mlperf, normalised, one, printed
 from log_scan import scan
@@ -130,12 +127,6 @@ def test_mlperf_several_runs_in_one_file() -> None:
     assert [r.status for r in scan(restarted)] == ["truncated", "ok"]
 
 
-def test_mlperf_several_qualities_of_one_evaluation() -> None:
-    run = one(mlperf("maskrcnn", values=({"BBOX": 0.1, "SEGM": 0.1}, {"BBOX": 0.38, "SEGM": 0.34})))
-    assert printed(run, "eval_accuracy", "BBOX") == "0.38"
-    assert run.samples["eval_accuracy SEGM"].values == [0.1, 0.34]
-
-
 def test_mlperf_epoch_num_that_counts_samples() -> None:
     text = mlperf("openfold", values=(0.81,)).replace('"epoch_num": 1', '"epoch_num": 107520')
     run = one(text)
@@ -161,36 +152,6 @@ def test_mlperf_hpc_staging() -> None:
     )
     run = one(staged)
     assert printed(run, "staging_time") == "0.500" and printed(run, "time_to_train") == "5.123"
-
-
-MLPERF_CASES = [
-    (lambda t: t.replace('"success"', '"aborted"'), "failed", "'aborted'"),
-    (lambda t: t[: t.index('"run_stop"') - 100], "truncated", "without run_stop"),
-    (lambda t: t[: t.index('"run_stop"') - 100] + "\nsrun: error: n1: task 0: Killed\n", "failed", "Killed"),
-    (
-        lambda t: t[: t.index('"run_stop"') - 100] + "\nRuntimeError: CUDA out of memory.\n",
-        "failed",
-        "CUDA out of memory",
-    ),
-    (lambda t: t[: t.index('"init_stop"') - 100], "truncated", "before run_start"),
-    (lambda t: t[t.index('{"namespace"', 2600) :].replace("run_start", "x"), "truncated", "head"),
-    (lambda t: re.sub(r'(?m)("time_ms": )\d+(.*run_stop)', r"\g<1>0\2", t), "invalid", "is 0"),
-    (lambda t: re.sub(r'(?m)("time_ms": )\d+(.*run_stop)', r"\g<1>5\2", t), "invalid", "outside"),
-    (lambda t: t.replace("0.7601", "NaN"), "invalid", "NaN"),
-    (lambda t: t.replace("0.7601", "-0.7"), "invalid", "negative"),
-    (lambda t: t.replace("0.7601", "null") + "x\n", "ok", ""),
-    (lambda t: t + "RESULT,IMAGE,,6,someone,2026-01-01\n", "ok", ""),
-    (lambda t: t + "RESULT,IMAGE,,1,someone,2026-01-01\n", "invalid", "took 1 s"),
-    (lambda t: "srun: error: n1: task 0: Killed\n" + t + "Done\n", "ok", ""),
-    (lambda t: t + mllog("eval_target", T0 + 9, 0.9), "invalid", "misses the target 0.9"),
-]
-
-
-@pytest.mark.parametrize(("change", "status", "reason"), MLPERF_CASES)
-def test_mlperf_status(change: Callable[[str], str], status: str, reason: str) -> None:
-    runs = scan(change(mlperf()))
-    assert runs[-1].status == status, runs[-1].reason
-    assert reason in runs[-1].reason
 
 
 def test_mlperf_broken_lines_are_counted() -> None:

@@ -14,115 +14,16 @@ from network_logs import (
     IMB_PINGPONG,
     NCCL,
     NPB,
-    OSU_ALLREDUCE,
-    OSU_BARRIER,
     OSU_BW,
     OSU_IALLREDUCE,
     OSU_LATENCY,
-    OSU_MBW_MR,
     first,
     imb_p2p,
     imb_rows,
-    nccl,
     table,
 )
 
 from transect.hpc.parsers.npb import npb_mop
-
-CASES: list[tuple[str, str, str, str]] = [
-    # log, status of the last run, part of its reason, id
-    (OSU_LATENCY.replace("1.21", "-1.2"), "invalid", "negative", "osu negative"),
-    (OSU_LATENCY.replace("1.21", " nan"), "invalid", "nan", "osu nan"),
-    (OSU_LATENCY[: OSU_LATENCY.index("0  ")], "truncated", "before the first row", "osu header only"),
-    (OSU_LATENCY[:-4], "truncated", "within a row", "osu cut row"),
-    (
-        OSU_LATENCY + OSU_LATENCY[: OSU_LATENCY.index("\n64 ")] + "\n",
-        "truncated",
-        "earlier table",
-        "osu shorter than before",
-    ),
-    (
-        OSU_LATENCY[: OSU_LATENCY.index("\n64 ")] + "\nslurmstepd: error: *** STEP 1.0 CANCELLED ***\n",
-        "failed",
-        "CANCELLED",
-        "osu cancelled",
-    ),
-    (OSU_ALLREDUCE.replace("3.01", "9.01"), "invalid", "not between", "osu mean"),
-    (OSU_IALLREDUCE.replace("50.00\n", "95.00\n", 1), "invalid", "95.00 % overlap, but", "osu overlap"),
-    (OSU_MBW_MR.replace("29.00 ", "99.00 "), "invalid", "99.00 MB/s, but", "osu message rate"),
-    (
-        OSU_LATENCY + "DATA VALIDATION ERROR: osu_latency exited with status 1 on message size 4.\n",
-        "invalid",
-        "VALIDATION",
-        "osu validation",
-    ),
-    (OSU_BARRIER.replace("12.34", "0.00"), "invalid", "zero", "osu zero"),
-    (IMB_HEAD + IMB_PINGPONG.replace("1.50", "9.99e12") + IMB_END, "invalid", "times its size", "imb contradicted"),
-    (
-        IMB_HEAD + IMB_PINGPONG + IMB_ALLREDUCE[: IMB_ALLREDUCE.index("         1024")],
-        "truncated",
-        "ends after size 512 of 65536",
-        "imb truncated",
-    ),
-    (IMB_HEAD + IMB_PINGPONG, "truncated", "before Allreduce, Barrier", "imb rest missing"),
-    (IMB_HEAD + IMB_PINGPONG + "MPI_ABORT was invoked on rank 1\n", "failed", "MPI_ABORT", "imb abort"),
-    (IMB_HEAD, "truncated", "before PingPong", "imb header only"),
-    (IMB_HEAD + IMB_ALLREDUCE.replace("4.10", "5.10") + IMB_END, "invalid", "not between", "imb mean"),
-    (
-        NCCL.replace("# Avg bus bandwidth    : 45", "# Avg bus bandwidth    : 99"),
-        "invalid",
-        "mean of its",
-        "nccl average",
-    ),
-    (nccl(wrong="12"), "invalid", "8 values out of bounds", "nccl wrong"),
-    (nccl(n=1), "invalid", "one rank only", "nccl single rank"),
-    (NCCL.replace("75.00", "85.00", 1), "invalid", "bus bandwidth of 85.00, but", "nccl busbw"),
-    (NCCL.replace("15.00       0", "-1.00       0", 1), "invalid", "negative", "nccl negative"),
-    (NCCL[: NCCL.index("     4194304")], "truncated", "after 2 rows", "nccl truncated"),
-    (
-        NCCL[: NCCL.index("     1048576")]
-        + "n1: Test NCCL failure common.cu:401 'x / '\n .. n1 pid 4001: Test failure common.cu:5\n",
-        "failed",
-        "Test NCCL failure",
-        "nccl failed",
-    ),
-    (NCCL[: NCCL.index("     1048576")], "truncated", "before the first row", "nccl header only"),
-    (GRAPH500.replace("6.25e+08", "9.25e+08"), "invalid", "9.25e+08, but", "graph500 harmonic mean"),
-    (GRAPH500.replace("0.022", "0.001"), "invalid", "not in order", "graph500 quartiles"),
-    (GRAPH500.replace("4e+08", "-4e+08"), "invalid", "negative", "graph500 negative"),
-    (GRAPH500.replace("16000000", "99000000"), "invalid", "", "graph500 edges"),
-    (
-        "graph_generation:  1.5 s\nRunning BFS 0\nValidation failed for this BFS root; skipping rest.\nNo results printed for invalid run.\n",
-        "invalid",
-        "Validation failed",
-        "graph500 validation",
-    ),
-    (
-        "graph_generation:  1.5 s\nRunning BFS 0\nsrun: error: n1: task 3: Killed\n",
-        "failed",
-        "Killed",
-        "graph500 killed",
-    ),
-    ("graph_generation:  1.5 s\nRunning BFS 0\nTime for BFS 0 is 0.5\n", "truncated", "", "graph500 truncated"),
-    (NPB.replace("  SUCCESSFUL\n Version", "UNSUCCESSFUL\n Version"), "invalid", "UNSUCCESSFUL", "npb unsuccessful"),
-    (NPB.replace("4865.39", "9865.39").replace("1216.35", "2466.35"), "invalid", "9865.39 Mop/s, but", "npb rate"),
-    (NPB.replace("1216.35", "1516.35"), "invalid", "in total, but 1516.35", "npb per process"),
-    (NPB.replace("4865.39", "    NaN"), "invalid", "NaN", "npb nan"),
-    (NPB[: NPB.index(" MG Benchmark Completed")], "truncated", "before the results", "npb truncated"),
-    (
-        NPB[: NPB.index(" Verification")] + "mpirun noticed that process rank 1 exited on signal 9\n",
-        "failed",
-        "within the results",
-        "npb killed",
-    ),
-]
-
-
-@pytest.mark.parametrize(("log", "status", "reason"), [c[:3] for c in CASES], ids=[c[3] for c in CASES])
-def test_status_and_reason(log: str, status: str, reason: str) -> None:
-    run = scan(log)[-1]
-    said = "; ".join((run.reason, *run.suspicions))
-    assert (run.status, reason in said) == (status, True), said
 
 
 def test_osu_tests_variants_versions_and_comments() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from transect.hpc.refusal import Refusal, checked_limits, refusal_of
 
 # IO500's way to start IOR: its rows alone, behind a command line that says what was asked for.
 ROWS_ALONE = LOGS["ior 3.3.0"].split("Max Write")[0]
-FLAGS = {"-w -r": "ok", "": "ok", "-w": "ok"}
 
 
 def product_total(text: str) -> str:
@@ -80,9 +78,6 @@ def test_what_is_believed_against_a_guess_says_so() -> None:
     assert any("2017" in said for said in product.warnings)
     assert score is not None and score.normalised is None, "it would lead the table of roots"
     assert scan(bash())[0].suspicions == []
-
-
-FAST = re.sub(r"640\.0+", "64000000000.0", LOGS["io500 summary"], count=1)
 
 
 @pytest.fixture
@@ -149,27 +144,6 @@ def test_a_job_that_died_before_its_first_line_is_named_and_failed() -> None:
 def test_a_launch_that_worked_leaves_no_run_of_its_own() -> None:
     text = "+ mpirun -n 4 ./ior -w\nwarning: invalid affinity\n" + LOGS["ior 3.3.0"]
     assert [(run.benchmark, run.status) for run in scan(text)] == [("ior", "ok")]
-
-
-def test_windows_into_the_kernel_are_listed_and_not_read() -> None:
-    runs = ingest([Path(f"/proc/{os.getpid()}/fd"), Path("/proc/self/status")])
-    # The listing's own descriptor is gone by then.
-    said = {run.reason.removeprefix("cannot be read: ") for run in runs}
-    assert any("window into the kernel" in one for one in said) and len(said) <= 2
-
-
-def test_a_folder_that_nobody_may_enter_is_listed(tmp_path: Path, monkeypatch) -> None:
-    real = Path.is_dir
-
-    def is_dir(self: Path) -> bool:
-        if self.name == "closed":
-            raise PermissionError(13, "Permission denied", str(self))
-        return real(self)
-
-    (tmp_path / "closed").mkdir()
-    monkeypatch.setattr(Path, "is_dir", is_dir)
-    (run,) = ingest([tmp_path])
-    assert run.status == "no-result" and "cannot be read" in run.reason
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ LOGS = {
     **{name: Log(text, name.split()[0], runs, rate) for name, (text, runs, rate) in _COMPUTE.items()},
     "stream microsoft": Log(compute.STREAM_MICROSOFT, "stream"),
     **{name: Log(text, name.split()[0], runs) for name, (text, runs) in cluster_logs.LOGS.items()},
+    "superbench": Log(cluster_logs.SUPERBENCH, "stream", 2),
     "osu": Log(network.OSU, "osu", 6),
     "imb": Log(network.IMB, "imb", 3),
     "nccl-tests": Log(network.NCCL, "nccl-tests"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import shutil
 from abc import ABC
@@ -17,17 +18,19 @@ from transect.hpc.benchmarks._options import complaint
 class Benchmark(ABC):
     """What a cell of stage `bench` can run. Registered with `@BENCHMARKS.register(name)`.
 
-    Required are `name`, `parser`, and `program` or another `command`. The caller makes `folder`, runs `command` with it as the working directory, keeps standard
+    Required are `name`, and `program`, `python` or another `command`. The caller makes `folder`, runs `command` with it as the working directory, keeps standard
     output and error in `folder/output.log`, and ingests `logs`. `parser` is the one that is
     expected to read them.
     """
 
     # The name by which it is registered.
     name: ClassVar[str]
-    # The parser that reads what it prints.
+    # The parser that reads what it prints; one of the same name unless it says another.
     parser: ClassVar[str]
     # The environment whose Python runs it, or None for a program of the system.
     environment: ClassVar[str | None] = None
+    # What that Python is told to run: `-m`, and a module of transect.
+    python: ClassVar[tuple[str, ...]] = ()
     # On which devices it runs.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     # Whether it takes several ranks; else it is one process.
@@ -45,6 +48,12 @@ class Benchmark(ABC):
     program: ClassVar[str | None] = None
     # What `options` of a study may name, each with what it means and its default.
     options: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Name the parser."""
+        super().__init_subclass__()
+        if "name" in vars(cls) and not hasattr(cls, "parser"):
+            cls.parser = cls.name
 
     def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the names that the cell's program may have, the likeliest first; () for none.
@@ -84,7 +93,7 @@ class Benchmark(ABC):
         `mpiexec` is the launcher with its options but without a number of ranks, e.g.
         `["mpiexec", "--oversubscribe"]`; with it where `prefix_starts_ranks` is set.
         """
-        return [*(mpiexec if self.prefix_starts_ranks else ()), program, *self.flags(cell)]
+        return [*(mpiexec if self.prefix_starts_ranks else ()), program, *self.python, *self.flags(cell)]
 
     def logs(self, folder: Path) -> list[Path]:
         """Return the outputs to ingest, after the run: the kept standard output."""
@@ -111,7 +120,8 @@ class Benchmark(ABC):
 
     def code_files(self) -> list[Path]:
         """Return the source files that the run depends on: part of the cell's fingerprint. What they import follows."""
-        return [Path(inspect.getfile(type(self)))]
+        spec = importlib.util.find_spec(self.python[-1]) if self.python else None
+        return [Path(inspect.getfile(type(self))), *([Path(spec.origin)] if spec and spec.origin else [])]
 
 
 BENCHMARKS: Registry[Benchmark] = Registry("benchmark", "transect.hpc.benchmarks")

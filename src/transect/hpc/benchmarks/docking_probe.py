@@ -15,19 +15,6 @@ from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 
-_PROBES = Path(__file__).resolve().parents[1] / "probes"
-_CODE = (
-    "common.py",
-    "docking.py",
-    "_docking_arguments.py",
-    "_docking_deck.py",
-    "_docking_energy.py",
-    "_docking_numba.py",
-    "_docking_numpy.py",
-    "_docking_opencl.py",
-    "_docking_places.py",
-    "_docking_program.py",
-)
 _IMPLEMENTATION = "numba"
 _SYNTHETIC = "synthetic"
 _SIZES = ("small", "medium", "large")
@@ -108,8 +95,8 @@ class DockingProbe(Benchmark):
     """Runs `transect.hpc.probes.docking` in one of many programming models."""
 
     name = "docking-probe"
-    parser = "docking-probe"
     environment = "docking"
+    python = ("-m", "transect.hpc.probes.docking")
     devices = ("cpu", "cuda")
     options: ClassVar[dict[str, str]] = {
         "implementation": f"a [programming model](plugins.md#programming-model); default {_IMPLEMENTATION}",
@@ -128,14 +115,14 @@ class DockingProbe(Benchmark):
     }
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: its options, and the devices of its model, have to hold."""
+        """Return why not: its options have to hold, and its model to do it."""
         try:
             devices = _model(cell).devices
         except OptionError as error:
             return str(error)
         if cell.device not in devices:
             return f"its kernel runs on {' or '.join(devices)}, not on '{cell.device}'"
-        return super().supports(cell)
+        return super().supports(cell) or _model(cell).supports(cell)
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""
@@ -145,7 +132,8 @@ class DockingProbe(Benchmark):
         if per_item not in model.per_item:
             expected = ", ".join(map(str, model.per_item))
             raise OptionError(f"option ppwi: {model.name} has {expected}, found {per_item}")
-        flags = ["--implementation", model.name, "--deck", _deck(cell), "--poses", str(poses)]
+        flags = ["--threads", str(cell.threads), "--implementation", model.name, "--deck", _deck(cell)]
+        flags += ["--poses", str(poses)]
         flags += ["--iterations", str(whole(cell, "iterations", _ITERATIONS))]
         flags += ["--warm-ups", str(whole(cell, "warm_ups", _WARM_UPS))]
         flags += ["--ppwi", str(per_item), "--device", cell.device]
@@ -163,11 +151,6 @@ class DockingProbe(Benchmark):
         name = str(cell.option("implementation", _IMPLEMENTATION))
         return [(PROGRAMMING_MODELS, name)] if name in PROGRAMMING_MODELS else []
 
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the argument list; writes nothing."""
-        module = "transect.hpc.probes.docking"
-        return [program, "-m", module, "--threads", str(cell.threads), *self.flags(cell)]
-
     def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
         """Return the cause that the probe's exit code stands for, in the words of its log."""
         log = folder / "output.log"
@@ -178,7 +161,3 @@ class DockingProbe(Benchmark):
         """Return the deck's folder."""
         given = str(cell.option("deck", _SYNTHETIC))
         return [] if given in (_SYNTHETIC, *_SIZES) else [Path(os.path.expandvars(given))]
-
-    def code_files(self) -> list[Path]:
-        """Return the probe and this file: the probe imports numpy, so it is not imported here."""
-        return [Path(__file__), *(_PROBES / name for name in _CODE)]

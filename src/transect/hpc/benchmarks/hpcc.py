@@ -40,7 +40,6 @@ class Hpcc(Benchmark):
     """HPC Challenge with a small problem: seconds on a laptop."""
 
     name = "hpcc"
-    parser = "hpcc"
     program = "hpcc"
     many_ranks = True
     threads = False

@@ -38,7 +38,6 @@ class Hpcg(Benchmark):
     """High-Performance Conjugate Gradients; the grid of each rank stays when ranks are added."""
 
     name = "hpcg"
-    parser = "hpcg"
     prefix_starts_ranks = True
     many_ranks = True
     program = "xhpcg"

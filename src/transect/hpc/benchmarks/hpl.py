@@ -74,7 +74,6 @@ class Hpl(Benchmark):
     """High-Performance Linpack; its input file and the size of its problem are made here."""
 
     name = "hpl"
-    parser = "hpl"
     prefix_starts_ranks = True
     many_ranks = True
     program = "xhpl"

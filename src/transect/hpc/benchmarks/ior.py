@@ -20,7 +20,6 @@ class Ior(Benchmark):
     """IOR: all ranks write, then read. On one node, reads may come out of its memory."""
 
     name = "ior"
-    parser = "ior"
     prefix_starts_ranks = True
     many_ranks = True
     threads = False

@@ -24,7 +24,6 @@ class Mdtest(Benchmark):
     """mdtest: files and directories are created, looked at, read and removed, three times."""
 
     name = "mdtest"
-    parser = "mdtest"
     prefix_starts_ranks = True
     many_ranks = True
     threads = False

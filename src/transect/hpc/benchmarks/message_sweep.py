@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.hpc.probes import common, messages
+from transect.hpc.probes import messages
 
 _TEST, _MAX_SIZE, _SECONDS = "allreduce", messages.SIZES[-1], 10
 _PAIRS = ("latency", "bw")
-_CODE = ("_messages_libraries.py", "_messages_tests.py")
 _OPTIONS = {
     "test": f"one of {', '.join(messages.NAMES)}; default {_TEST}",
     "max_size": f"largest message in bytes; default {_MAX_SIZE}",
@@ -30,7 +28,6 @@ class _Sweep(Benchmark):
     libraries: ClassVar[tuple[str, ...]] = ()
 
     def flags(self, cell: BenchCell) -> list[str]:
-        """Return its options."""
         flags = ["--library", one_of(cell, "library", self.libraries[0], self.libraries)]
         flags += ["--test", one_of(cell, "test", _TEST, messages.NAMES)]
         largest = whole(cell, "max_size", _MAX_SIZE, messages.SIZES[0])
@@ -51,11 +48,6 @@ class _Sweep(Benchmark):
             return f"{test} is between two ranks; {cell.ranks} were asked for"
         return None
 
-    def code_files(self) -> list[Path]:
-        """Return the probe and this file."""
-        probe = Path(messages.__file__)
-        return [Path(__file__), probe, Path(common.__file__), *map(probe.with_name, _CODE)]
-
 
 @BENCHMARKS.register("message-sweep")
 class MessageSweep(_Sweep):
@@ -63,14 +55,10 @@ class MessageSweep(_Sweep):
 
     name = "message-sweep"
     environment = "base"
+    # mpi4py as the program ends every rank when one raises; else the others wait for ever.
+    python = ("-m", "mpi4py", "-m", "transect.hpc.probes.messages")
     libraries = ("mpi4py",)
     options: ClassVar[dict[str, str]] = {"library": "mpi4py", **_OPTIONS}
-
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the argument list; writes nothing. `mpiexec` starts all ranks."""
-        # mpi4py as the program ends every rank when one raises; else the others wait for ever.
-        module = ["-m", "mpi4py", "-m", "transect.hpc.probes.messages"]
-        return [*mpiexec, program, *module, *self.flags(cell)]
 
 
 @BENCHMARKS.register("message-sweep-torch")
@@ -79,10 +67,7 @@ class MessageSweepTorch(_Sweep):
 
     name = "message-sweep-torch"
     environment = "torch"
+    python = ("-m", "transect.hpc.probes.messages")
     rendezvous = "tcp"
     libraries = ("gloo", "nccl")
     options: ClassVar[dict[str, str]] = {"library": "gloo, or nccl with one GPU per rank; default gloo", **_OPTIONS}
-
-    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
-        """Return the argument list; writes nothing. The launcher starts all ranks."""
-        return [*mpiexec, program, "-m", "transect.hpc.probes.messages", *self.flags(cell)]

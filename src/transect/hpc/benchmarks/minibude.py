@@ -31,7 +31,6 @@ class MiniBude(Benchmark):
     """miniBUDE on the threads of one process, on the CPU."""
 
     name = "minibude"
-    parser = "minibude"
     program = _NAMES[0]
     options: ClassVar[dict[str, str]] = {
         "deck": "absolute path of an input deck; default: data/bm1 beside the program or one folder up",

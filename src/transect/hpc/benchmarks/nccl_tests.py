@@ -22,7 +22,6 @@ class NcclTests(Benchmark):
     """One test of nccl-tests, built with MPI, over message sizes; one GPU for each rank."""
 
     name = "nccl-tests"
-    parser = "nccl-tests"
     devices = ("cuda",)
     prefix_starts_ranks = True
     many_ranks = True

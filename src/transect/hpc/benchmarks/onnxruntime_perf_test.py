@@ -26,7 +26,6 @@ class OnnxruntimePerfTest(Benchmark):
     """onnxruntime_perf_test on one ONNX model, in one process."""
 
     name = "onnxruntime-perf-test"
-    parser = "onnxruntime-perf-test"
     program = _NAME
     devices = ("cpu", "cuda")
     options: ClassVar[dict[str, str]] = {

@@ -30,7 +30,6 @@ class Osu(Benchmark):
     """One test of the OSU Micro-Benchmarks, over message sizes."""
 
     name = "osu"
-    parser = "osu"
     prefix_starts_ranks = True
     many_ranks = True
     least_ranks = 2

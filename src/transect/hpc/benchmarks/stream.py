@@ -18,7 +18,6 @@ class Stream(Benchmark):
     """STREAM on the threads of one process; its arrays are as large as it was compiled for."""
 
     name = "stream"
-    parser = "stream"
     program = "stream"
     options: ClassVar[dict[str, str]] = {
         "program": f"its name or path, where it goes by another; default: {' or '.join(_NAMES)}"

@@ -14,8 +14,8 @@ class Cuda(ProgrammingModel):
     name = "cuda"
     environment = "docking-cuda"
     executable = "transect-docking-cuda"
-    devices: ClassVar[tuple[str, ...]] = ("cuda",)
-    per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    devices = ("cuda",)
+    per_item = WORK_ITEMS
     # As many as registers of a thread hold with room for others.
     typical: ClassVar[dict[str, int]] = {"cuda": 4}
     work_groups = True

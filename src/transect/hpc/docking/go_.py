@@ -14,8 +14,8 @@ class Go(ProgrammingModel):
     name = "go"
     environment = "docking-go"
     executable = "transect-docking-go"
-    schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic")
-    per_item: ClassVar[tuple[int, ...]] = LANES
+    schedules = ("static", "dynamic")
+    per_item = LANES
     # As of C.
     typical: ClassVar[dict[str, int]] = {"cpu": 64}
     pinning = "cpus"

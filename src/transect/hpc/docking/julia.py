@@ -17,8 +17,8 @@ class Julia(ProgrammingModel):
 
     name = "julia"
     environment = "docking"
-    schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic")
-    per_item: ClassVar[tuple[int, ...]] = LANES
+    schedules = ("static", "dynamic")
+    per_item = LANES
     # As of C.
     typical: ClassVar[dict[str, int]] = {"cpu": 64}
 

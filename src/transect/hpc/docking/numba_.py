@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 
 
@@ -14,4 +12,4 @@ class Numba(ProgrammingModel):
     name = "numba"
     environment = "docking"
     pinning = "cpus"
-    per_item: ClassVar[tuple[int, ...]] = (256,)
+    per_item = (256,)

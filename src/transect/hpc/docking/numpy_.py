@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 
 
@@ -15,4 +13,4 @@ class Numpy(ProgrammingModel):
     environment = "docking"
     pinning = "cpus"
     # As many as share the constants of a pair in the count of operations.
-    per_item: ClassVar[tuple[int, ...]] = (256,)
+    per_item = (256,)

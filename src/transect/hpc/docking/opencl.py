@@ -15,8 +15,8 @@ class OpenCL(ProgrammingModel):
 
     name = "opencl"
     environment = "docking-opencl"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    devices = ("cpu", "cuda")
+    per_item = WORK_ITEMS
     # 16 on a CPU, one register of 512 bits, and 4 on a GPU.
     typical: ClassVar[dict[str, int]] = {"cpu": 16, "cuda": 4}
     work_groups = True

@@ -14,9 +14,9 @@ class OpenMP(ProgrammingModel):
     name = "openmp"
     environment = "docking-c"
     executable = "transect-docking-openmp-{compiler}"
-    compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang")
-    schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic", "guided")
-    per_item: ClassVar[tuple[int, ...]] = LANES
+    compilers = ("gcc", "clang")
+    schedules = ("static", "dynamic", "guided")
+    per_item = LANES
     # Four registers of 512 bits, which no compiler here has to spill.
     typical: ClassVar[dict[str, int]] = {"cpu": 64}
     pinning = "openmp"

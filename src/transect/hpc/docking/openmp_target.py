@@ -14,9 +14,9 @@ class OpenMPTarget(ProgrammingModel):
     name = "openmp-target"
     environment = "docking-c"
     executable = "transect-docking-openmp-target-{compiler}-{device}"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang", "nvc")
-    per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    devices = ("cpu", "cuda")
+    compilers = ("gcc", "clang", "nvc")
+    per_item = WORK_ITEMS
     # As many as registers of a GPU's thread hold with room for others.
     typical: ClassVar[dict[str, int]] = {"cpu": 4, "cuda": 4}
     work_groups = True

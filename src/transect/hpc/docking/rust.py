@@ -14,8 +14,8 @@ class Rust(ProgrammingModel):
     name = "rust"
     environment = "docking-rust"
     executable = "transect-docking-rust"
-    schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic")
-    per_item: ClassVar[tuple[int, ...]] = LANES
+    schedules = ("static", "dynamic")
+    per_item = LANES
     # As of C.
     typical: ClassVar[dict[str, int]] = {"cpu": 64}
     pinning = "cpus"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transect.hpc.parsers._checks import whole
-from transect.hpc.rules import Output, rule
+from transect.hpc.rules import Output, notes, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -24,7 +24,6 @@ _USAGE = re.compile(
     r"Unrecognized argument '(--(?:triad-only|nstream-only|mibibytes|gigabytes|numtimes|arraysize"
     r"|float|order|only|megabytes|gibibytes|print-names|run-names))'"
 )
-_MAX_TABLES = 1024
 
 
 def usage_error(text: str) -> bool:
@@ -85,8 +84,6 @@ class Printed(Output):
 
     def begins(self, text: str) -> bool:
         """Tell whether a line begins the next run: a head or, in the ports without, a size."""
-        if len(self.tables) >= _MAX_TABLES:
-            return True
         if _HEAD.match(text) or usage_error(text):
             begun = any(t.rows for t in self.tables)
             return bool(self.refused) or self.whole() or (begun and self.heads <= 1)
@@ -96,28 +93,19 @@ class Printed(Output):
 
     def read(self, line: Line, text: str) -> None:
         """Take in one line; of a last one without a line end the last number may be half of one."""
-        if not line.cut:
+        value = _LIST_VALUE.match(text) if line.cut and self.kernel else None
+        if value is None or not value[3]:
             super().read(line, text)
             return
-        if (match := _ROW.match(text)) is not None:
-            self._add_row(line, match[1].lower(), (*match.groups()[1:4], ""))
-        elif self.tables and self.tables[-1].columns and text.count(",") >= 4:
-            cells = text.split(",")
-            if len(cells) == len(self.tables[-1].columns):
-                self._add_csv(",".join([*cells[:-1], ""]))
-        elif (only := _ONLY_RATE.search(text, 0, 200)) is not None and self.runtime:
-            if re.search(r"\.\d{3}$", only[2]):  # this program prints three decimals
-                super().read(line, text)
-        elif (match := _LIST_VALUE.match(text)) is not None and match[3]:
-            super().read(line, text)
-            for table in self.tables:
-                if self.kernel in table.rows:
-                    table.rows[self.kernel].facts["cut"] = text
+        # The last line of this port has no line end.
+        super().read(replace(line, cut=False), text)
+        for table in self.tables:
+            if self.kernel in table.rows:
+                table.rows[self.kernel].facts["cut"] = text
 
     def _add(self, table: Table) -> None:
-        if len(self.tables) < _MAX_TABLES:
-            table.failures, self.failures = self.failures, []
-            self.tables.append(table)
+        table.failures, self.failures = self.failures, []
+        self.tables.append(table)
 
     def _open(self, line: Line, kernel: str, layout: str) -> Table | None:
         """Return the first table that lacks this kernel."""
@@ -125,20 +113,18 @@ class Printed(Output):
             if table.layout == layout and kernel not in table.rows:
                 return table
         unit = self.tables[0].unit if self.tables else "MB/s"
-        if len(self.tables) >= _MAX_TABLES or layout == "csv":
+        if layout == "csv":
             return None
         self._add(Table(line=line.number, layout=layout, unit=unit))
         return self.tables[-1]
 
     @rule(_HEAD, wanted="")
     def head(self, match: re.Match[str], line: Line) -> None:
-        """Take the name that the program prints first."""
         self.program = match[1]
         self.heads += 1
 
     @rule(rf"Function\s+{_UNIT}\s+Min", wanted="")
     def table(self, match: re.Match[str], line: Line) -> None:
-        """Begin a table."""
         self._add(Table(line=line.number, layout="text", unit=f"{match[1]}B/s"))
 
     # Rows of CSV begin with a kernel too.
@@ -149,7 +135,6 @@ class Printed(Output):
         wanted="",
     )
     def row(self, match: re.Match[str], line: Line) -> None:
-        """Take a row of a table."""
         self._add_row(line, match[1].lower(), match.groups()[1:])
 
     def _add_row(self, line: Line, kernel: str, cells: tuple[str, ...]) -> None:
@@ -160,14 +145,12 @@ class Printed(Output):
 
     @rule(r"function.*", re.IGNORECASE, wanted="")
     def csv_head(self, match: re.Match[str], line: Line) -> bool:
-        """Begin a table of CSV."""
         if columns := _columns(match[0]):
             self._add(Table(line=line.number, layout="csv", columns=columns))
         return bool(columns)
 
     @rule(r"(?:[^,]*,){4}", wanted="")
     def csv_row(self, match: re.Match[str], line: Line) -> bool:
-        """Take a row of CSV."""
         if not (self.tables and self.tables[-1].columns):
             return False
         self._add_csv(match.string)
@@ -197,12 +180,10 @@ class Printed(Output):
         """Keep a failed validation: of the run whose table is to come, or of the last one."""
         open_run = len(self.tables) < self.heads or not self.tables
         kept = self.failures if open_run else self.tables[-1].failures
-        if len(kept) < 4:
-            kept.append(excerpt(match[0]))
+        kept.append(excerpt(match[0]))
 
     @rule(_USAGE, wanted="")
     def usage(self, match: re.Match[str], line: Line) -> None:
-        """Keep a refused option."""
         self.refused = excerpt(match.string)
 
     @rule(rf"({_LABELS})\s*:\s*$", wanted="")
@@ -214,7 +195,6 @@ class Printed(Output):
 
     @rule(_LIST_VALUE)
     def list_value(self, match: re.Match[str], line: Line) -> bool:
-        """Take a time or a rate of the Mojo port."""
         if not self.kernel:
             return False
         table = next((t for t in reversed(self.tables) if self.kernel in t.rows), None)
@@ -234,7 +214,6 @@ class Printed(Output):
 
     @rule(_ONLY_RATE)
     def only_rate(self, match: re.Match[str], line: Line) -> bool:
-        """Read its rate, on a line of its own."""
         return self._only_rate(line, match.string)
 
     def _only_rate(self, line: Line, text: str) -> bool:
@@ -249,32 +228,25 @@ class Printed(Output):
 
     @rule(rf"(Init|Read):\s*({NUMBER})\s*s\s*\(=?\s*({NUMBER})\s*{_UNIT}\)")
     def setup_time(self, match: re.Match[str], line: Line) -> None:
-        """Take the time of a phase before the kernels."""
         self.setup[match[1].lower()] = (match[2], match[3], f"{match[4]}B/s")
 
     @rule(r"(Array|Total) size:\s*(\d{1,15}(?:\.\d{1,9})?|\d{1,3}\.\d{1,9}[eE]\+?\d{1,2})\s*([KMGT]i?B)")
     def size(self, match: re.Match[str], line: Line) -> None:
-        """Take a size."""
         if (value := number(match[2])) is not None:
             self.facts[f"{match[1].lower()}_size"] = value
             self.facts[f"{match[1].lower()}_size_unit"] = match[3]
 
     @rule(r"(Version|Implementation|Precision|Driver|Memory|Number of elements|GPU):\s*(\S.*)$")
     def fact(self, match: re.Match[str], line: Line) -> None:
-        """Take what it says of itself."""
         key = match[1].lower().replace(" ", "_")
         count = whole(match[2].strip())
         self.facts[key] = count if key == "number_of_elements" and count else excerpt(match[2])
 
     @rule(r"Running\s+(.{1,60}?)\s*(\d{1,12}) times")
     def times(self, match: re.Match[str], line: Line) -> None:
-        """Take kernels, repetitions and order."""
         self.facts["kernels"], self.facts["num_times"] = " ".join(match[1].split()), int(match[2])
         order = re.search(r"times in\s+(\w{1,20}) order", match.string)
         if order is not None:
             self.facts["order"] = order[1]
 
-    @rule(r"Using (.{1,40}?) ?device:?\s+(\S.*)$")
-    def device(self, match: re.Match[str], line: Line) -> None:
-        """Take the device."""
-        self.facts["device"] = excerpt(match[2])
+    device = notes(r"Using (.{1,40}?) ?device:?\s+(\S.*)$", "device", group=2)

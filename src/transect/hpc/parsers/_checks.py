@@ -68,5 +68,4 @@ def disagree(what: str, printed: str, derived: float, relative: float, unit: str
 
 
 def whole(printed: str | None) -> int | None:
-    """Read a whole number of a sane length."""
     return int(printed) if printed and len(printed) <= 18 and printed.isdecimal() else None

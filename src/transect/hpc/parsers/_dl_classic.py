@@ -40,6 +40,10 @@ _BENCHMARK = re.compile(
     rf"BenchmarkMetric: \{{'global step':\s?(\d{{1,12}}),[^}}\n]{{0,200}}'examples_per_second':\s?({UNCUT})"
 )
 _NAMESPACE = re.compile(r"(\w{1,60})=('[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\[[^\]\n]{0,200}\]|[^,()\n]{1,80})")
+_WANTED = re.compile(
+    r"arch|batch_size|max_(?:tokens|sentences|epoch|update|steps)|lr|seed|network|num_(?:layers|epochs)|gpus|kv_store|dtype"
+    r"|image_shape|fp16|distributed_world_size|steps_this_run|grad_accum_usteps|seq_len|update_freq|optimizer|disp_batches"
+)
 _COLUMNS = re.compile(r"(Num GPUs|Per-GPU Batch Size) (\d{1,9})$")
 
 
@@ -57,7 +61,7 @@ def read_mxnet(training: Training, text: str) -> bool:
     if (match := _SPEED.match(text)) is not None:
         training.at((int(match[1]), int(match[3] or match[2])))
         training.point("speed", match[4], "samples/sec", HIGHER, "samples_per_second")
-        for name, value in _PAIR.findall(match[5][:400])[:8]:
+        for name, value in _PAIR.findall(match[5][:400]):
             name = name.removeprefix("Train-")
             if name != "lr":
                 training.point(f"train_{name}", value, "1", _way(name))
@@ -74,7 +78,7 @@ def read_mxnet(training: Training, text: str) -> bool:
             training.result("epoch_speed", speed[1], "samples/sec", HIGHER, "samples_per_second")
             training.result("epoch_time", speed[2], "s", LOWER)
             _epoch_over(training, int(match[1]))
-        for name, value in [] if speed else _PAIR.findall(match[3][:400])[:8]:
+        for name, value in [] if speed else _PAIR.findall(match[3][:400]):
             part = "train" if match[2] == "training" else "validation"
             training.result(f"{part}_{name}", value, "1", _way(name))
     elif (match := _GLUON_NLP.match(text)) is not None:
@@ -130,7 +134,7 @@ def read_tensorflow(training: Training, text: str) -> bool:
     elif (match := _PLAN.match(text)) is not None:
         training.planned = int(match[1])
     elif (match := _SAVED.match(text)) is not None:
-        for name, value in _PAIR.findall(match[2][:2000])[:24]:
+        for name, value in _PAIR.findall(match[2][:2000]):
             if name != "global_step":
                 training.result(f"eval_{name}", value, "1", _way(name))
     elif (match := _BERT_RATE.match(text)) is not None:
@@ -178,34 +182,8 @@ def read_namespace(training: Training, text: str) -> bool:
     place = text.find("Namespace(", 0, 60)
     if place < 0:
         return False
-    wanted = (
-        "arch",
-        "batch_size",
-        "max_tokens",
-        "max_sentences",
-        "max_epoch",
-        "max_update",
-        "lr",
-        "seed",
-        "network",
-        "num_layers",
-        "num_epochs",
-        "gpus",
-        "kv_store",
-        "dtype",
-        "image_shape",
-        "fp16",
-        "distributed_world_size",
-        "max_steps",
-        "steps_this_run",
-        "grad_accum_usteps",
-        "seq_len",
-        "update_freq",
-        "optimizer",
-        "disp_batches",
-    )
-    for key, value in _NAMESPACE.findall(text, place + 10)[:2000]:
-        if key in wanted:
+    for key, value in _NAMESPACE.findall(text, place + 10):
+        if _WANTED.fullmatch(key):
             plain = value.strip().strip("'\"")
             whole = re.fullmatch(r"\d{1,15}", plain) is not None
             training.parameter(key, int(plain) if whole else excerpt(plain))

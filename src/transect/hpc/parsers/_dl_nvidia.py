@@ -27,7 +27,6 @@ _WORDS = re.compile(
 _CELL = re.compile(rf"(?:([A-Za-z][A-Za-z ]{{0,40}}?)\s{{1,9}})?({NUMBER})(k)?\s?([A-Za-z]{{1,12}}/s)?$")
 _QUALITY = re.compile(r"loss|error|wer|ppl|perplexity|time|latency|seconds|duration|norm", re.I)
 _SCORE = re.compile(r"acc|top_?[15]|f1|exact_match|bleu|score|precision|recall|map|dice|auc", re.I)
-_MAX_PAIRS = 200
 
 
 def read_dllogger(training: Training, text: str) -> bool:
@@ -81,7 +80,7 @@ def _pairs(text: str) -> list[tuple[str, str, str]]:
     words = text.split()[:2000]
     places = [i for i, word in enumerate(words) if word == ":" and 0 < i < len(words) - 1]
     out = []
-    for at, place in enumerate(places[:_MAX_PAIRS]):
+    for at, place in enumerate(places):
         following = places[at + 1] - 1 if at + 1 < len(places) else len(words)
         unit = words[place + 2] if following == place + 3 else ""
         if unit == "None" or not re.fullmatch(r"[A-Za-z%][\w/%.]{0,20}", unit):
@@ -91,7 +90,7 @@ def _pairs(text: str) -> list[tuple[str, str, str]]:
 
 
 def _read_cells(training: Training, text: str, whole: bool) -> None:
-    for cell in text.split("|")[:40]:
+    for cell in text.split("|"):
         match = _CELL.match(cell.strip())
         if match is None or not (match[1] or match[4]):
             continue
@@ -146,14 +145,14 @@ def _read_json(training: Training, text: str, place: int) -> bool:
         if not isinstance(data, dict):
             continue
         if kind == "PARAMETER" or step == "PARAMETER":
-            for key, value in list(data.items())[:_MAX_PAIRS]:
+            for key, value in data.items():
                 training.parameter(key, literal(value))
             continue
         cells = step if isinstance(step, list) else [step]
         made = tuple(int(one) for one in cells if isinstance(one, Digits) and re.fullmatch(r"\d{1,15}", one))
         if made:
             training.at(made)
-        for key, value in list(data.items())[:_MAX_PAIRS]:
+        for key, value in data.items():
             if isinstance(value, Digits):
                 _take(training, key[:80], value[:60], "", not made)
         _close(training, not made and bool(data), False)

@@ -72,15 +72,15 @@ def read_fairseq(training: Training, text: str) -> bool:
         return False
     if (match := _INNER.match(body)) is not None:
         training.at((int(match[1]), int(match[2])))
-        pairs = [cell.split("=", 1) for cell in match[4].split(",")[:60] if "=" in cell]
+        pairs = [cell.split("=", 1) for cell in match[4].split(",") if "=" in cell]
         _fairseq_values(training, [(k.strip(), v.strip()) for k, v in pairs], False, "")
     elif (match := _EPOCH.match(body)) is not None:
         part = "valid" if tag.startswith("valid") or match[2].startswith("valid on") else ""
-        cells = [cell.split() for cell in match[2].split("|")[:60]]
+        cells = [cell.split() for cell in match[2].split("|")]
         _fairseq_values(training, [(c[0], c[1]) for c in cells if len(c) == 2], True, part)
     elif body.startswith("{"):
         for record in first_objects(body, 0):
-            pairs_of = [(k, str(v)) for k, v in list(record.items())[:120]]
+            pairs_of = [(k, str(v)) for k, v in record.items()]
             summary = any(k.startswith(("train_wps", "train_loss", "valid_")) for k in record)
             if not summary and isinstance(record.get("epoch"), Digits):
                 made = re.match(r"\d{1,12}", str(record.get("num_updates") or ""))
@@ -121,7 +121,7 @@ def _fairseq_values(training: Training, pairs: list[tuple[str, str]], summary: b
         implied = batch * updates
         if words > 0 and implied > 0 and not 0.5 < words / implied < 2:
             why = f"wps is {values['wps']}, but wpb {values['wpb']} times ups {values['ups']} is {implied:.6g}"
-            training.contradictions = [*training.contradictions[:4], why]
+            training.contradictions.append(why)
 
 
 def read_megatron(training: Training, text: str) -> bool:
@@ -129,19 +129,19 @@ def read_megatron(training: Training, text: str) -> bool:
     if (match := _ITERATION.match(text)) is not None:
         training.at((int(match[1]),), int(match[2]), "iterations")
         values: dict[str, str] = {}
-        for cell in match[3].split("|")[:40]:
+        for cell in match[3].split("|"):
             pair = _MEGATRON_CELL.match(cell.strip())
             if pair is not None:
                 values[pair[1].strip().lower()] = pair[2]
         _megatron_values(training, values)
     elif (match := _VALIDATION.match(text)) is not None:
-        for name, value in _VALIDATED.findall(match[2])[:12]:
+        for name, value in _VALIDATED.findall(match[2]):
             kind = "perplexity" if f"{name} PPL: {value}" in match[2] else "loss"
             training.result(f"validation {name.strip()} {kind}", value, "1", LOWER)
     elif text.startswith("[after training is done]"):
         training.ended = "after training is done"
     elif text.startswith("using world size: "):
-        for name, size in _MEGATRON_WORLD.findall(text)[:12]:
+        for name, size in _MEGATRON_WORLD.findall(text):
             key = name.removeprefix("using ").replace("-", "_").replace(" ", "_")
             training.parameter(f"{key}_size", int(size))
     else:
@@ -179,13 +179,12 @@ def read_deepspeed(training: Training, text: str) -> bool:
         return False
     training.variants.add("deepspeed")
     training.at((int(match[2] or match[4]),))
-    for name, value in _TIMER_PAIR.findall(text[:1000])[:12]:
+    for name, value in _TIMER_PAIR.findall(text[:1000]):
         if name in ("RunningAvgSamplesPerSec", "CurrSamplesPerSec", "SamplesPerSec"):
             rate = number(value)
             # Before its warm-up is over, the timer prints -1 or -inf.
             if rate is None or rate < 0:
-                if len(training.warnings) < 3:
-                    training.warnings.append(f"{name}={value}: the timer is not warm yet")
+                training.warnings.append(f"{name}={value}: the timer is not warm yet")
             elif name == "CurrSamplesPerSec":
                 training.point(name, value, "1/s", HIGHER)
             else:
@@ -200,7 +199,7 @@ def read_huggingface(training: Training, text: str) -> bool:
     match = _DICT.search(text, 0, 4096)
     # At the start of a line, or behind a progress bar.
     if match is not None and (match.start() == 0 or "%|" in text[: match.start()]):
-        pairs = dict(_DICT_PAIR.findall(text, match.start())[:60])
+        pairs = dict(_DICT_PAIR.findall(text, match.start()))
         keys = set(pairs)
         if not keys & {"loss", "train_runtime", "eval_loss", "eval_runtime", "train_loss"}:
             return False

@@ -32,8 +32,6 @@ _VARIANTS = (
 _SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
 _OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
 _RATE = re.compile(r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE)
-_MAX_SERIES = 40
-_MAX_RESULTS = 80
 Step = tuple[int, ...]
 
 
@@ -83,12 +81,10 @@ class Training:
     contradictions: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    room: int = 10_000  # samples to be kept of a series
     reader: int = 0  # which reader took the last line: most logs are of one kind
     previous: str = ""  # the last line: logs of several handlers print all twice
 
     def begun(self) -> bool:
-        """Tell whether there is more than a header."""
         return bool(self.steps or self.results or self.ended)
 
     def restarts(self, step: Step) -> bool:
@@ -106,25 +102,16 @@ class Training:
             self.planned, self.planned_what = planned, what
 
     def point(self, name: str, printed: str, unit: str, direction: Direction, registered: str | None = None) -> None:
-        """Append to a series."""
-        samples = self.series.get(name)
-        if samples is None:
-            if len(self.series) >= _MAX_SERIES:
-                return
-            fresh = Samples(unit, direction, registered, limit=self.room)
-            samples = self.series.setdefault(excerpt(name, 60), fresh)
-        samples.add(printed)
+        self.series.setdefault(excerpt(name, 60), Samples(unit, direction, registered)).add(printed)
 
     def result(self, name: str, printed: str, unit: str, direction: Direction, registered: str | None = None) -> None:
         """Set a number that stands for the whole training; a later one takes its place."""
-        if name not in self.results and len(self.results) >= _MAX_RESULTS:
-            return
         metric = log_metric(excerpt(name, 60), printed, unit, direction)
         if metric is None:
             if (seconds := hours(printed)) is not None:
                 metric = LogMetric(name=name, value=seconds, printed=printed, unit="s", direction=direction)
             else:
-                if number(printed) is None and len(self.contradictions) < 5:
+                if number(printed) is None:
                     self.contradictions.append(f"{excerpt(name, 60)} is {excerpt(printed, 40)}")
                 return
         if registered is not None:
@@ -135,7 +122,6 @@ class Training:
         self.results[name] = metric
 
     def parameter(self, key: str, value: Parameter | None) -> None:
-        """Set a parameter unless it is there."""
         add_parameter(self.parameters, key, value)
 
 
@@ -162,7 +148,6 @@ def _metrics(training: Training) -> list[LogMetric]:
 
 
 def finish(block: Block, training: Training) -> Run:
-    """Make the run of a training."""
     counted = any(one.registered == "samples_per_second" for one in training.series.values())
     for name, (printed, unit, direction, registered) in training.running.items():
         # DeepSpeed's timer inside of Megatron leaves pipeline stages out: ten times what the batches
@@ -178,7 +163,7 @@ def finish(block: Block, training: Training) -> Run:
         metrics=_metrics(training),
         samples={name: one.series() for name, one in training.series.items() if one.kept},
         warnings=training.warnings[:10],
-        stops=[block.take_trouble(), *training.errors],
+        stops=[block.take_trouble(), *training.errors[:3]],
     )
     others = sorted(training.variants - {variant})
     if others:

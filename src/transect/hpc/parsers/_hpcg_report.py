@@ -20,26 +20,11 @@ TESTS = (
     "Iteration Count Information",
     "Reproducibility Information",
 )
-_SECTIONS = (
-    "Machine Summary",
-    "Global Problem Dimensions",
-    "Processor Dimensions",
-    "Local Domain Dimensions",
-    "Setup Information",
-    "Linear System Information",
-    "Multigrid Information",
-    "Memory Use Information",
-    *TESTS,
-    "Benchmark Time Summary",
-    "Floating Point Operations Summary",
-    "GB/s Summary",
-    "GFLOP/s Summary",
-    "User Optimization Overheads",
-    "Sparse Operations Overheads",
-    "DDOT Timing Variations",
-    "Final Summary",
+_SECTION = re.compile(
+    "|".join(TESTS) + r"|Machine Summary|(?:Global Problem|Processor|Local Domain) Dimensions"
+    r"|(?:Setup|Linear System|Multigrid|Memory Use) Information|Benchmark Time Summary|Floating Point Operations Summary"
+    r"|G(?:B|FLOP)/s Summary|(?:User Optimization|Sparse Operations) Overheads|DDOT Timing Variations|Final Summary"
 )
-_ANY_SECTION = "|".join(re.escape(name) for name in _SECTIONS)
 _LEAVES = (
     r"Distributed Processes|Threads per processes|Global n[xyz]|np[xyz]|n[xyz]|Setup Time"
     r"|Number of (?:Equations|Nonzero Terms)|Result|Scaled residual (?:mean|variance)"
@@ -71,7 +56,7 @@ WANTS = (
     *STARTS,
     r"version[ \t]*[:=]",
     r"[\w.\-]{1,80} version: (?:V?\d|HPCG)",
-    rf"(?:{_ANY_SECTION})",
+    rf"(?:{_SECTION.pattern})",
     rf"(?:{_LEAVES})[ \t]*:",
     r"HPCG 2\.4 [Rr]ating",
     r"Reference version of",
@@ -104,7 +89,6 @@ _GPU_FACT = re.compile(
     r"(Total Time|Setup\s+Overhead|Optimization\s+Overhead|Convergence\s+Overhead"
     rf"|Number of CG sets|Iterations per set|scaled res mean|scaled res variance):\s*({UNCUT})"
 )
-_MAX_FACTS = 200
 
 
 @dataclass(kw_only=True, slots=True)
@@ -132,11 +116,9 @@ class Report:
         return next((v for k in keys if (v := self.facts.get((section, k)))), "")
 
     def ended(self) -> bool:
-        """Tell whether the log holds the result."""
         return bool(self.rating or self.said or self.invalid or "final" in self.gpu)
 
     def begun(self) -> bool:
-        """Tell whether anything of a report was read."""
         return bool(self.facts or self.gpu or self.gpu_facts or self.rating or self.invalid)
 
 
@@ -151,15 +133,15 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _known(name: str) -> str:
-    return next((s for s in _SECTIONS if name.startswith(s)), "")
+    found = _SECTION.match(name)
+    return found[0] if found else ""
 
 
 def begins(report: Report, text: str) -> bool:
-    """Tell whether a line begins the next report."""
     if text.startswith(("HPCG-NVIDIA", "rocHPCG version", "start of application (")):
         return report.begun() or bool(report.said)
     if (valid := _VALID.match(text)) is not None and not valid[1]:
-        same = report.rating and not _other(report.rating, valid[2])
+        same = report.rating and not differ(number(report.rating) or 0.0, number(valid[2]) or 0.0, 1e-4)
         return bool(report.rating and not same) or bool(report.said or report.invalid)
     if _TITLE.match(text) is not None:
         return bool(report.facts or report.rating or report.invalid)
@@ -170,12 +152,7 @@ def begins(report: Report, text: str) -> bool:
     return False
 
 
-def _other(one: str, two: str) -> bool:
-    return differ(number(one) or 0.0, number(two) or 0.0, 1e-4)
-
-
 def read(report: Report, line: Line, text: str) -> None:
-    """Take in one line."""
     if line.cut:  # half of a number is a number too
         report.cut = True
         return
@@ -192,35 +169,24 @@ def read(report: Report, line: Line, text: str) -> None:
         report.invalid = True
     elif (match := _OLD_RATING.search(text, 0, 200)) is not None:
         report.old_rating = match[1]
-    elif _GPU_RATE.match(text) or _GPU_FACT.match(text) or _GRID_LINE.match(text):
-        _read_gpu(report, text)
-    elif not report.version and (match := _VERSION_LINE.match(text)) is not None:
-        report.version = match[1].rstrip(".")
-    else:
-        _read_report(report, text)
-
-
-def _read_gpu(report: Report, text: str) -> None:
-    if (match := _GPU_RATE.match(text)) is not None:
+    elif (match := _GPU_RATE.match(text)) is not None:
         report.gpu[match[1]] = (match[2], match[4] or "")
         report.variant = report.variant or ("nvidia" if match[3] == "GF" else "amd")
     elif (match := _GPU_FACT.match(text)) is not None:
         report.gpu_facts[" ".join(match[1].split())] = match[2]
     elif (match := _GRID_LINE.match(text)) is not None:
         report.gpu_facts[match[2]] = match[1]
+    elif not report.version and (match := _VERSION_LINE.match(text)) is not None:
+        report.version = match[1].rstrip(".")
+    else:
+        _read_report(report, text)
 
 
 def _read_report(report: Report, text: str) -> None:
-    if text.startswith(("*** WARNING ***", "Reference version of", "You have selected")):
-        if _NOT_VALID.search(text, 0, 200):
-            report.invalid = True
-        if len(report.notes) < 10:
-            report.notes.append(excerpt(text))
-        return
-    note = text.partition("::")[2].strip()
-    if note.startswith(("Reference version of", "You have selected")):
-        if len(report.notes) < 10:
-            report.notes.append(excerpt(note))
+    note = text.partition("::")[2].strip() or text
+    if note.startswith(("*** WARNING ***", "Reference version of", "You have selected")):
+        report.invalid = report.invalid or _NOT_VALID.search(text, 0, 200) is not None
+        report.notes.append(excerpt(note))
         return
     heading = _known(text.strip("_*# \t").rstrip(":= \t_*"))
     section, key, value = _split(text)
@@ -228,5 +194,5 @@ def _read_report(report: Report, text: str) -> None:
         report.section = heading
         return
     section = _known(section) if section else report.section
-    if section and value and len(report.facts) < _MAX_FACTS:
+    if section and value:
         report.facts.setdefault((section, key), value[:60])

@@ -12,21 +12,9 @@ from transect.hpc.values import last_digit, number
 _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 
 # One message crosses at a time (or one each way), or a neighbour exchange.
-_MESSAGES = (
-    "pingpong",
-    "pingping",
-    "unidir",
-    "bidir",
-    "one_put",
-    "one_get",
-    "all_put",
-    "all_get",
-    "put_local",
-    "get_local",
-    "put_all",
-    "get_all",
-    "truly_passive",
-    "passive",
+_MESSAGE = re.compile(
+    r"ping(?:pong|ping)|unidir|bidir|(?:one|all)_(?:put|get)|(?:put|get)_(?:local|all)|(?:truly_)?passive",
+    re.IGNORECASE,
 )
 _KNOWN = re.compile(
     r"(?:Multi-)?(?:ping|sendrecv|exchange|all(?:reduce|gather|to|_)|i?(?:all|bcast|barrier|reduce"
@@ -40,25 +28,7 @@ _KNOWN = re.compile(
 # Messages of one size that count as throughput in one time (IMB user guide, "Benchmark
 # Definitions"): name -> scale_bw.
 _SCALE = {"pingpong": 1, "pingponganysource": 1, "pingpongspecificsource": 1, "sendrecv": 2, "exchange": 4}
-_TOKENS = frozenset(
-    {
-        "Group",
-        "#bytes",
-        "#repetitions",
-        "t[usec]",
-        "t_min[usec]",
-        "t_max[usec]",
-        "t_avg[usec]",
-        "Mbytes/sec",
-        "MBytes/sec",
-        "Msg/sec",
-        "t_ovrl[usec]",
-        "t_pure[usec]",
-        "t_CPU[usec]",
-        "overlap[%]",
-        "defects",
-    }
-)
+_TOKENS = ("Group", "#bytes", "#repetitions", "defects")  # beside those with a unit
 
 
 def known(name: str) -> bool:
@@ -76,25 +46,24 @@ def header(text: str) -> list[str]:
 
 def column(name: str, test: str, part: str, unit: str) -> Column | None:
     """Return the metric of a column; None for sizes and group numbers."""
-    lower, storage = test.lower(), part.upper().endswith("IO")
-    message = any(lower.startswith(one) for one in _MESSAGES)
+    storage, message = part.upper().endswith("IO"), _MESSAGE.match(test) is not None
     if name.lower() == "mbytes/sec":
         rate = "storage_bandwidth" if storage else "network_bandwidth"
-        return Column(name="bandwidth", unit=unit, direction=_UP, registered=rate)
+        return Column("bandwidth", unit, rate)
     if name == "Msg/sec":
-        return Column(name="message_rate", unit="1/s", direction=_UP, registered="message_rate")
+        return Column("message_rate", "1/s", "message_rate")
     if name == "overlap[%]":
-        return Column(name="overlap", unit="%", direction=_UP, registered="overlap")
+        return Column("overlap", "%", "overlap")
     if name == "#repetitions":
-        return Column(name="repetitions", unit="1", direction=Direction.NEUTRAL)
+        return Column("repetitions", "1", direction=Direction.NEUTRAL)
     if name == "defects":
-        return Column(name="defects", unit="1", direction=_DOWN)
+        return Column("defects", "1", direction=_DOWN)
     if not name.endswith("[usec]"):
         return None
     registered = None
     if name in ("t[usec]", "t_avg[usec]", "t_pure[usec]") and test and not storage:
         registered = "message_time" if message else "collective_time"
-    return Column(name=name[: -len("[usec]")], unit="us", direction=_DOWN, registered=registered)
+    return Column(name[: -len("[usec]")], "us", registered)
 
 
 def bandwidth_unit(
@@ -159,7 +128,6 @@ def _of_pairs(test: str, size: str, time: str, bandwidth: str, messages: str, pr
 
 
 def contradiction(row: dict[str, str]) -> str:
-    """Recompute what one row repeats."""
     low, mean, high = (row.get(f"t_{which}[usec]") for which in ("min", "avg", "max"))
     if low and mean and high and not between(low, mean, high):
         return f"t_avg {mean} us is not between t_min {low} us and t_max {high} us"

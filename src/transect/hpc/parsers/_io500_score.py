@@ -27,13 +27,8 @@ METADATA = (
 MINIMUM_WRITE_S = 300.0
 # Of an extended run; result.txt does not say which phases are scored.
 _EXTENDED = (
-    "ior-rnd4K-write",
-    "ior-rnd4K-read",
-    "ior-rnd1MB-write",
-    "ior-rnd1MB-read",
-    "find-easy",
-    "find-hard",
-    "mdworkbench-bench",
+    *(f"ior-rnd{size}-{way}" for size in ("4K", "1MB") for way in ("write", "read")),
+    *("find-easy", "find-hard", "mdworkbench-bench"),
 )
 _WRITES = ("ior-easy-write", "ior-hard-write", "mdtest-easy-write", "mdtest-hard-write")
 _SLACK = 1e-5
@@ -62,7 +57,6 @@ class Score:
     invalid: bool = False
 
     def whole(self) -> bool:
-        """Tell whether all three numbers are there."""
         return bool(self.bandwidth and self.metadata and self.total)
 
 

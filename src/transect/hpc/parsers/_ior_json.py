@@ -103,4 +103,4 @@ class JsonReader:
             test.summary[operation] = {**cells, "aggs_unit": "MiB"}
         elif not self._summarising and {"bwMiB", "totalTime"} <= cells.keys():
             group = tests[-1].groups.setdefault(operation, Group())
-            group.add(cells["bwMiB"], cells["totalTime"], cells.get("blockKiB", ""))
+            group.rows.append((cells["bwMiB"], cells["totalTime"], cells.get("blockKiB", "")))

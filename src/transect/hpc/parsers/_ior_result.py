@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import LogMetric, Parameter, Series
+from transect.hpc.base import Parameter, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._ior_tests import Session, Test, contradicted, not_a_number
-from transect.hpc.values import log_metric, number
+from transect.hpc.values import number
 
 
 def parameters_of(session: Session, test: Test) -> dict[str, Parameter]:
@@ -28,39 +28,20 @@ def parameters_of(session: Session, test: Test) -> dict[str, Parameter]:
     return out
 
 
-def metrics_of(test: Test) -> list[LogMetric]:
-    """Return the summary of each operation, or its best repetition when there is none."""
-    metrics: list[LogMetric | None] = []
+def add_metrics(draft: Draft, test: Test) -> None:
+    """Add the summary of each operation, or its best repetition when there is none."""
     for operation in test.operations():
         cells = test.summary.get(operation, {})
         for which, printed in test.bandwidths(operation).items():
-            metrics.append(
-                log_metric(
-                    f"bandwidth_{which}",
-                    printed,
-                    "MiB/s",
-                    Direction.NEUTRAL if which == "stddev" else Direction.HIGHER,
-                    registered="storage_bandwidth" if which in ("max", "mean") else None,
-                    phase=operation,
-                )
-            )
+            way = Direction.NEUTRAL if which == "stddev" else None
+            registered = "storage_bandwidth" if which in ("max", "mean") else None
+            draft.add_metric(f"bandwidth_{which}", printed, "MiB/s", way, registered=registered, phase=operation)
         for which in ("max", "min", "mean"):
-            printed = cells.get(f"{which}_ops", "")
-            metrics.append(log_metric(f"iops_{which}", printed, "1/s", Direction.HIGHER, phase=operation))
+            draft.add_metric(f"iops_{which}", cells.get(f"{which}_ops"), "1/s", phase=operation)
         group = test.groups.get(operation)
         # Without a summary one repetition's time is the mean.
         only = group.rows[0][1] if group is not None and group.count == 1 else ""
-        metrics.append(
-            log_metric(
-                "time_mean",
-                cells.get("mean_s") or only,
-                "s",
-                Direction.LOWER,
-                registered="benchmark_time",
-                phase=operation,
-            )
-        )
-    return [metric for metric in metrics if metric is not None]
+        draft.add_metric("time_mean", cells.get("mean_s") or only, "s", registered="benchmark_time", phase=operation)
 
 
 def samples_of(test: Test) -> dict[str, Series]:

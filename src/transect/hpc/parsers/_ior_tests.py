@@ -12,7 +12,6 @@ from transect.hpc.rules import Output
 from transect.hpc.values import number
 
 _MEBI = 1 << 20
-_KEPT = 500  # repetitions whose bytes and times are checked, and kept as samples
 _SLACK = 1e-3
 # IOR's options without a value: several may stand in one word.
 _FLAGS = re.compile(r"-[BcCeEFghHIkKmnpPrRSuvVwWxyYzZ]{1,32}")
@@ -41,32 +40,33 @@ _COLUMNS = {
 class Group:
     """The repetitions of one operation, e.g. of `write`: bandwidth in MiB/s as printed."""
 
-    count: int = 0
-    best: str = ""
-    worst: str = ""
-    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    # bandwidth, total time, block in KiB, of the first repetitions
+    # bandwidth, total time, block in KiB
     rows: list[tuple[str, str, str]] = field(default_factory=list)
-    broken: str = ""
 
-    def add(self, bandwidth: str, total_s: str, block_kib: str) -> None:
-        """Count one repetition."""
-        value, near = number(bandwidth), span(bandwidth)
-        self.count += 1
-        if len(self.rows) < _KEPT:
-            self.rows.append((bandwidth, total_s, block_kib))
-        if value is None or near is None:
-            self.broken = self.broken or bandwidth
-            return
-        self.sums = [self.sums[0] + near[0], self.sums[1] + near[1]]
-        if not self.best or value > float(self.best):
-            self.best = bandwidth
-        if not self.worst or value < float(self.worst):
-            self.worst = bandwidth
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @property
+    def broken(self) -> str:
+        """The first bandwidth that is no number."""
+        return next((row[0] for row in self.rows if number(row[0]) is None), "")
+
+    def _sorted(self) -> list[str]:
+        return sorted((row[0] for row in self.rows if number(row[0]) is not None), key=float)
+
+    @property
+    def best(self) -> str:
+        return next(reversed(self._sorted()), "")
+
+    @property
+    def worst(self) -> str:
+        return next(iter(self._sorted()), "")
 
     def mean(self) -> Span:
         """Return between which values the mean of all repetitions lies."""
-        return self.sums[0] / self.count, self.sums[1] / self.count
+        spans = [near for row in self.rows if (near := span(row[0]))]
+        return sum(low for low, _ in spans) / self.count, sum(high for _, high in spans) / self.count
 
 
 @dataclass(kw_only=True, slots=True)
@@ -153,7 +153,6 @@ def asked_for(command: str) -> list[str]:
 
 
 def not_a_number(test: Test) -> str | None:
-    """Say which bandwidth is none, or return None."""
     for operation in test.operations():
         group = test.groups.get(operation)
         if group is not None and group.broken:

@@ -10,8 +10,6 @@ from transect.hpc.block import Block
 from transect.hpc.text import CLIP
 
 _PIECE = re.compile(r'["{}\[\],]|(?:-?[\d.eE+\-]+|true|false|null|NaN),?$')
-# Larger documents are no summaries.
-_MAX_LINES = 200_000
 
 
 def read_object(block: Block) -> dict[str, Any] | None:
@@ -27,7 +25,7 @@ def read_object(block: Block) -> dict[str, Any] | None:
             text, depth = "{", 1
         if place and not _PIECE.match(piece):
             continue
-        if len(piece) >= CLIP or place > _MAX_LINES:
+        if len(piece) >= CLIP:
             return None
         text += piece + "\n"
         depth += piece.count("{") - piece.count("}")

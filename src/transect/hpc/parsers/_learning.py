@@ -129,7 +129,6 @@ class Samples:
     limit: int = _MAX_SAMPLES
 
     def add(self, printed: str) -> None:
-        """Append one value."""
         value = number(printed)
         self.last_broken = value is None
         if value is None:
@@ -141,7 +140,6 @@ class Samples:
             self.kept.append((value, printed))
 
     def series(self) -> Series:
-        """Return the kept values."""
         return Series(unit=self.unit, values=[value for value, _ in self.kept])
 
     def middle(self) -> str:
@@ -157,7 +155,6 @@ class Samples:
         return [reading for reading in readings if reading is not None]
 
     def warnings(self, name: str) -> list[str]:
-        """Say when values were left out."""
         if self.count > len(self.kept):
             return [f"{name}: the first {len(self.kept)} of {self.count} values are kept"]
         return []
@@ -173,16 +170,13 @@ class LoggedOutput(Output):
 
     @staticmethod
     def text_of(line: Line) -> str:
-        """Return a line without its logger's prefix."""
         return without_prefix(line.text)
 
     def read(self, line: Line, text: str) -> None:
-        """Take in a line that is whole."""
         if not line.cut:
             super().read(line, text)
 
     @rule(r".+", wanted="")
     def error(self, match: re.Match[str], line: Line) -> None:
-        """Keep the first errors."""
         if is_error(match[0]):
             self.stop(excerpt(match[0]), most=3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._checks import whole
-from transect.hpc.rules import Output, rule
+from transect.hpc.rules import Output, keeps, notes, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -50,8 +50,6 @@ _USAGE = re.compile(
     r"Unrecognized argument '(?:--(?:poses|numposes|ppwi|wgsize|deck|iter|iterations|rows|out"
     r"|posesperwi))'"
 )
-_MAX_RESULTS = 10_000
-_MAX_SAMPLES = 4096
 
 
 def usage_error(text: str) -> bool:
@@ -69,7 +67,6 @@ class Result:
     raw: list[float] = field(default_factory=list)
     valid: bool | None = None
     difference: str = ""
-    cut: bool = False
 
 
 @dataclass(kw_only=True)
@@ -80,7 +77,6 @@ class Section(Output):
     columns: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
     checked: dict[tuple[str, str], bool] = field(default_factory=dict)
-    done: int = 0  # results, those that were handed over included
     skipped: int = 0
     selected: int = 0
     failures: list[str] = field(default_factory=list)
@@ -96,111 +92,78 @@ class Section(Output):
             return bool(self.results)
         return False
 
-    def _add(self, result: Result) -> None:
-        self.results.append(result)
-        self.done += 1
-
     @rule(
         r"- (Total kernel time|Kernel time|Total time|Average kernel time|Average time"
-        rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$",
-        wanted=r"- (?:Average|Interactions|GFLOP|GFInst)",
+        rf"|Interactions/s|GFLOP/s|GFInst/s):\s*({NUMBER})\s*(ms|billion)?\s*$"
     )
     def of_version_1(self, match: re.Match[str], line: Line) -> None:
-        """Take a number of version 1 or of a port."""
         name = _V1_NAMES[match[1]]
         self.variant = self.variant or "v1"
         last = self.results[-1] if self.results else None
         if last is None or name in last.values or name == "total_time":
             last = Result(line=line.number)
-            self._add(last)
-        # `ms` or `billion` after the digits proves that they are whole.
-        if line.cut and not match[3]:
-            last.cut = True
-        else:
-            last.values[name] = match[2]
+            self.results.append(last)
+        last.values[name] = match[2]
 
     @rule(rf"- outcome:\s*\{{ valid: (true|false), max_diff_%: ({NUMBER}) \}}")
     def outcome(self, match: re.Match[str], line: Line) -> None:
-        """Begin a result of version 2."""
         self.variant = "v2"
-        self._add(Result(line=line.number, valid=match[1] == "true", difference=match[2]))
+        self.results.append(Result(line=line.number, valid=match[1] == "true", difference=match[2]))
 
     @rule(r"param:\s*\{ ppwi: (\d{1,9}), wgsize: (\d{1,9}) \}", wanted="param:")
     def parameters_of_result(self, match: re.Match[str], line: Line) -> bool:
-        """Take what a result was made with."""
         if self.results:
             self.results[-1].facts.update(ppwi=int(match[1]), wgsize=int(match[2]))
         return bool(self.results)
 
     @rule(r"raw_iterations:\s*\[([^\]]{0,16000})\]", wanted="raw_iterations:")
     def raw(self, match: re.Match[str], line: Line) -> bool:
-        """Keep single times."""
-        if not self.results or line.cut:
+        if not self.results:
             return False
-        values = [number(one) for one in match[1].split(",")[:_MAX_SAMPLES]]
+        values = [number(one) for one in match[1].split(",")]
         self.results[-1].raw = [one for one in values if one is not None]
         return True
 
-    @rule(
-        rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$",
-        wanted=r"(?:context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms|giga_interactions/s|gflop/s|gfinst/s):",
-    )
+    @rule(rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$")
     def of_version_2(self, match: re.Match[str], line: Line) -> bool:
-        """Take a number of version 2."""
         if not self.results or self.variant != "v2":
             return False
-        if line.cut:
-            self.results[-1].cut = True
-        else:
-            self.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
+        self.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
         return True
 
     @rule(_CSV_HEAD, wanted="")
     def csv_head(self, match: re.Match[str], line: Line) -> None:
-        """Begin a table of CSV."""
         self.columns = tuple(name.strip() for name in match.string.split(",")[:20])
         self.variant = "v2 csv"
 
     @rule(CSV_ROW)
     def csv_row(self, match: re.Match[str], line: Line) -> bool:
-        """Take a row of CSV."""
         if not self.columns:
             return False
         named = dict(zip(self.columns, match.string.split(",")[:20], strict=False))
-        result = Result(line=line.number, cut=len(named) < len(self.columns))
+        result = Result(line=line.number)
         for column, value in named.items():
-            last = column == self.columns[-1]
-            if column in _V2_KEYS and not (line.cut and (last or result.cut)):
+            if column in _V2_KEYS:
                 result.values[_V2_KEYS[column]] = value.strip()
             elif (count := whole(value.strip())) is not None and column in ("ppwi", "wgsize"):
                 result.facts[column] = count
             elif column not in _V2_KEYS and value.strip():
                 result.facts[column.lower()] = excerpt(value.strip(), 60)
-        self._add(result)
+        self.results.append(result)
         return True
 
     @rule(r"# \(ppwi=(\d{1,9}),wgsize=(\d{1,9}),valid=([01])\)", wanted="")
     def check(self, match: re.Match[str], line: Line) -> None:
-        """Keep whether energies were right."""
-        if len(self.checked) < _MAX_RESULTS:
-            self.checked[match[1], match[2]] = match[3] == "1"
+        self.checked[match[1], match[2]] = match[3] == "1"
 
-    @rule(r"(?:# )?best:")
-    def best(self, match: re.Match[str], line: Line) -> None:
-        """Nothing follows."""
-        self.over = True
+    best = sets(r"(?:# )?best:", "over", True)
 
     @rule(r"(?:deck|config|results):$", wanted=r"(?:deck|config|results|device):")
     def part(self, match: re.Match[str], line: Line) -> None:
-        """Take the heading of a part."""
         self.heading += match[0]
 
-    @rule(
-        r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$",
-        wanted=r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
-    )
+    @rule(r"(path|poses|proteins|ligands|forcefields|iterations|wgsize|available|selected):\s*(\S.*)$")
     def deck(self, match: re.Match[str], line: Line) -> bool:
-        """Take a fact of the deck or the configuration."""
         if not self.heading:
             return False
         self._deck(match[1], match[2].strip())
@@ -209,7 +172,7 @@ class Section(Output):
     def _deck(self, key: str, value: str) -> None:
         in_config = "config:" in self.heading
         if key == "selected" or (key == "wgsize" and value.startswith("[")):
-            count = min(value.count(",") + 1, _MAX_RESULTS)
+            count = value.count(",") + 1
             self.selected = max(self.selected, 1) * count
         elif key == "poses":
             count_poses = whole(value)
@@ -225,7 +188,6 @@ class Section(Output):
         wanted=r"(?:(?:Poses|Iterations|Ligands|Proteins|Deck|Types|Threads|WG|PPWI)[ \t]*:|Poses per|Work-?group size)",
     )
     def fact(self, match: re.Match[str], line: Line) -> None:
-        """Take a fact of version 1."""
         key = match[1].lower()
         key = "ppwi" if key.startswith("poses per") else _V1_KEYS.get(key, key)
         count = whole(match[2].strip())
@@ -234,7 +196,6 @@ class Section(Output):
 
     @rule(_TITLE, wanted="")
     def title(self, match: re.Match[str], line: Line) -> None:
-        """Take the version, or a label without one."""
         if match[2]:
             first = match[2].split()[0]  # "unknown (built with ...)" without CMake
             self.version = "" if first == "unknown" else excerpt(first, 40)
@@ -244,42 +205,27 @@ class Section(Output):
 
     @rule(r"Running (.*)", wanted=r"Running [A-Z]")
     def model(self, match: re.Match[str], line: Line) -> None:
-        """Take the programming model."""
         self.facts["model"] = excerpt(match[1], 60)
         self.variant = self.variant or "v1"
 
-    @rule(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"", wanted="")
-    def device(self, match: re.Match[str], line: Line) -> None:
-        """Take the device."""
-        self.facts["device"] = match[2]
+    device = notes(r"device:\s*\{ index: (\d{1,9}),\s*name: \"([^\"]{0,200})\"", "device", str, group=2, wanted="")
 
-    @rule(r"Using kernel parameters: <<<\d{1,9},(\d{1,9})>>>", wanted="Using kernel parameters:")
-    def launched(self, match: re.Match[str], line: Line) -> None:
-        """Take the size of a group."""
-        self.facts["wgsize"] = int(match[1])
+    launched = notes(
+        r"Using kernel parameters: <<<\d{1,9},(\d{1,9})>>>", "wgsize", int, wanted="Using kernel parameters:"
+    )
 
     @rule(rf"Largest difference was\s*({NUMBER})\s*%", wanted="Largest difference was")
     def largest(self, match: re.Match[str], line: Line) -> None:
-        """Take the largest difference of energies."""
-        if self.results and not line.cut:
+        if self.results:
             self.results[-1].difference = match[1]
 
     @rule(r"# WARNING: pose count", wanted=r"# (?:WARNING|Verification)")
     def skips(self, match: re.Match[str], line: Line) -> None:
-        """Count what it leaves out."""
         self.skipped += 1
 
-    @rule(r"# Verification failed.*", wanted="")
-    def wrong(self, match: re.Match[str], line: Line) -> None:
-        """Keep that energies were wrong."""
-        if len(self.failures) < 5:
-            self.failures.append(excerpt(match[0]))
+    wrong = keeps(r"# Verification failed.*", "failures", wanted="")
 
     @rule(_USAGE, wanted="")
-    @rule(
-        r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d+ is not)",
-        wanted=r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
-    )
+    @rule(r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d+ is not)")
     def stopped(self, match: re.Match[str], line: Line) -> None:
-        """Keep what stopped it."""
         self.stop(excerpt(match.string))

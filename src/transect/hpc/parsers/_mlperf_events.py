@@ -32,7 +32,6 @@ _OLD = re.compile(
 )
 _BROKEN_KEY = re.compile(r'"key":[ ]?"([A-Za-z_][\w.\-]{0,99})"')
 _BROKEN_TIME = re.compile(r'"time_ms":[ ]?"?(\d{1,20})')
-_MAX_ON_A_LINE = 16
 # Lines of 0.6 name no version, and no other version has such lines.
 _UNNUMBERED = "0.6"
 
@@ -66,9 +65,7 @@ def seconds(printed: object, factor: int = 0) -> Decimal | None:
 def events(line: Line) -> Iterator[Event]:
     """Yield the events of a line; a broken one keeps its key when that can still be read."""
     place = line.text.find(MARK)
-    for _ in range(_MAX_ON_A_LINE):
-        if place < 0:
-            return
+    while place >= 0:
         following = line.text.find(MARK, place + len(MARK))
         part = line.text[place : following if following > 0 else None]
         event = _new(line.number, part) if part.startswith(":::MLLOG") else _old(line.number, part)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import RunStatus
 from transect.hpc.draft import Draft
+from transect.hpc.parsers._mlperf_state import Evaluation, RunState
 from transect.hpc.values import number
 
 # Benchmarks whose `eval_accuracy` is an error rate, a loss or a distance: lower is better.
@@ -40,19 +40,6 @@ TIME_LIMIT = 1_000_000_000
 _ROUNDING = 2.0**-22
 
 
-@dataclass(slots=True)
-class Evaluation:
-    """One evaluation of the model during training."""
-
-    key: str
-    label: str
-    printed: str
-    value: float | None
-    epoch: str
-    time: Decimal | None
-    late: bool  # after run_stop
-
-
 def direction_of(benchmark: str, one: Evaluation) -> Direction:
     """Tell which way a quality is better: by its own name, else by the benchmark."""
     for name in (one.label, one.key):
@@ -73,11 +60,6 @@ def negated(benchmark: str, one: Evaluation) -> bool:
     return one.value is not None and one.value < 0 and "accuracy" in one.key and bool(_ERRORS.match(benchmark))
 
 
-def target_of(printed: str) -> float | None:
-    """Read a printed target; None when it is no number."""
-    return number(printed) if printed else None
-
-
 def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
     assert one.value is not None
     room = _ROUNDING * abs(target)
@@ -88,36 +70,29 @@ def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
     return one.value < target - room
 
 
-def judge(
-    draft: Draft,
-    *,
-    started: bool,
-    stopped: bool,
-    said: str | None,
-    took: Decimal | None,
-    zero: list[str],
-    final: list[Evaluation],
-    target: float | None,
-    wall: str,
-) -> None:
+def judge(draft: Draft, state: RunState, final: list[Evaluation], took: Decimal | None) -> None:
     """Climb the ladder; the draft's variant is the benchmark's name."""
-    if not stopped:
+    started = "run_start" in state.counts
+    if not state.stopped:
         draft.mark_truncated("after run_start, without run_stop" if started else "before run_start")
     if not started:
         missing = "run_stop without run_start: the head of the log is missing"
         draft.set_status(RunStatus.TRUNCATED, missing)
+    said = state.status
     if said is not None and said != "success":
         stop = f": {draft.stop}" if draft.stop else ""
         draft.set_status(RunStatus.FAILED, f"run_stop says status '{said}'{stop}")
     if took is None:
-        what = f"the time of {' and '.join(sorted(set(zero)))} is 0" if zero else "a time is broken"
+        zero = sorted({key for key in state.zero_times if key.startswith("run_")})
+        what = f"the time of {' and '.join(zero)} is 0" if zero else "a time is broken"
         draft.mark_invalid(f"no time to train: {what}")
     else:
         span = f"run_stop minus run_start = {took:f} s"
         if not 0 < took < TIME_LIMIT:
             draft.mark_invalid(f"{span} is outside (0, {TIME_LIMIT:g}] s")
-        if wall and (spent := number(wall)) is not None and spent + 2 < float(took):
-            draft.mark_invalid(f"{span}, but the whole script took {wall} s (RESULT)")
+        if state.wall and (spent := number(state.wall)) is not None and spent + 2 < float(took):
+            draft.mark_invalid(f"{span}, but the whole script took {state.wall} s (RESULT)")
+    target = number(state.target) if state.target else None
     if draft.ok:
         _judge_quality(draft, said, final, target)
 

@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-from transect.domain.metrics import Direction
-from transect.hpc.base import LogMetric, Normalised, Parameter, Run, Series
+from transect.hpc.base import Parameter, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mlperf_events import MARK, events
-from transect.hpc.parsers._mlperf_quality import TIME_LIMIT, Evaluation, direction_of, judge, negated, target_of
-from transect.hpc.parsers._mlperf_state import RunState, read_other, take
-from transect.hpc.values import log_metric, number
+from transect.hpc.parsers._mlperf_quality import TIME_LIMIT, direction_of, judge, negated
+from transect.hpc.parsers._mlperf_state import Evaluation, RunState, read_other, take
+from transect.hpc.values import number
 
 HPC_BENCHMARKS = frozenset(("cosmoflow", "deepcam", "oc20", "open_catalyst", "opencatalyst", "ocp", "openfold"))
 _BARE_NUMBER = re.compile(r"[-+]?\d")
@@ -76,8 +75,7 @@ def _final(state: RunState) -> list[Evaluation]:
     return list(last.values())[:16]
 
 
-def _metrics(state: RunState, took: Decimal | None, final: list[Evaluation]) -> list[LogMetric]:
-    out: list[LogMetric] = []
+def _add_metrics(draft: Draft, state: RunState, took: Decimal | None, final: list[Evaluation]) -> None:
     reached = state.stopped and state.status in (None, "success")
     for name, span in (
         ("time_to_train", took),
@@ -86,33 +84,15 @@ def _metrics(state: RunState, took: Decimal | None, final: list[Evaluation]) -> 
     ):
         if span is None or (name == "init_time" and span < 0):
             continue
-        registered = name == "time_to_train" and reached and 0 < span < TIME_LIMIT
-        out.append(
-            LogMetric(
-                name=name,
-                value=float(span),
-                printed=f"{span:f}",
-                unit="s",
-                direction=Direction.LOWER,
-                normalised=Normalised(name="time_to_quality", value=float(span), unit="s") if registered else None,
-            )
-        )
+        counts = name == "time_to_train" and reached and 0 < span < TIME_LIMIT
+        draft.add_metric(name, f"{span:f}", "s", registered="time_to_quality" if counts else None)
     for one in final:
         share = state.benchmark in ("resnet", "rgat", "gnn") and one.key == "eval_accuracy"
         fits = share and one.value is not None and 0 <= one.value <= 1
-        metric = log_metric(
-            one.key,
-            one.printed,
-            "1",
-            direction_of(state.benchmark, one),
-            registered="accuracy" if fits else None,
-            phase=one.label or None,
-        )
-        if metric is not None:
-            out.append(metric)
+        way, registered = direction_of(state.benchmark, one), "accuracy" if fits else None
+        draft.add_metric(one.key, one.printed, "1", way, registered=registered, phase=one.label or None)
     for name, rate in state.rates.items():
-        out += rate.metrics(name, normalise=False)
-    return out
+        draft.metrics += rate.metrics(name, normalise=False)
 
 
 def _span(state: RunState, name: str) -> Decimal | None:
@@ -132,21 +112,11 @@ def _finish(block: Block, state: RunState, slug: str) -> Run:
         variant=state.benchmark,
         version=state.version,
         parameters=_parameters(state, final),
-        metrics=_metrics(state, took, final),
         warnings=list(state.warnings),
         stops=[block.take_trouble(), *state.errors],
     )
-    judge(
-        draft,
-        started="run_start" in state.counts,
-        stopped=state.stopped,
-        said=state.status,
-        took=took,
-        zero=[k for k in state.zero_times if k.startswith("run_")],
-        final=final,
-        target=target_of(state.target),
-        wall=state.wall,
-    )
+    _add_metrics(draft, state, took, final)
+    judge(draft, state, final, took)
     if state.broken:
         draft.warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
     for one in final:

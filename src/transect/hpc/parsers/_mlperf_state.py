@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -11,7 +10,6 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._learning import Digits, Samples, add_parameter, is_error, literal
 from transect.hpc.parsers._mlperf_events import Event
-from transect.hpc.parsers._mlperf_quality import Evaluation
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import number
 
@@ -25,11 +23,23 @@ _NO_PARAMETER = re.compile(
     r"(?:cache_clear|run_clear_caches|weights_initialization|tracked_stats|throughput|deferred"
     r"|run_final|power_\w+|eval_target|quality_target)$|\w+_(?:start|stop)$|train_(?:loop|epoch)$"
 )
-_MAX_EVALUATIONS = 10_000
 # A rank repeats what another has logged within this time.
 _REPEATED_S = 30
 # And begins to set up within this time.
 _SETUP_S = 600
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """One evaluation of the model during training."""
+
+    key: str
+    label: str
+    printed: str
+    value: float | None
+    epoch: str
+    time: Decimal | None
+    late: bool  # after run_stop
 
 
 @dataclass(slots=True)
@@ -45,7 +55,7 @@ class RunState:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     seeds: list[str] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
-    seen: OrderedDict[tuple[str, ...], None] = field(default_factory=OrderedDict)
+    seen: set[tuple[str, ...]] = field(default_factory=set)
     deferred: dict[str, Evaluation] = field(default_factory=dict)
     evaluated: int = 0
     rates: dict[str, Samples] = field(default_factory=dict)
@@ -76,7 +86,6 @@ class RunState:
         return mine is None or abs(mine[1] - stop[1]) <= _REPEATED_S
 
     def begun(self) -> bool:
-        """Tell whether any event was read."""
         return bool(self.counts)
 
     def starts_anew(self, event: Event, rank: int | None) -> bool:
@@ -124,18 +133,17 @@ def read_other(state: RunState, line: Line) -> None:
 
 
 def take(state: RunState, event: Event) -> None:
-    """Take in one event."""
     key = event.key
     if event.broken:
         state.broken += 1
         if not key:
             return
-    state.counts[key] = state.counts.get(key, 0) + 1 if len(state.counts) < 2000 else 1
+    state.counts[key] = state.counts.get(key, 0) + 1
     state.version = state.version or event.version
     state.benchmark = state.benchmark or event.benchmark
-    if event.zero_time and len(state.zero_times) < 20:
+    if event.zero_time:
         state.zero_times.append(key)
-    if event.time is not None and len(state.times) < 2000:
+    if event.time is not None:
         both = state.times.setdefault(key, [event.time, event.time])
         both[0], both[1] = min(both[0], event.time), max(both[1], event.time)
     if _PROGRESS.match(key):
@@ -173,7 +181,7 @@ def _evaluate(state: RunState, event: Event) -> None:
             epoch = str(event.metadata[name])[:40]
             break
     counted = False
-    for part, value in list(_parts(state, event.value).items())[:16]:
+    for part, value in _parts(state, event.value).items():
         label = part or str(event.metadata.get("metric") or "")
         # The transformer of 0.6 quotes its numbers.
         settled = isinstance(value, Digits) or (isinstance(value, str) and number(value) is not None)
@@ -183,9 +191,7 @@ def _evaluate(state: RunState, event: Event) -> None:
         signature = (event.key, label, epoch or str(event.time), printed, event.settles)
         if signature in state.seen:
             continue  # printed twice, or by several ranks
-        state.seen[signature] = None
-        if len(state.seen) > 256:
-            state.seen.popitem(last=False)
+        state.seen.add(signature)
         one = Evaluation(
             key=event.key,
             label=excerpt(label, 40),
@@ -197,12 +203,9 @@ def _evaluate(state: RunState, event: Event) -> None:
         )
         state.evaluated += not counted  # one evaluation, however many qualities it has
         counted = True
-        if event.settles and not settled and len(state.deferred) < 64:
+        if event.settles and not settled:
             state.deferred[event.settles] = one
-        if len(state.evaluations) >= _MAX_EVALUATIONS:
-            state.evaluations[-1] = one
-        else:
-            state.evaluations.append(one)
+        state.evaluations.append(one)
 
 
 def _parts(state: RunState, value: object) -> dict[str, object]:
@@ -221,11 +224,10 @@ def _parts(state: RunState, value: object) -> dict[str, object]:
 
 def _rate(state: RunState, event: Event) -> None:
     values = event.value if isinstance(event.value, dict) else {event.key: event.value}
-    for name, value in list(values.items())[:32]:
+    for name, value in values.items():
         if isinstance(value, Digits) and re.search(r"throughput|per_sec|_sec$|ips$", name):
             label = excerpt(name, 60)
-            if label in state.rates or len(state.rates) < 16:
-                state.rates.setdefault(label, Samples("1/s", Direction.HIGHER)).add(value[:60])
+            state.rates.setdefault(label, Samples("1/s", Direction.HIGHER)).add(value[:60])
 
 
 def _parameter(state: RunState, event: Event) -> None:
@@ -236,7 +238,7 @@ def _parameter(state: RunState, event: Event) -> None:
         state.target = str(event.value)[:40]
     if key in ("seed", "run_set_random_seed"):
         seed = excerpt(str(event.value), 40)
-        if seed not in state.seeds and len(state.seeds) < 64:
+        if seed not in state.seeds:
             state.seeds.append(seed)
     if _NO_PARAMETER.match(key):
         return

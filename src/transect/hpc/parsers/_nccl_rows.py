@@ -11,10 +11,8 @@ from transect.hpc.base import LogMetric, Parameter
 from transect.hpc.parsers._network import Column, agree, cell_metric, is_number
 from transect.hpc.values import last_digit, number
 
-_UP, _DOWN = Direction.HIGHER, Direction.LOWER
 _HEADER = re.compile(r"#\s+(?:size|bytes)(?:\(B\))?\s+(?:count|N)\b")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
-_TEXT = ("type", "redop", "op", "root")
 _TIMES = ("time", "cputime")
 _SIZES = re.compile(r"[0-9]{1,19}\s+[0-9]{1,19}\s")
 # A line of NCCL itself. It may begin right behind a number: no host's name begins with one here.
@@ -56,13 +54,11 @@ class Test:
     settings: dict[str, Parameter] = field(default_factory=dict)
     facts: dict[str, Parameter] = field(default_factory=dict)
     ranks: dict[int, set[int]] = field(default_factory=dict)
-    devices: int = 0
     pids: set[str] = field(default_factory=set)
     columns: list[str] = field(default_factory=list)
     units: dict[str, str] = field(default_factory=lambda: {"time": "us", "bw": "GB/s"})
     width: int = 0
     rows: list[Row] = field(default_factory=list)
-    count: int = 0
     piece: str = ""  # of a row that other output has cut: what of it has come
     mixed: bool = False
     lost: int = 0
@@ -76,7 +72,6 @@ class Test:
     warnings: list[str] = field(default_factory=list)
 
     def started(self) -> bool:
-        """Tell whether there is anything in it."""
         return bool(self.version or self.op or self.settings or self.ranks or self.columns or self.rows)
 
     def just_started(self) -> bool:
@@ -133,7 +128,7 @@ class Test:
             if larger <= size:
                 break
             size = larger
-        return expected > 0 and self.count > 0 and self.count % expected == 0
+        return expected > 0 and bool(self.rows) and len(self.rows) % expected == 0
 
 
 def header(text: str) -> list[str]:
@@ -198,19 +193,13 @@ def _kind(cells: list[str]) -> dict[str, str]:
 def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Iterator[LogMetric]:
     """Yield the numbers of one half of a row. `alone`: all rows are of one type and operation."""
     phase = side.phase if alone else " ".join((side.phase, *row.kind.values()))
+    time, registered = unit["time"], {"time": "collective_time", "busbw": "collective_bandwidth"}
     for name, printed in side.cells.items():
-        if name in _TIMES:
-            column = Column(
-                name=name, unit=unit["time"], direction=_DOWN, registered="collective_time" if name == "time" else None
-            )
-        elif name in ("algbw", "busbw"):
-            registered = "collective_bandwidth" if name == "busbw" else None
-            column = Column(name=name, unit=unit["bw"], direction=_UP, registered=registered)
-        elif name in _WRONG:
-            column = Column(name=name, unit="1", direction=_DOWN)
-        elif name.startswith("i_"):
-            percent = name.endswith("%")
-            column = Column(name=name, unit="%" if percent else unit["time"], direction=_DOWN)
+        if name in ("algbw", "busbw"):
+            column = Column(name, unit["bw"], registered.get(name))
+        elif name in (*_TIMES, *_WRONG) or name.startswith("i_"):
+            of = "1" if name in _WRONG else "%" if name.endswith("%") else time
+            column = Column(name, of, registered.get(name), Direction.LOWER)
         else:
             continue
         if is_number(printed) and (metric := cell_metric(column, printed, size=row.size, phase=phase)):
@@ -219,7 +208,7 @@ def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Itera
 
 def average(printed: str) -> LogMetric | None:
     """Make the metric of the last line, a mean over all sizes and both halves."""
-    column = Column(name="avg_busbw", unit="GB/s", direction=_UP, registered="collective_bandwidth")
+    column = Column("avg_busbw", "GB/s", "collective_bandwidth")
     return cell_metric(column, printed, phase="average")
 
 

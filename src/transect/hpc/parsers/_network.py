@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import LogMetric
-from transect.hpc.block import TROUBLE
+from transect.hpc.base import LogMetric, Parameter
+from transect.hpc.block import TROUBLE, Block
 from transect.hpc.rules import Output, RankParser, rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, last_digit, log_metric, number
-
-# More rows of one table than any of these benchmarks prints, and more ranks than one file labels:
-# what comes after is counted, not kept.
-MAX_ROWS = 2000
-
-# Programs that print into one file at the same time, without labels.
-MAX_TOGETHER = 64
+from transect.hpc.values import NUMBER, impossible, last_digit, log_metric, number
 
 # Lines that say that a run was stopped, beyond `block.TROUBLE`.
 STOPS = (
@@ -41,18 +34,18 @@ _KILLED = re.compile(r"wait_status|\*\*\* STEP|[Kk]illed|Terminated|Aborted|[Ss]
 _FLUX_EXIT = re.compile(r'"wait_status":(\d{1,9})')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: the metric it becomes."""
 
     name: str
     unit: str
-    direction: Direction
     registered: str | None = None
+    direction: Direction | None = None
 
 
 # What half a round trip of the smallest message is called.
-LATENCY = Column(name="latency_smallest", unit="us", direction=Direction.LOWER, registered="network_latency")
+LATENCY = Column("latency_smallest", "us", "network_latency")
 
 
 def stop_of(text: str) -> str:
@@ -71,9 +64,10 @@ def stop_of(text: str) -> str:
 class NetworkOutput(Output):
     """What a program on a network prints, and what its launcher says of its end."""
 
+    knows_width = True
+
     @rule(r".+", wanted="")
     def stopped(self, match: re.Match[str], line: Line) -> None:
-        """Keep why it stopped."""
         if stop := stop_of(match[0]):
             self.stop(stop)
 
@@ -137,3 +131,86 @@ def twice(rows: Iterable[Hashable]) -> str:
     if again * 2 <= len(counts):
         return ""
     return f"{again} of {len(counts)} rows stand more than once: did two programs print at once?"
+
+
+@dataclass(kw_only=True, slots=True)
+class Table:
+    """A table as far as it has come: rows under named columns of fixed width."""
+
+    line: int
+    facts: dict[str, Parameter] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    width: int = 0
+    rows: list[list[str]] = field(default_factory=list)
+    stops: list[str] = field(default_factory=list)  # since the last row
+    warnings: list[str] = field(default_factory=list)
+    cut: bool = False
+
+    def place(self, *names: str) -> int:
+        """Return where the first column of these names stands, -1 for nowhere."""
+        return next((i for i, one in enumerate(self.columns) if one in names), -1)
+
+    def last(self) -> int:
+        """Return the message size of the last row, -1 when there is none."""
+        place = self.place("Size", "#bytes")
+        return int(self.rows[-1][place]) if self.rows and place >= 0 else -1
+
+    def take(self, line: Line, cells: list[str], block: Block) -> bool:
+        """Take in a row; False where it does not stand under the columns."""
+        if len(cells) != len(self.columns) or not whole(line, self.width):
+            if line.cut:
+                self.cut = True
+            elif len(cells) > 1 and len(self.warnings) < 5:
+                self.warnings.append(f"line {line.number} has {len(cells)} cells under {len(self.columns)} columns")
+            return False
+        self.rows.append(cells)
+        self.width = len(line.text.rstrip())
+        # What was reported before a row did not stop the program.
+        early = "; ".join(one for one in (*self.stops, block.take_trouble()) if one)
+        if early and len(self.warnings) < 5:
+            self.warnings.append(f"before a row: {early}")
+        self.stops = []
+        return True
+
+    def fill(
+        self,
+        metrics: list[LogMetric],
+        column: Callable[[str], Column | None],
+        wrong: Callable[[dict[str, str]], str],
+        *,
+        latency: bool,
+    ) -> str:
+        """Add the metrics of all rows; say what is wrong with the first wrong value.
+
+        `wrong` recomputes what a row repeats; `latency`: the smallest message's time is the network's.
+        """
+        problem, nonzero, smallest = "", False, None
+        known = [column(name) for name in self.columns]
+        for cells in self.rows:
+            row = dict(zip(self.columns, cells, strict=True))
+            size = next((int(row[name]) for name in ("Size", "#bytes") if name in row), None)
+            phase = f"group {row['Group']}" if "Group" in row else row.get("Operation")
+            where = " ".join(one for one in (phase, "" if size is None else f"size {size}") if one) or "the row"
+            for (name, printed), one in zip(row.items(), known, strict=True):
+                if printed == "Fail":
+                    problem = problem or f"{where}: validation failed"
+                if one is None or not is_number(printed):
+                    continue
+                if (metric := cell_metric(one, printed, size=size, phase=phase)) is None:
+                    problem = problem or f"{where}: {name} is {printed}"
+                    continue
+                metrics.append(metric)
+                # Repetitions are counted, not measured.
+                measured = metric.direction is not Direction.NEUTRAL
+                nonzero = nonzero or (measured and metric.value != 0)
+                smallest = smallest or (metric if measured and size is not None else None)
+                if one.name != "overlap" and (why := impossible(metric)) is not None:
+                    problem = problem or f"{where}: {why}"
+            if not problem and (why := wrong(row)):
+                problem = f"{where}: {why}"
+        if metrics and not nonzero:
+            problem = problem or "every value is zero"
+        if latency and smallest is not None and (smallest.size or 0) <= 8:
+            extra = cell_metric(LATENCY, smallest.printed, size=smallest.size)
+            metrics += [extra] if extra else []
+        return problem

@@ -45,23 +45,7 @@ _POINT_TO_POINT = {
     "init": "init",
     "hello world": "hello",
 }
-# Tests whose time is that of one message, half a round trip.
-LATENCY = frozenset(
-    {
-        "latency",
-        "multi_lat",
-        "latency_mt",
-        "latency_mp",
-        "latency_persistent",
-        "put_latency",
-        "get_latency",
-        "acc_latency",
-        "get_acc_latency",
-        "cas_latency",
-        "fop_latency",
-        "partitioned_latency",
-    }
-)
+_LATENCY = re.compile(r"latency(?:_m[tp]|_persistent)?|multi_lat|(?:put|get|acc|get_acc|cas|fop|partitioned)_latency")
 _WORDS = (
     (r"all-?to-?all(v|w)?(?: personalized(?: exchange)?)?", r"alltoall\1"),
     (r"broadcast", "bcast"),
@@ -144,23 +128,28 @@ def columns(text: str) -> list[str]:
 def column(name: str, test: str) -> Column | None:
     """Return the metric of a column; None for sizes, verdicts and what is not known."""
     if name == "MB/s" or name.endswith("Bandwidth(MB/s)"):
-        return Column(name="bandwidth", unit="MB/s", direction=_UP, registered="network_bandwidth")
+        return Column("bandwidth", "MB/s", "network_bandwidth")
     if name == "Messages/s":
-        return Column(name="message_rate", unit="1/s", direction=_UP, registered="message_rate")
+        return Column("message_rate", "1/s", "message_rate")
     if name == "Million ops/s":
-        return Column(name="operation_rate", unit="Mop/s", direction=_UP, registered="operation_rate")
+        return Column("operation_rate", "Mop/s", "operation_rate")
     if name == "Overlap(%)":
-        return Column(name="overlap", unit="%", direction=_UP, registered="overlap")
+        return Column("overlap", "%", "overlap")
     if name == "Iterations":
-        return Column(name="iterations", unit="1", direction=Direction.NEUTRAL)
+        return Column("iterations", "1", direction=Direction.NEUTRAL)
     if not name.endswith(("(us)", "(ms)", "(s)", "(MB/s)", "(GB/s)")):
         return None
     what, unit = name[:-1].rsplit("(", 1)
     slug = _SPACES.sub("_", what.strip().lower().replace(".", ""))
     registered = None
     if slug in ("latency", "avg_latency", "pure_comm") and test:
-        registered = "message_time" if test in LATENCY else "collective_time"
-    return Column(name=slug, unit=unit, direction=_UP if unit.endswith("B/s") else _DOWN, registered=registered)
+        registered = "message_time" if is_latency(test) else "collective_time"
+    return Column(slug, unit, direction=_UP if unit.endswith("B/s") else _DOWN, registered=registered)
+
+
+def is_latency(test: str) -> bool:
+    """Tell whether the time of a test is that of one message, half a round trip."""
+    return _LATENCY.fullmatch(test) is not None
 
 
 def guess(names: list[str]) -> str:
@@ -175,12 +164,11 @@ def largest(test: str) -> int:
 
     Point-to-point and one-sided tests send 4 MiB, collectives 1 MiB.
     """
-    point_to_point = test in LATENCY or test in ("bw", "bibw", "mbw_mr")
+    point_to_point = is_latency(test) or test in ("bw", "bibw", "mbw_mr")
     return 1 << 22 if point_to_point or test.endswith(("_bw", "_bibw")) else 1 << 20
 
 
 def facts(text: str) -> dict[str, Parameter]:
-    """Read a comment line between title and table."""
     body = text.lstrip("# ")[:300]
     for pattern, keys in _FACTS:
         if (match := pattern.match(body)) is not None:
@@ -192,7 +180,6 @@ def facts(text: str) -> dict[str, Parameter]:
 
 
 def contradiction(row: dict[str, str]) -> str:
-    """Recompute what one row repeats."""
     for kind, unit in (("Latency", "Latency"), ("Comm.", "Pure Comm.")):
         low, high = row.get(f"Min {kind}(us)", ""), row.get(f"Max {kind}(us)", "")
         mean = row.get(f"Avg {kind}(us)") or row.get(f"{unit}(us)", "")

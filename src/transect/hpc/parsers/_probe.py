@@ -7,12 +7,12 @@ import re
 import statistics
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from transect.hpc.base import Parameter, Run, RunStatus
+from transect.hpc.base import Parameter, Run
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, rule
+from transect.hpc.rules import Output, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -41,22 +41,19 @@ class ProbeOutput(Output):
     results: dict[str, Result] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
-        """Tell whether another log of a probe begins."""
         return bool(self.probe) and HEAD.match(text) is not None
 
     def read(self, line: Line, text: str) -> None:
         """Take in a line that is whole, and one that begins or ends a log."""
         if not line.cut or text.startswith("end of") or HEAD.match(text):
-            super().read(line, text)
+            super().read(replace(line, cut=False), text)
 
     @rule(HEAD, wanted="transect probe")
     def head(self, match: re.Match[str], line: Line) -> None:
-        """Take the probe and the format."""
         self.line, self.probe, self.format = line.number, match[1], int(match[2])
 
     @rule(rf"sample ([a-z][\w\-]{{0,40}}) (\d{{1,9}}) ({NUMBER})$")
     def sample(self, match: re.Match[str], line: Line) -> None:
-        """Keep a sample of a series."""
         if (value := number(match[3])) is not None:
             self.samples.setdefault(match[1], []).append(value)
 
@@ -65,17 +62,12 @@ class ProbeOutput(Output):
         r"\S{1,12} runs (\d{1,9})$"
     )
     def result(self, match: re.Match[str], line: Line) -> None:
-        """Keep a result."""
         self.results[match[1]] = Result(match[2], match[4], match[3], int(match[5]))
 
-    @rule(r"end of transect probe")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        """Nothing follows."""
-        self.ended = True
+    end = sets(r"end of transect probe", "ended", True)
 
     @rule(r"([a-z_]{2,20}): (.{1,500})$")
     def fact(self, match: re.Match[str], line: Line) -> None:
-        """Keep what it says of itself."""
         if match[1] == "warning":
             self.warnings.append(excerpt(match[2]))
         else:
@@ -92,8 +84,6 @@ class ProbeOutput(Output):
     def judge_end(self, draft: Draft) -> None:
         """Judge whether the log is whole and of a known format."""
         if not self.ended:
-            if draft.stop:
-                draft.set_status(RunStatus.FAILED, draft.stop)
             draft.mark_incomplete("no last line of the probe")
         if self.format != FORMAT:
             draft.mark_invalid(f"format {self.format} of the probe's log is not known, only {FORMAT}")

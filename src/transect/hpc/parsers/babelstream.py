@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._babelstream_lines import KERNELS, Printed, Row, Table, usage_error
@@ -23,14 +22,12 @@ from transect.hpc.values import UNITS, contradiction, number
 
 _UNIT = r"[KMGT]i?B(?:ytes)?/s(?:ec)?"
 _FIRST = ("copy", "mul", "add", "triad")
-_MAX_RANKS = 65_536
 _WIDTHS = {"double": 8, "float": 4}
 
 
 @dataclass(kw_only=True)
 class _Output(Printed):
     def runs(self) -> Iterator[Run]:
-        """Yield a run per table, and one of a start that came to none."""
         if self.refused or not self.tables or self.heads > len(self.tables):
             draft = _draft(self, None)
             if self.refused:
@@ -57,7 +54,7 @@ class BabelStream(RankParser):
     )
     programs = (r"\w{1,12}-stream",)
     output = _Output
-    most_open = _MAX_RANKS
+    most_open = 65_536
     start_patterns = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
         rf"Function[ \t]+{_UNIT}[ \t]+Min \(sec\)",
@@ -98,21 +95,21 @@ def _parameters(output: _Output, table: Table | None) -> dict[str, Parameter]:
 
 
 def _result(output: _Output, table: Table) -> Run:
-    draft, higher, lower = _draft(output, table), Direction.HIGHER, Direction.LOWER
+    draft = _draft(output, table)
     for kernel, row in table.rows.items():
         if "cut" in row.facts and _contradicted(output, kernel, row):
             row.rate = ""  # half of a number
             del row.facts["cut"]
         unit = row.unit if row.unit in UNITS else "MB/s"
-        draft.add_metric(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, row.rate, unit, registered="memory_bandwidth", phase=kernel)
         times = (("minimum", row.fastest), ("maximum", row.slowest), ("average", row.mean))
         if "total" in row.facts:
             times = (("total", row.fastest), ("maximum", ""), ("average", ""))
         for which, value in times:
-            draft.add_metric(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", value, "s", phase=kernel)
     for phase, (time_s, rate, unit) in output.setup.items():
-        draft.add_metric(f"{phase}_time", time_s, "s", lower, phase=phase)
-        draft.add_metric(f"{phase}_rate", rate, unit, higher, phase=phase)
+        draft.add_metric(f"{phase}_time", time_s, "s", phase=phase)
+        draft.add_metric(f"{phase}_rate", rate, unit, phase=phase)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(f"{len(output.tables)} tables without rank labels: rows are matched in their order")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
-from transect.hpc.rules import Output, OutputParser, rule
+from transect.hpc.rules import Output, OutputParser, keeps, rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _BAR = re.compile(
     r"(Training \(epoch (\d{1,9})(?:/(\d{1,9}))?\)|Testing):\s*"
@@ -37,8 +37,6 @@ _POSTFIXES = {
     "batch_acc": ("batch_accuracy", "%", Direction.HIGHER),
     "loss_avg": ("training_loss", "1", Direction.LOWER),
 }
-_MAX_BARS = 2000
-_MAX_METRICS = 64
 
 
 @dataclass(kw_only=True, slots=True)
@@ -72,7 +70,6 @@ class _Training(Output):
         )
 
     def following(self, line: Line, text: str) -> _Training:
-        """Return an empty one of the same version."""
         return _Training(block=self.block, line=line.number, version=self.version)
 
     @rule(r".{0,380}?deep500==(\d[\w.]{0,20})", wanted="")
@@ -84,33 +81,27 @@ class _Training(Output):
         bar = _bar(match)
         if match[3]:
             self.epochs = max(self.epochs, int(match[3]))
-        if line.cut:  # its last words may be half of them
-            bar.postfix = {}
         complete = bar.done >= bar.total
         self.open_bar = None if complete else bar
-        if complete and bar.rate != "?" and len(self.bars) < _MAX_BARS:
+        if complete and bar.rate != "?":
             self.bars.append(bar)
 
     @rule(_METRIC, wanted=rf"(?:{_NAMES}):")
     def metric(self, match: re.Match[str], line: Line) -> None:
-        # A number that the file ends in may be half of one; a unit behind it proves it whole.
-        if len(self.metrics) < _MAX_METRICS and not (line.cut and not match[3]):
-            self.metrics.append((match[1], match[2], match[3] or ""))
+        self.metrics.append((match[1], match[2], match[3] or ""))
 
     @rule(rf"(?:{_NAMES}):\s*\S.*$", wanted="")
     def bad_metric(self, match: re.Match[str], line: Line) -> None:
-        if len(self.bad) < 5 and not line.cut:
+        if len(self.bad) < 5:
             self.bad.append(excerpt(match[0]))
 
-    @rule(r".*Error.*", wanted=r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b")
-    def error(self, match: re.Match[str], line: Line) -> None:
-        self.stop(excerpt(match[0]), most=3)
+    error = keeps(
+        r".*Error.*", "stops", wanted=r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b"
+    )
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         if not (self.bars or self.open_bar or self.metrics or self.bad or self.stops):
             return
-        metrics, warnings = _metrics(self)
         parameters: dict[str, Parameter] = {}
         trained = [bar for bar in self.bars if bar.epoch is not None]
         if self.epochs or trained:
@@ -122,10 +113,10 @@ class _Training(Output):
         draft = self.draft(
             variant="training" if self.bars or self.open_bar else "metrics",
             parameters=parameters,
-            metrics=metrics,
             samples=samples,
-            warnings=warnings,
+            warnings=[],
         )
+        _add_metrics(draft, self)
         _judge(draft, self)
         yield draft.run()
 
@@ -178,35 +169,28 @@ def _per_second(bar: _Bar) -> float | None:
     return 1.0 / value if value > 0 else None
 
 
-def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
-    higher, lower = Direction.HIGHER, Direction.LOWER
-    readings: list[LogMetric | None] = []
-    warnings: list[str] = []
+def _add_metrics(draft: Draft, training: _Training) -> None:
+    lower = Direction.LOWER
     for name, printed, unit in training.metrics:
-        if name.endswith("Accuracy"):
-            if number(printed) == -1.0:
-                warnings.append(f"{name} is -1: it was never measured")
-                continue
-            registered = None if name == "TrainingAccuracy" else "accuracy"
-            readings.append(log_metric(name, printed, "%", higher, registered=registered))
+        if name.endswith("Accuracy") and number(printed) == -1.0:
+            draft.warnings.append(f"{name} is -1: it was never measured")
+        elif name.endswith("Accuracy"):
+            draft.add_metric(name, printed, "%", registered=None if name == "TrainingAccuracy" else "accuracy")
         elif name == "WallclockTime":
-            seconds = _SECONDS.get(unit, "s")
-            readings.append(log_metric(name, printed, seconds, lower, registered="benchmark_time"))
+            draft.add_metric(name, printed, _SECONDS.get(unit, "s"), registered="benchmark_time")
         else:
-            readings.append(log_metric(name, printed, unit or "1", lower))
+            draft.add_metric(name, printed, unit or "1", lower)
     tests = 0
     for bar in training.bars:
         phase = f"epoch {bar.epoch}" if bar.epoch is not None else f"test {tests}"
         which = "training" if bar.epoch is not None else "test"
         tests += bar.epoch is None
-        direction = higher if bar.unit == "it/s" else lower
-        readings.append(log_metric(f"{which}_rate", bar.rate, bar.unit, direction, phase=phase))
-        readings.append(log_metric(f"{which}_time", str(bar.seconds), "s", lower, phase=phase))
+        draft.add_metric(f"{which}_rate", bar.rate, bar.unit, None if bar.unit == "it/s" else lower, phase=phase)
+        draft.add_metric(f"{which}_time", str(bar.seconds), "s", phase=phase)
         for key, printed in bar.postfix.items():
             if key in _POSTFIXES:
                 name, unit, way = _POSTFIXES[key]
-                readings.append(log_metric(name, printed, unit, way, phase=phase))
-    return [reading for reading in readings if reading is not None], warnings
+                draft.add_metric(name, printed, unit, way, phase=phase)
 
 
 def _judge(draft: Draft, training: _Training) -> None:

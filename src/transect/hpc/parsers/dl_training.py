@@ -14,12 +14,79 @@ from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._dl_classic import classic_step, read_mxnet, read_namespace, read_tensorflow
 from transect.hpc.parsers._dl_nvidia import read_dllogger, step_of
-from transect.hpc.parsers._dl_titan import TITAN, planned_steps, read_titan, titan_step
 from transect.hpc.parsers._dl_torch import read_deepspeed, read_fairseq, read_huggingface, read_megatron, torch_step
-from transect.hpc.parsers._dl_training import Training, finish
+from transect.hpc.parsers._dl_training import HIGHER, LOWER, NEUTRAL, Training, finish
 from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
 from transect.hpc.rules import searched
 from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER
+
+# torchrun's label, and the logger's words in the ways that it is set up.
+_LOGGER = (
+    r"(?:\[rank\d{1,6}\]:)?(?:\[titan\][ \t])?(?:[\d\- :,.]{19,30}[ \t])?(?:-[ \t]root[ \t]-[ \t]INFO[ \t]-[ \t])?"
+    r"(?:\[[^\]\n]{10,40}\]\[I\]\[[^\]\n]{1,60}\][ \t])?"
+)
+_STEP = (
+    rf"step:\s*(\d{{1,12}})\s+loss:\s*({NUMBER})\s+(?:grad_norm:\s*({NUMBER})\s+)?memory:\s*({NUMBER})GiB\({NUMBER}%\)\s+"
+    rf"tps:\s*([\d,]{{1,20}})(?:\s+tflops:\s*({NUMBER}))?(?:\s+mfu:\s*({NUMBER})%)?"
+)
+_TITAN = re.compile(_LOGGER + _STEP)
+_STARTS = re.compile(_LOGGER + r"Training starts at step \d{1,12}[^\n]{0,200}?total steps (\d{1,12})")
+_SIZES = re.compile(r"((?:local|global) batch size|sequence length|gradient accumulation steps) (\d{1,12})")
+_ENDED = re.compile(_LOGGER + r"Training completed\s*$")
+_FSDP = re.compile(
+    rf"I \[train\.py:\d{{1,6}}\] Batch (\d{{1,12}}) Loss: ({NUMBER}), Speed: ({NUMBER}) samples/sec, lr: ({NUMBER})"
+)
+# What a job's script is told, as `set -x` prints it.
+_ARGUMENTS = re.compile(r"\+ TRAINING_ARGS=\([^\n]{0,8000}?'--max_steps=(\d{1,12})'")
+
+_TITAN_LINES = (_TITAN, _STARTS, _ENDED, _FSDP, _ARGUMENTS)
+
+
+def _planned_steps(text: str) -> int | None:
+    """Return the steps that a job's script asks its training for, or None."""
+    match = _ARGUMENTS.match(text)
+    return int(match[1]) if match is not None else None
+
+
+def _titan_step(text: str) -> tuple[int, ...] | None:
+    match = _TITAN.match(text) or _FSDP.match(text)
+    return (int(match[1]),) if match is not None else None
+
+
+def _read_titan(training: Training, text: str) -> bool:
+    if (match := _FSDP.match(text)) is not None:
+        training.variants.add("fsdp-example")
+        # Batches count from zero.
+        training.at((int(match[1]),))
+        training.point("loss", match[2], "1", LOWER)
+        training.point("speed", match[3], "samples/sec", HIGHER, "samples_per_second")
+        training.point("lr", match[4], "1", NEUTRAL)
+    elif (match := _TITAN.match(text)) is not None:
+        training.variants.add("torchtitan")
+        training.at((int(match[1]),), training.planned)
+        training.point("loss", match[2], "1", LOWER)
+        training.point("memory", match[4], "GiB", NEUTRAL)
+        # Of one device, as torchtitan counts.
+        training.point("tps", match[5].replace(",", ""), "tokens/s", HIGHER, "tokens_per_second")
+        for name, printed, unit in (
+            ("grad_norm", match[3], "1"),
+            ("tflops", match[6], "TFLOP/s"),
+            ("mfu", match[7], "%"),
+        ):
+            if printed is not None:
+                training.point(name, printed, unit, NEUTRAL if name == "grad_norm" else HIGHER)
+    elif (match := _STARTS.match(text)) is not None:
+        training.variants.add("torchtitan")
+        training.planned = int(match[1])
+        for name, value in _SIZES.findall(text):
+            training.parameter(name.replace(" ", "_"), int(value))
+    elif _ENDED.match(text):
+        training.ended = "Training completed"
+    else:
+        return False
+    return True
+
 
 _READERS = (
     read_dllogger,
@@ -30,7 +97,7 @@ _READERS = (
     read_deepspeed,
     read_huggingface,
     read_namespace,
-    read_titan,
+    _read_titan,
 )
 _HEADER = re.compile(
     r"\*{5} Running training|DLL [\d\-: .]{10,40}- PARAMETER|(?:start with arguments )?Namespace\("
@@ -38,8 +105,6 @@ _HEADER = re.compile(
 )
 _PROGRAM = re.compile(r"\bdisp_batches=|\bsteps_this_run=|\bdistributed_world_size=\d{1,9},.{1,16000}?\bmax_tokens=")
 _MAX_RANKS = 256
-# Samples of all ranks together, roughly.
-_ROOM = 40_000
 
 _BODY = (
     r"(?:DLL \d{4}-\d\d-\d\d |DLLL \{|LOG \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4} - "
@@ -69,12 +134,12 @@ class DlTraining(Parser):
         success="the summary that ends such a log, or as many steps as were planned",
         failure="a series that ends in nan, a rate or time below zero, a summary that its own count and time refute",
     )
-    start_patterns = (LOGGED + _BODY, *(LOGGED + one for one in searched(*TITAN[:2], *TITAN[3:])))
+    start_patterns = (LOGGED + _BODY, *(LOGGED + one for one in searched(*_TITAN_LINES[:2], *_TITAN_LINES[3:])))
     # DeepSpeed's launcher: one host prints the settings, another one the iterations.
     merge_hosts = True
     line_patterns = (
         LOGGED + _BODY,
-        *(LOGGED + one for one in searched(*TITAN)),
+        *(LOGGED + one for one in searched(*_TITAN_LINES)),
         rf"{LOGGED}(?:\| |Epoch ?\[\d|\[Epoch \d|validation loss at|\[after training is done\]"
         r"|Saving dict for global step|Finished training up to|Total (?:Training|Inference) Time"
         r"|Num GPUs \d|Per-GPU Batch Size|(?:train|eval)_[a-z_0-9]{1,60}[ \t]{0,60}=[ \t]"
@@ -97,7 +162,7 @@ class DlTraining(Parser):
         planned: int | None = None
         for line in block:
             text = without_prefix(line.text)
-            if (asked := planned_steps(text)) is not None:
+            if (asked := _planned_steps(text)) is not None:
                 # A job's script is no rank: what it asks for is meant for all that follow.
                 yield from (finish(block, one) for one in trainings.values() if one.begun())
                 trainings, planned = {}, asked
@@ -109,9 +174,7 @@ class DlTraining(Parser):
                 yield finish(block, training)
                 training = None
             if training is None:
-                training = trainings[line.rank] = Training(
-                    line=line.number, planned=planned, rank=line.rank, room=min(10_000, _ROOM // len(trainings or "1"))
-                )
+                training = trainings[line.rank] = Training(line=line.number, planned=planned, rank=line.rank)
             _read(training, line, text)
         known = [t for t in trainings.values() if t.begun()]
         for training in known or list(trainings.values())[:1]:
@@ -125,7 +188,7 @@ def _begins(training: Training, text: str) -> bool:
         return True
     if training.ended == "train_runtime" and text.startswith("{'loss': "):
         return True
-    step = step_of(text) or classic_step(text) or torch_step(text) or titan_step(text)
+    step = step_of(text) or classic_step(text) or torch_step(text) or _titan_step(text)
     return step is not None and training.restarts(step)
 
 
@@ -139,5 +202,5 @@ def _read(training: Training, line: Line, text: str) -> None:
         if place != training.reader and reader(training, text):
             training.reader = place
             return
-    if is_error(line.text.strip()) and len(training.errors) < 3:
+    if is_error(line.text.strip()):
         training.errors.append(excerpt(line.text))

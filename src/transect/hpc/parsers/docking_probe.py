@@ -39,7 +39,6 @@ class _Output(ProbeOutput):
         self.verdict = "passed" if match[3] == "passed" and within else "FAILED"
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         draft = self.draft(
             version=str(self.format),
             variant=self.told.get("implementation", ""),
@@ -60,9 +59,7 @@ class _Output(ProbeOutput):
                     )
         if warm_ups:
             # The first run is the one that compiles, where a model compiles when it is called.
-            draft.add_metric(
-                "warm-up_first", f"{warm_ups[0]:.9f}", "s", Direction.LOWER, phase="warm-up", registered="warm_up_time"
-            )
+            draft.add_metric("warm-up_first", f"{warm_ups[0]:.9f}", "s", phase="warm-up", registered="warm_up_time")
         _judge(draft, self)
         yield draft.run()
 

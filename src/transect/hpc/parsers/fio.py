@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
@@ -32,8 +31,6 @@ _TOTAL = re.compile(
 _IOPS = re.compile(rf"(read|write|trim) ?: IOPS=([\d.]{{1,20}})([kMG]?), BW=({_AMOUNT})/s \(({_AMOUNT})/s\)")
 _ERROR = re.compile(r"fio: [^\n]{0,40}(?:error|failed|pid=\d{1,9}, err=\d)")
 _SIZES = re.compile(rf"\(([RW])\) ({_AMOUNT})-({_AMOUNT})")
-# More jobs of a group are counted in its totals alone.
-_MAX_JOBS = 64
 _SLACK = 0.02  # both are rounded to three digits or four
 
 
@@ -116,12 +113,7 @@ def _total(draft: Draft, match: re.Match[str]) -> None:
     way, binary, decimal, moved, least, most = match.groups()
     unit = binary.lstrip("0123456789.")
     draft.add_metric(
-        "bandwidth",
-        binary.removesuffix(unit),
-        f"{unit}/s",
-        Direction.HIGHER,
-        phase=way.lower(),
-        registered="storage_bandwidth",
+        "bandwidth", binary.removesuffix(unit), f"{unit}/s", phase=way.lower(), registered="storage_bandwidth"
     )
     one, other, data = _amount(binary), _amount(decimal), _amount(moved)
     if one is None or other is None or data is None:
@@ -144,8 +136,7 @@ def _job_rate(draft: Draft, match: re.Match[str]) -> None:
     one, other = _amount(binary), _amount(decimal)
     if one is not None and other is not None and apart(one, other, _SLACK):
         draft.mark_invalid(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
-    if len(draft.metrics) < _MAX_JOBS:
-        draft.add_metric("iops", printed, f"{prefix or ''}IOPS", Direction.HIGHER, phase=way)
+    draft.add_metric("iops", printed, f"{prefix or ''}IOPS", phase=way)
     ends, kind = span(printed), way[0].upper()
     sizes = [low for own, low, high in _SIZES.findall(str(draft.parameters.get("bs"))) if own == kind and low == high]
     each = _amount(sizes[0]) if sizes and way != "trim" else None
@@ -198,10 +189,8 @@ def _json_way(draft: Draft, way: str, told: dict[str, Any]) -> None:
         return
     exact = "bw_bytes" in told
     printed = str(told["bw_bytes"] if exact else told.get("bw"))
-    draft.add_metric(
-        "bandwidth", printed, "B/s" if exact else "KiB/s", Direction.HIGHER, phase=way, registered="storage_bandwidth"
-    )
-    draft.add_metric("iops", str(told.get("iops")), "IOPS", Direction.HIGHER, phase=way)
+    draft.add_metric("bandwidth", printed, "B/s" if exact else "KiB/s", phase=way, registered="storage_bandwidth")
+    draft.add_metric("iops", str(told.get("iops")), "IOPS", phase=way)
     rate = float(printed) * (1 if exact else 1024)
     implied = moved / (milliseconds / 1000)
     # Of a short run a millisecond is more than a digit.

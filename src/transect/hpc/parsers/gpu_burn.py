@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, OutputParser, rule, searched
+from transect.hpc.rules import Output, OutputParser, notes, rule, searched
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
@@ -36,9 +35,7 @@ class _Output(Output):
         """Tell whether another start follows: `stdout` and what children print come in any order."""
         return bool(self.told) and _SECONDS.match(text) is not None
 
-    @rule(_SECONDS, wanted="")
-    def seconds(self, match: re.Match[str], line: Line) -> None:
-        self.facts["seconds"] = int(match[1])
+    seconds = notes(_SECONDS, "seconds", int, wanted="")
 
     @rule(_DEVICE, wanted="")
     def device(self, match: re.Match[str], line: Line) -> None:
@@ -46,14 +43,9 @@ class _Output(Output):
             self.facts["precision"] = "fp64" if match[1] == "DOUBLES" else "fp32"
         self.facts["tensor_cores"] = bool(match[2])
 
-    @rule(r"Results are (\d{1,12}) bytes each")
-    def size(self, match: re.Match[str], line: Line) -> None:
-        self.facts["result_bytes"] = int(match[1])
+    size = notes(r"Results are (\d{1,12}) bytes each", "result_bytes", int)
 
-    @rule(
-        rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$",
-        wanted="",
-    )
+    @rule(rf"({NUMBER})%\s+proc'd: ([^\n]{{1,2000}}?)\s+errors: ([^\n]{{1,2000}}?)(?:\s+temps: [^\n]{{0,400}})?$")
     def rates(self, match: re.Match[str], line: Line) -> None:
         if not line.cut:
             self.report = match
@@ -67,7 +59,6 @@ class _Output(Output):
         self.stops.append(match[0][:120])
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         yield _run(self.draft(), self.report, self.told)
 
 
@@ -98,7 +89,6 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
             "gemm",
             rate,
             "GFLOP/s",
-            Direction.HIGHER,
             phase=f"GPU {place}",
             precision=precision or None,
             registered=None if tensor or not number(rate) or not precision else "flops",

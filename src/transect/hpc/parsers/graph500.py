@@ -27,6 +27,8 @@ _PAIRS = (("min", "max"), ("median", "median"), ("max", "min"), ("harmonic_mean"
 
 @dataclass(kw_only=True)
 class _Summary(NetworkOutput):
+    knows_width = False
+
     told: dict[str, str] = field(default_factory=dict)
     # (kernel or "", statistic, of what) -> digits
     values: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -53,11 +55,7 @@ class _Summary(NetworkOutput):
     def statistic(self, match: re.Match[str], line: Line) -> None:
         what = "validate" if match[3].startswith("valid") else match[3]
         key = match[1] or "", match[2], what
-        if line.cut:
-            # `%g` drops zeros at the end, so a cut number cannot be told from a whole one.
-            if "stddev_" in match[0]:
-                self.values[key] = ""
-        elif key not in self.values:
+        if key not in self.values:
             self.values[key] = match[4]
         elif self.values[key] != match[4] and len(self.warnings) < 5:
             if what == "nedge":  # printed again for the second kernel
@@ -71,8 +69,7 @@ class _Summary(NetworkOutput):
         rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
     )
     def fact(self, match: re.Match[str], line: Line) -> None:
-        if not line.cut:
-            self.told[match[1]] = match[2]
+        self.told[match[1]] = match[2]
 
     @rule(
         r"(?:No results printed for invalid run|Validation failed for this|Validation Error"
@@ -86,7 +83,6 @@ class _Summary(NetworkOutput):
         self.roots += 1
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run, of both kernels; of nothing none."""
         if not (self.told or self.values or self.roots or self.bad):
             return
         draft = self.draft(
@@ -191,17 +187,15 @@ def _column(statistic: str, what: str) -> Column:
     name, spread = f"{statistic}_{what}", statistic.endswith("stddev")
     if what == "TEPS":
         registered = None if spread else "traversal_rate"
-        return Column(
-            name=name, unit="TEPS", direction=Direction.LOWER if spread else Direction.HIGHER, registered=registered
-        )
+        return Column(name, "TEPS", direction=Direction.LOWER if spread else Direction.HIGHER, registered=registered)
     if what == "nedge":
-        return Column(name=name, unit="1", direction=Direction.NEUTRAL)
+        return Column(name, "1", direction=Direction.NEUTRAL)
     registered = "benchmark_time" if what == "time" and not spread else None
-    return Column(name=name, unit="s", direction=Direction.LOWER, registered=registered)
+    return Column(name, "s", registered)
 
 
 def _time_column(key: str) -> Column:
-    return Column(name=key, unit="s", direction=Direction.LOWER, registered="benchmark_time")
+    return Column(key, "s", "benchmark_time")
 
 
 def _contradiction(summary: _Summary) -> str:

@@ -16,8 +16,8 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, LoggedOutput, Samples
-from transect.hpc.rules import OutputParser, rule
-from transect.hpc.text import Line, excerpt
+from transect.hpc.rules import OutputParser, notes, rule
+from transect.hpc.text import Line
 from transect.hpc.values import UNCUT, number
 
 _UNIT = r"(?:[Ii]mg|[Ii]mages|[Ss]amples|[Ss]entences|[Ss]equences|[Tt]okens)/sec"
@@ -45,7 +45,6 @@ class _Output(LoggedOutput):
     ranks: int = 0  # how many ranks printed their own mean
 
     def begins(self, text: str) -> bool:
-        """Tell whether a line belongs to the next run."""
         if not (self.iterations.count or self.each or self.total):
             return False
         if (match := _ITERATION.match(text)) is not None:
@@ -76,16 +75,11 @@ class _Output(LoggedOutput):
         self.facts.setdefault("device", match[1])
         self.facts.setdefault("devices", int(match[2]))
 
-    @rule(r"Batch size: {1,3}(\d{1,9})\b", behind=LOGGED)
-    def batch(self, match: re.Match[str], line: Line) -> None:
-        self.facts.setdefault("batch_size", int(match[1]))
+    batch = notes(r"Batch size: {1,3}(\d{1,9})\b", "batch_size", int, behind=LOGGED)
 
-    @rule(_MODEL, behind=LOGGED)
-    def model(self, match: re.Match[str], line: Line) -> None:
-        self.facts.setdefault("model", excerpt(match[1]))
+    model = notes(_MODEL, "model", behind=LOGGED)
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run of what is more than an error."""
         if not (self.iterations.count or self.each or self.total or self.facts):
             return
         draft = self.draft(
@@ -132,19 +126,18 @@ class Horovod(OutputParser):
 
 
 def _read_metrics(draft: Draft, output: _Output) -> None:
-    higher, lower = Direction.HIGHER, Direction.LOWER
     if output.each is not None:
         unit, _, mean, spread = output.each
-        draft.add_metric("per_device", mean, unit, higher)
-        draft.add_metric("per_device_spread", spread, unit, lower)
+        draft.add_metric("per_device", mean, unit)
+        draft.add_metric("per_device_spread", spread, unit, Direction.LOWER)
     if output.total is not None:
         unit, _, _, mean, spread = output.total
         counted = unit.split("/")[0].lower() in _SAMPLES_UNITS
         registered = "samples_per_second" if counted else None
-        total = draft.add_metric("total", mean, "1/s", higher, registered=registered)
+        total = draft.add_metric("total", mean, "1/s", registered=registered)
         if total is not None:
             draft.metrics[-1] = replace(total, unit=unit)
-        draft.add_metric("total_spread", spread, unit, lower)
+        draft.add_metric("total_spread", spread, unit, Direction.LOWER)
 
 
 def _judge(draft: Draft, output: _Output) -> None:

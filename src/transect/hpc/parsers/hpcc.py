@@ -10,57 +10,39 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
-from transect.hpc.rules import Output, OutputParser, rule
-from transect.hpc.text import Line, excerpt
-from transect.hpc.values import contradiction, log_metric, number
+from transect.hpc.rules import Output, OutputParser, keeps, rule, sets
+from transect.hpc.text import Line
+from transect.hpc.values import contradiction, number
 
 _BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
 _UNVERIFIED = 1e-30  # smaller values are uninitialised memory
 
-_UP, _DOWN = Direction.HIGHER, Direction.LOWER
-_STREAM = [
-    (f"{how}STREAM_{kernel}", "GB/s", _UP, "memory_bandwidth", f"{how.lower()}-stream-{kernel.lower()}")
-    for how in ("Star", "Single")
-    for kernel in ("Copy", "Scale", "Add", "Triad")
-]
-_UPDATES = [
-    (f"{how}RandomAccess{kind}_GUPs", "GUP/s", _UP, "update_rate", f"{how.lower()}-random-access{kind.lower()}")
-    for how in ("MPI", "Star", "Single")
-    for kind in ("", "_LCG")
-]
-_NETWORK = [
-    (f"{what}{pattern}{kind}_{printed}", unit, way, name, f"{what}{pattern}".lower())
-    for kind, printed, unit, way, name in (
-        ("Latency", "usec", "us", _DOWN, "network_latency"),
-        ("Bandwidth", "GBytes", "GB/s", _UP, "network_bandwidth"),
-    )
-    for what, pattern in (
-        ("Min", "PingPong"),
-        ("Avg", "PingPong"),
-        ("Max", "PingPong"),
-        ("NaturallyOrdered", "Ring"),
-        ("RandomlyOrdered", "Ring"),
-    )
-]
-# Key of the summary: (unit, direction, metric of the registry or None, phase).
-_METRICS: dict[str, tuple[str, Direction, str | None, str]] = {
-    key: (unit, way, name, phase)
-    for key, unit, way, name, phase in [
-        ("HPL_Tflops", "TFLOP/s", _UP, "flops", "hpl"),
-        ("HPL_time", "s", _DOWN, "benchmark_time", "hpl"),
-        *((f"{how}DGEMM_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-dgemm") for how in ("Star", "Single")),
-        *((f"{how}FFT_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-fft") for how in ("MPI", "Star", "Single")),
-        ("PTRANS_GBs", "GB/s", _UP, None, "ptrans"),
-        ("PTRANS_time", "s", _DOWN, "benchmark_time", "ptrans"),
-        ("MPIRandomAccess_time", "s", _DOWN, "benchmark_time", "mpi-random-access"),
-        *_UPDATES,
-        *_STREAM,
-        *_NETWORK,
-    ]
+_HOW = ("MPI", "Star", "Single")
+_PATTERNS = ("MinPingPong", "AvgPingPong", "MaxPingPong", "NaturallyOrderedRing", "RandomlyOrderedRing")
+# Key of the summary: (unit, metric of the registry or None, phase).
+_METRICS: dict[str, tuple[str, str | None, str]] = {
+    "HPL_Tflops": ("TFLOP/s", "flops", "hpl"),
+    "HPL_time": ("s", "benchmark_time", "hpl"),
+    **{f"{how}DGEMM_Gflops": ("GFLOP/s", "flops", f"{how.lower()}-dgemm") for how in _HOW[1:]},
+    **{f"{how}FFT_Gflops": ("GFLOP/s", "flops", f"{how.lower()}-fft") for how in _HOW},
+    "PTRANS_GBs": ("GB/s", None, "ptrans"),
+    "PTRANS_time": ("s", "benchmark_time", "ptrans"),
+    "MPIRandomAccess_time": ("s", "benchmark_time", "mpi-random-access"),
+    **{
+        f"{how}RandomAccess{kind}_GUPs": ("GUP/s", "update_rate", f"{how.lower()}-random-access{kind.lower()}")
+        for how in _HOW
+        for kind in ("", "_LCG")
+    },
+    **{
+        f"{how}STREAM_{kernel}": ("GB/s", "memory_bandwidth", f"{how.lower()}-stream-{kernel.lower()}")
+        for how in _HOW[1:]
+        for kernel in ("Copy", "Scale", "Add", "Triad")
+    },
+    **{f"{name}Latency_usec": ("us", "network_latency", name.lower()) for name in _PATTERNS},
+    **{f"{name}Bandwidth_GBytes": ("GB/s", "network_bandwidth", name.lower()) for name in _PATTERNS},
 }
 
 
@@ -74,12 +56,10 @@ class _Output(Output):
     head: bool = False
 
     def begins(self, text: str) -> bool:
-        """Tell whether a banner or a summary follows another one."""
         again = text.startswith("Begin of Summary") and self.summary_line > 0
         return (again or _BANNER.match(text) is not None) and (self.head or bool(self.section))
 
     def following(self, line: Line, text: str) -> _Output:
-        """Return an empty one of the same version."""
         return _Output(block=self.block, line=line.number, version=self.version)
 
     @rule(_BANNER, wanted="")
@@ -95,23 +75,18 @@ class _Output(Output):
 
     @rule(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$", wanted=r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S")
     def pair(self, match: re.Match[str], line: Line) -> None:
-        if self.summary_line and not self.complete and not line.cut:
+        if self.summary_line and not self.complete:
             self.pairs[match[1]] = match[2]
 
     @rule(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")
     def failed(self, match: re.Match[str], line: Line) -> None:
         self.failures.append(f"HPL residual {match[1]} FAILED")
 
-    @rule(r"(?:HPL ERROR|>>>).*")
-    def error(self, match: re.Match[str], line: Line) -> None:
-        self.failures.append(excerpt(match[0]))
+    error = keeps(r"(?:HPL ERROR|>>>).*", "failures")
 
-    @rule(r"End of HPC Chall[ae]nge tests")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.ended = True
+    end = sets(r"End of HPC Chall[ae]nge tests", "ended", True)
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         pairs = self.pairs
         version = ".".join(pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs)
         draft = self.draft(
@@ -120,7 +95,7 @@ class _Output(Output):
             stops=[self.block.take_trouble()],
             parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
         )
-        draft.metrics, draft.warnings = _metrics(pairs)
+        _add_metrics(draft, pairs)
         _judge(draft, self)
         yield draft.run()
 
@@ -155,17 +130,15 @@ def _parameter(text: str) -> Parameter:
     return text if value is None else value
 
 
-def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
-    metrics, absent = [], []
-    for key, (unit, way, name, phase) in _METRICS.items():
-        if key not in pairs:
-            continue
-        metric = log_metric(key, pairs[key], unit, way, registered=name, phase=phase)
-        if metric is None or metric.value == -1 or abs(metric.value) < _UNVERIFIED:
+def _add_metrics(draft: Draft, pairs: dict[str, str]) -> None:
+    absent = []
+    for key, (unit, name, phase) in _METRICS.items():
+        value = number(pairs.get(key, ""))
+        if value is not None and value != -1 and abs(value) >= _UNVERIFIED:
+            draft.add_metric(key, pairs[key], unit, registered=name, phase=phase)
+        elif key in pairs:
             absent.append(key)
-        else:
-            metrics.append(metric)
-    return metrics, [f"not run: {', '.join(absent)}"] if absent else []
+    draft.warnings = [f"not run: {', '.join(absent)}"] if absent else []
 
 
 def _judge(draft: Draft, output: _Output) -> None:

@@ -76,28 +76,27 @@ def _close(block: Block, report: Report) -> Iterator[Run]:
 
 
 def _read_metrics(draft: Draft, report: Report) -> None:
-    higher, lower = Direction.HIGHER, Direction.LOWER
     rating = report.rating or report.said or report.gpu.get("final", ("", ""))[0]
     total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
     raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
     converged = report.fact(_RATES, _WITH_CONVERGENCE)
     setup = report.fact("Setup Information", "Setup Time")
     optimisation = report.fact(_TIMES, "Optimization phase")
-    draft.add_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops")
-    draft.add_metric("raw_total_gflops", raw, "GFLOP/s", higher)
-    draft.add_metric("with_convergence_overhead_gflops", converged, "GFLOP/s", higher)
-    draft.add_metric("hpcg24_rating", report.old_rating, "GFLOP/s", higher)
-    draft.add_metric("time", total, "s", lower, registered="benchmark_time")
-    draft.add_metric("optimization_time", optimisation, "s", lower)
-    draft.add_metric("setup_time", setup, "s", lower)
-    draft.add_metric("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", lower)
+    draft.add_metric("gflops", rating, "GFLOP/s", registered="sparse_flops")
+    draft.add_metric("raw_total_gflops", raw, "GFLOP/s")
+    draft.add_metric("with_convergence_overhead_gflops", converged, "GFLOP/s")
+    draft.add_metric("hpcg24_rating", report.old_rating, "GFLOP/s")
+    draft.add_metric("time", total, "s", registered="benchmark_time")
+    draft.add_metric("optimization_time", optimisation, "s")
+    draft.add_metric("setup_time", setup, "s")
+    draft.add_metric("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", Direction.LOWER)
     for kernel in _KERNELS:
         rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
-        draft.add_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel)
-        draft.add_metric("kernel_time", report.fact(_TIMES, kernel), "s", lower, phase=kernel)
+        draft.add_metric("kernel_gflops", rate, "GFLOP/s", phase=kernel)
+        draft.add_metric("kernel_time", report.fact(_TIMES, kernel), "s", phase=kernel)
     for which in ("Read", "Write", "Total"):  # counted by a model, not measured
         printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
-        draft.add_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower())
+        draft.add_metric("model_bandwidth", printed, "GB/s", phase=which.lower())
 
 
 def _run(block: Block, report: Report) -> Run:
@@ -170,7 +169,9 @@ def _contradicted(report: Report) -> str | None:
         if why is not None:
             return why
     work = _value(report, _WORK, _WITH_CONVERGENCE)
-    sets = _sets(report)
+    per_set = _value(report, TESTS[2], "Optimized CG iterations per set")
+    iterations = _value(report, TESTS[2], "Total number of optimized iterations")
+    sets = iterations / per_set if per_set > 0 and math.isfinite(iterations) else 0.0
     setup = _value(report, "Setup Information", "Setup Time")
     optimisation = _value(report, _TIMES, "Optimization phase")
     if rating and sets and all(map(math.isfinite, (work, total_s, optimisation))):
@@ -182,22 +183,11 @@ def _contradicted(report: Report) -> str | None:
         inside = derived and min(derived) <= told <= max(derived)
         if derived and not inside and all(differ(told, one, _ROUNDED) for one in derived):
             return disagree("rating", rating, derived[0], _ROUNDED, "GFLOP/s")
-    return _contradicted_size(report)
-
-
-def _sets(report: Report) -> float:
-    per_set = _value(report, TESTS[2], "Optimized CG iterations per set")
-    total = _value(report, TESTS[2], "Total number of optimized iterations")
-    return total / per_set if per_set > 0 and math.isfinite(total) else 0.0
-
-
-def _contradicted_size(report: Report) -> str | None:
-    sizes = [_value(report, "Global Problem Dimensions", f"Global n{a}") for a in "xyz"]
+    derived_size = math.prod(_value(report, "Global Problem Dimensions", f"Global n{a}") for a in "xyz")
     equations = report.fact("Linear System Information", "Number of Equations")
-    derived = math.prod(sizes)
-    if not equations or not math.isfinite(derived):
-        return None
-    return disagree("number of equations", equations, derived, 1e-9, "rows")
+    if equations and math.isfinite(derived_size):
+        return disagree("number of equations", equations, derived_size, 1e-9, "rows")
+    return None
 
 
 def _contradicted_gpu(report: Report) -> str | None:

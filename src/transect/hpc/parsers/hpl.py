@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
-from transect.hpc.rules import Output, OutputParser, rule
-from transect.hpc.text import Line, excerpt
+from transect.hpc.rules import Output, OutputParser, keeps, rule, sets
+from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, contradiction, number
 
 _BANNER = re.compile(
@@ -39,7 +39,6 @@ def hpl_gflop(n: int) -> float:
 class _Row:
     line: int
     cells: tuple[str | None, ...]
-    cut: bool
     residuals: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -57,7 +56,6 @@ class _Output(Output):
     last_key: str = ""
 
     def begins(self, text: str) -> bool:
-        """Tell whether a banner follows what another start has printed."""
         begun = bool(self.header or self.rows or self.stops or self.over)
         return (begun and _BANNER.match(text) is not None) or (self.over and text.startswith(_HETEROGENEOUS))
 
@@ -77,7 +75,7 @@ class _Output(Output):
     def row(self, match: re.Match[str], line: Line) -> None:
         if match[2] is not None and not match[2].isdigit():
             self.variant = "amd"
-        self.rows.append(_Row(line=line.number, cells=match.groups(), cut=line.cut))
+        self.rows.append(_Row(line=line.number, cells=match.groups()))
 
     @rule(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({NUMBER})\s*\.{{3,}}\s*(PASSED|FAILED)")
     def residual(self, match: re.Match[str], line: Line) -> None:
@@ -99,32 +97,21 @@ class _Output(Output):
         if self.last_key in _NUMBERS and not self.rows:
             self.header[self.last_key] += match[0].split()
 
-    @rule(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})")
-    def limit(self, match: re.Match[str], line: Line) -> None:
-        self.threshold = match[1]
+    limit = sets(rf"- Computational tests pass if scaled residuals are less than\s+({NUMBER})", "threshold")
 
     @rule(r"(\d{1,9}) tests (completed and (?:passed|failed)|skipped)")
     def count(self, match: re.Match[str], line: Line) -> None:
         self.counts[match[2]] = int(match[1])
 
-    @rule(r"End of Tests")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.over = True
+    end = sets(r"End of Tests", "over", True)
 
-    @rule(r"(?:HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)).*", re.IGNORECASE)
-    def error(self, match: re.Match[str], line: Line) -> None:
-        self.stops.append(excerpt(match[0]))
+    error = keeps(r"(?:HPL ERROR|>>>|problem size too large|!!!! (?:ERROR|FATAL)).*", "stops", flags=re.IGNORECASE)
 
-    @rule(r"\[WARNING\].*")
-    def warning(self, match: re.Match[str], line: Line) -> None:
-        self.warnings.append(excerpt(match[0]))
+    warning = keeps(r"\[WARNING\].*", "warnings")
 
-    @rule(_HETEROGENEOUS)
-    def of_intel(self, match: re.Match[str], line: Line) -> None:
-        self.variant = "intel"
+    of_intel = sets(_HETEROGENEOUS, "variant", "intel")
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per result row, and one for the tests that never came."""
         trouble = self.block.take_trouble()
         stops = [*self.stops[:3], trouble]
         parameters, version = self.parameters(), self.build or self.version
@@ -197,13 +184,12 @@ def _judge_missing(draft: Draft, output: _Output) -> None:
 def _result(draft: Draft, output: _Output, row: _Row) -> Run:
     tv, swap, n, nb, p, q, time_s, gflops, per_gpu = row.cells
     assert tv and n and nb and p and q and time_s and gflops
-    order, higher, lower = int(n), Direction.HIGHER, Direction.LOWER
+    order = int(n)
     residual = max((r for r, _ in row.residuals), key=lambda r: number(r) or 0.0, default="")
-    if not row.cut:
-        draft.add_metric("gflops", gflops, "GFLOP/s", higher, registered="flops")
-        draft.add_metric("time", time_s, "s", lower, registered="benchmark_time")
-        draft.add_metric("residual", residual, "1", lower, registered="residual")
-        draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s", higher)
+    draft.add_metric("gflops", gflops, "GFLOP/s", registered="flops")
+    draft.add_metric("time", time_s, "s", registered="benchmark_time")
+    draft.add_metric("residual", residual, "1", Direction.LOWER, registered="residual")
+    draft.add_metric("gflops_per_gpu", per_gpu, "GFLOP/s")
     _judge(draft, output, row)
     draft.parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))
     if swap is not None:
@@ -223,8 +209,6 @@ def _result(draft: Draft, output: _Output, row: _Row) -> Run:
 def _judge(draft: Draft, output: _Output, row: _Row) -> None:
     _, _, n, _, _, _, time_s, gflops, _ = row.cells
     assert n and time_s and gflops
-    if row.cut:
-        draft.set_status(RunStatus.TRUNCATED, "the log ends within the result row")
     limit = number(output.threshold)
     for printed, verdict in row.residuals:
         value = number(printed)

@@ -9,45 +9,66 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from transect.hpc.base import PARSERS, Proof, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
-from transect.hpc.parsers._imb_table import Suite, Table, fill
-from transect.hpc.parsers._network import MAX_ROWS, NetworkOutput, NetworkParser, is_number, killed, twice, whole
-from transect.hpc.rules import rule
+from transect.hpc.parsers._network import NetworkOutput, NetworkParser, Table, is_number, killed, twice
+from transect.hpc.rules import rule, sets
 from transect.hpc.text import Line, excerpt
 
 _BANNER = re.compile(r"#\s*Intel ?\(R\) MPI Benchmark(?:s| Suite)?\s+(?:V(?:ersion)?\s*)?(.{1,40}?),\s*(\S{1,12}) part")
 _TEST = re.compile(r"# Benchmarking (Multi-)?([A-Za-z]\w{1,60})")
 _LISTED = re.compile(r"#\s+(?:\(Multi-\))?([A-Z]\w{1,60})\s*$")
+_COUNTS = ("#bytes", "Group", "#repetitions")
 _LENGTHS = re.compile(r"[ \t]-msg(?:len|log|sz)[ \t]")
+
+
+@dataclass(kw_only=True, slots=True)
+class _Suite:
+    """What one start of the program says about all of its tables."""
+
+    line: int
+    version: str = ""
+    part: str = ""
+    facts: dict[str, Parameter] = field(default_factory=dict)
+    limit: int = 0
+    listing: bool = False
+    listed: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    ended: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class _Table(Table):
+    test: str = ""
+    multi: bool = False
+    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class _Output(NetworkOutput):
     """What one rank (or all of them, without labels) prints."""
 
-    suite: Suite = field(init=False)
-    table: Table | None = None
+    suite: _Suite = field(init=False)
+    table: _Table | None = None
 
     def __post_init__(self) -> None:
-        self.suite = Suite(line=self.line)
+        self.suite = _Suite(line=self.line)
         if _LENGTHS.search(self.block.command):  # IMB-P2P does not print it
             self.suite.facts["lengths"] = "user defined"
 
     def read(self, line: Line, text: str) -> None:
-        """Take in a line, which may begin a table."""
         test, header = _TEST.match(text), names.header(text)
         if _BANNER.match(text) is None and (test is not None or (header and (self.table is None or self.table.rows))):
             if self.table is not None:
                 self.ready.append(_close(self.block, self.suite, self.table, over=True))
-            self.table = Table(line=line.number, test=test[2] if test else "")
+            self.table = _Table(line=line.number, test=test[2] if test else "")
             if test is not None:
                 self.suite.listing = False
-                if len(self.suite.seen) < 500:
-                    self.suite.seen.add(test[2].lower())
+                self.suite.seen.add(test[2].lower())
                 self.table.multi = bool(test[1])
         if not header:
             super().read(line, text)
@@ -58,13 +79,11 @@ class _Output(NetworkOutput):
     def banner(self, match: re.Match[str], line: Line) -> None:
         if self.suite.part or self.table is not None:
             self.ready += self.runs()
-            self.suite, self.table = Suite(line=line.number), None
+            self.suite, self.table = _Suite(line=line.number), None
         self.suite.line = line.number
         self.suite.version, self.suite.part = match[1].strip(), match[2]
 
-    @rule(r"# All processes entering MPI_Finalize", wanted="")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.suite.ended = True
+    end = sets(r"# All processes entering MPI_Finalize", "suite.ended", True, wanted="")
 
     @rule(
         r"# (?:#processes = (\d{1,9})|\(\s*(\d{1,9}) groups of\s+(\d{1,9}) processes|\s*MODE:\s*(\S{1,30}))", wanted=""
@@ -96,13 +115,11 @@ class _Output(NetworkOutput):
         elif text.startswith("# List of Benchmarks"):
             suite.listing = True
         elif suite.listing and (one := _LISTED.match(text)) is not None:
-            if len(suite.listed) < 200:
-                suite.listed.append(one[1])
+            suite.listed.append(one[1])
         elif "IMB-" in text[:300] and self.table is None:
             suite.facts["command"] = excerpt(text.lstrip("# "), 200)
 
     def stop(self, text: str, most: int = 5) -> None:
-        """Keep what was said since the last row."""
         if self.table is not None:
             self.table.stops = [*self.table.stops[: most - 1], text]
 
@@ -111,7 +128,7 @@ class _Output(NetworkOutput):
         wanted=r"(?:time-out|out-of-mem|int-overflow)\.",
     )
     def skipped(self, match: re.Match[str], line: Line) -> None:
-        if self.table is not None and self.table.columns and len(self.table.skipped) < 50:
+        if self.table is not None and self.table.columns:
             self.table.skipped.append(excerpt(f"{match.string.split('.;')[0]}", 60))
 
     @rule(r".", wanted=r"\d{1,15}[ \t]+[-+\d.noit]")
@@ -122,29 +139,10 @@ class _Output(NetworkOutput):
         cells = match.string.split(None, 16)[:16]
         if not all(is_number(cell) for cell in cells):
             return False
-        if len(cells) != len(table.columns) or not whole(line, table.width):
-            if line.cut:
-                table.cut = True
-            elif len(table.warnings) < 5:
-                table.warnings.append(f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns")
+        counts = [c for name, c in zip(table.columns, cells, strict=False) if name in _COUNTS]
+        if len(cells) == len(table.columns) and not all(c.isascii() and c.isdecimal() and len(c) <= 15 for c in counts):
             return False
-        if not all(
-            c.isascii() and c.isdecimal() and len(c) <= 15
-            for name, c in zip(table.columns, cells, strict=True)
-            if name in ("#bytes", "Group", "#repetitions")
-        ):
-            return False
-        if len(table.rows) >= MAX_ROWS:
-            table.more += 1
-            table.rows[-1] = cells
-        else:
-            table.rows.append(cells)
-        table.width = len(line.text.rstrip())
-        early = "; ".join(one for one in (*table.stops, self.block.take_trouble()) if one)
-        if early and len(table.warnings) < 5:
-            table.warnings.append(f"before a row: {early}")
-        table.stops = []
-        return True
+        return table.take(line, cells, self.block)
 
     def runs(self) -> Iterator[Run]:
         """Close the last table of a start of the program and report what it never came to."""
@@ -196,7 +194,7 @@ class Imb(NetworkParser):
         return match is None or names.known(match[2])
 
 
-def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
+def _close(block: Block, suite: _Suite, table: _Table, *, over: bool) -> Run:
     """Make the run of a table. `over`: something follows it, so that nothing of it can miss."""
     processes = int(str(table.facts.get("processes", 0)))
     unit, problem = names.bandwidth_unit(table.test, table.columns, table.rows, processes)
@@ -211,7 +209,9 @@ def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
         stops=table.stops,
         warnings=list(table.warnings),
     )
-    draft.mark_invalid(fill(table, suite, unit, draft.metrics) or problem)
+    columns = partial(names.column, test=table.test, part=suite.part, unit=unit)
+    latency = table.test.lower() == "pingpong" and "t[usec]" in table.columns
+    draft.mark_invalid(table.fill(draft.metrics, columns, names.contradiction, latency=latency) or problem)
     if not (over and table.rows and not table.cut):
         _judge(draft, table, suite)
     if table.skipped:
@@ -219,8 +219,6 @@ def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
     keys = [i for i, one in enumerate(table.columns) if one in ("#bytes", "Group")]
     if doubled := twice(tuple(row[i] for i in keys) for row in table.rows) if keys else "":
         draft.suspicions.append(doubled)
-    if table.more:
-        draft.warnings.append(f"{table.more} rows beyond the first {MAX_ROWS} are not kept")
     if unit == "MiB/s":
         draft.warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
     if not table.test:
@@ -229,7 +227,7 @@ def _close(block: Block, suite: Suite, table: Table, *, over: bool) -> Run:
     return draft.run()
 
 
-def _judge(draft: Draft, table: Table, suite: Suite) -> None:
+def _judge(draft: Draft, table: _Table, suite: _Suite) -> None:
     if not table.rows:
         if table.skipped:
             draft.set_status(RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}")

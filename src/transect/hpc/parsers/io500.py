@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
+from transect.hpc.base import PARSERS, Normalised, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._io500_score import (
@@ -24,9 +23,9 @@ from transect.hpc.parsers._io500_score import (
     short_writes,
     wrong,
 )
-from transect.hpc.rules import Output, OutputParser, rule
+from transect.hpc.rules import Output, OutputParser, keeps, rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _NAME = r"(?:ior|mdtest|mdworkbench|find|timestamp|mdreal)[\w\-]{0,40}"
 _RESULT = re.compile(
@@ -40,7 +39,6 @@ _SECTION = re.compile(rf"\[({_NAME}|run|SCOREX?)\]$")
 _PROCS = re.compile(r"procs\s*= ?(\d{1,10})$")
 _UNITS = {"kiops": "kIOPS", "IOPS": "1/s", "iops": "1/s"}
 _RUN_FACTS = ("procs", "config-hash", "result-dir", "mode")
-_MAX_COUNT = 100  # phases; an IO500 run has about twenty
 
 
 @dataclass(kw_only=True)
@@ -56,7 +54,7 @@ class _Output(Outcome, Output):
         if text.startswith("[Starting] ior_easy_write"):
             return bool(self.phases)
         result = bool(_RESULT.match(text) or _SECTION.match(text))
-        return result and (len(self.phases) >= _MAX_COUNT or ("SCORE" in self.scores and not text.startswith("[SC")))
+        return result and "SCORE" in self.scores and not text.startswith("[SC")
 
     @rule(_RESULT)
     def result(self, match: re.Match[str], line: Line) -> None:
@@ -72,7 +70,6 @@ class _Output(Outcome, Output):
         before = self.phases.get(name)
         if before is not None and before.value and (before.value, before.time_s) != (value, time_s):
             self.conflicts.append(f"{name} is printed as {before.value} and as {value} {unit}")
-            del self.conflicts[5:]
         if before is not None:
             phase.invalid = phase.invalid or before.invalid
         self.phases[name] = phase
@@ -83,8 +80,6 @@ class _Output(Outcome, Output):
     )
     def score(self, match: re.Match[str], line: Line) -> None:
         name, mark, bandwidth, unit, metadata, _, total, rest = match.groups()
-        if line.cut and len(total.partition(".")[2]) < len(metadata.partition(".")[2]):
-            return
         invalid = bool(mark) or "[" in rest
         self.complain(*self.pending)
         self.pending.clear()
@@ -165,13 +160,9 @@ class _Output(Outcome, Output):
     def starting(self, match: re.Match[str], line: Line) -> None:
         self.headed, self.form = True, "bash"
 
-    @rule(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*")
-    def fatal(self, match: re.Match[str], line: Line) -> None:
-        if len(self.errors) < 5:
-            self.errors.append(excerpt(match[0]))
+    fatal = keeps(r"(?:FATAL \(|Error: the benchmark returned|; ERROR|ERROR ).*", "errors")
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         yield _run(self)
 
 
@@ -215,50 +206,34 @@ def _mislabelled(outcome: _Output) -> bool:
     return score is not None and score.unit == "GB/s" and "GiB/s" in units
 
 
-def _metrics(outcome: _Output) -> list[LogMetric]:
-    readings: list[LogMetric | None] = []
-    higher = Direction.HIGHER
+def _add_metrics(draft: Draft, outcome: _Output) -> None:
     for name, score in outcome.scores.items():
-        prefix = name.lower()
+        prefix, old = name.lower(), score.unit.startswith("M")
         # Only [SCORE] is what the list ranks.
         official = name == "SCORE"
-        bandwidth = log_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit, higher)
+        draft.add_metric(prefix, score.total, "1", registered="io500_score" if official and not old else None)
+        bandwidth = draft.add_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit)
         if bandwidth is not None and official and score.unit in ("GB/s", "GiB/s"):
             binary = score.unit == "GiB/s" or _mislabelled(outcome)
-            factor = 2.0**30 if binary else 1e9
-            same = Normalised(name="storage_bandwidth", value=bandwidth.value * factor, unit="B/s")
-            bandwidth = replace(bandwidth, normalised=same)
+            same = Normalised(
+                name="storage_bandwidth", value=bandwidth.value * (2.0**30 if binary else 1e9), unit="B/s"
+            )
+            draft.metrics[-1] = replace(bandwidth, normalised=same)
         registered = "metadata_rate" if official else None
-        draft = score.unit.startswith("M")
-        readings += [
-            log_metric(prefix, score.total, "1", higher, registered="io500_score" if official and not draft else None),
-            bandwidth,
-            log_metric(
-                f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", higher, registered=registered
-            ),
-        ]
+        draft.add_metric(f"{prefix}_metadata", score.metadata, "1/s" if old else "kIOPS", registered=registered)
     for name, phase in outcome.phases.items():
         if not phase.value or (phase.scored is False and not number(phase.value)):
             continue
-        bandwidth_phase = phase.unit.endswith("B/s")
-        readings.append(
-            log_metric(
-                "bandwidth" if bandwidth_phase else "rate",
-                phase.value,
-                phase.unit,
-                higher,
-                registered="storage_bandwidth" if bandwidth_phase else "metadata_rate",
-                phase=name,
-            )
+        kind, registered = (
+            ("bandwidth", "storage_bandwidth") if phase.unit.endswith("B/s") else ("rate", "metadata_rate")
         )
-        readings.append(log_metric("time", phase.time_s, "s", Direction.LOWER, phase=name))
-    return [reading for reading in readings if reading is not None]
+        draft.add_metric(kind, phase.value, phase.unit, registered=registered, phase=name)
+        draft.add_metric("time", phase.time_s, "s", phase=name)
 
 
 def _run(outcome: _Output) -> Run:
-    draft = outcome.draft(
-        variant=outcome.form, metrics=_metrics(outcome), stops=[*outcome.errors[:2], outcome.block.take_trouble()]
-    )
+    draft = outcome.draft(variant=outcome.form, stops=[*outcome.errors[:2], outcome.block.take_trouble()])
+    _add_metrics(draft, outcome)
     _judge(draft, outcome)
     unscored = [name for name, phase in outcome.phases.items() if phase.scored is False]
     if unscored:

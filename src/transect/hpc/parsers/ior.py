@@ -14,42 +14,25 @@ from dataclasses import dataclass
 
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.parsers._ior_json import JsonReader
-from transect.hpc.parsers._ior_result import judge, metrics_of, parameters_of, rows_alone, samples_of
+from transect.hpc.parsers._ior_result import add_metrics, judge, parameters_of, rows_alone, samples_of
 from transect.hpc.parsers._ior_tests import Group, Session, Test, asked_for, summary_columns
-from transect.hpc.rules import OutputParser, rule
+from transect.hpc.rules import OutputParser, keeps, rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER
 
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}"
 _BANNER = re.compile(r"IOR-(\d[\w.+\-]{0,40}):? ?MPI Coordinated Test")
 _JSON = re.compile(rf'"Began"[ ]?: ?"{_DAY}')
+_BROKEN_CSV = re.compile(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}")
 _VERSION = re.compile(r'"Version"[ ]?: ?"([\w.+\-]{1,40})"')
+_OPTION = (
+    r"api|apiVersion|test filename|access|type|pattern|segments|ordering in a file|ordering inter file|task offset|nodes"
+    r"|tasks|clients(?: per node)?|memoryPer(?:Task|Node)|memoryBuffer|dataAccess|GPUDirect|repetitions|xfersize|blocksize"
+    r"|aggregate filesize|stonewallingTime|stoneWallingWearOut|Using stonewalling|deadlineForStonewall"
+    r"|Lustre stripe size|stripe count|Command line(?: used)?|Machine|Path|Began|Run began"
+)
+# Where it is not the name itself, with `_` for blanks.
 _KEYS = {
-    "api": "api",
-    "apiVersion": "apiVersion",
-    "test filename": "test_filename",
-    "access": "access",
-    "type": "type",
-    "pattern": "pattern",
-    "segments": "segments",
-    "ordering in a file": "ordering_in_a_file",
-    "ordering inter file": "ordering_inter_file",
-    "task offset": "task_offset",
-    "nodes": "nodes",
-    "tasks": "tasks",
-    "clients": "clients",
-    "clients per node": "clients_per_node",
-    "memoryPerTask": "memoryPerTask",
-    "memoryPerNode": "memoryPerNode",
-    "memoryBuffer": "memoryBuffer",
-    "dataAccess": "dataAccess",
-    "GPUDirect": "GPUDirect",
-    "repetitions": "repetitions",
-    "xfersize": "xfersize",
-    "blocksize": "blocksize",
-    "aggregate filesize": "aggregate_filesize",
-    "stonewallingTime": "stonewallingTime",
-    "stoneWallingWearOut": "stoneWallingWearOut",
     "Using stonewalling": "stonewallingTime",
     "deadlineForStonewall": "stonewallingTime",
     "Lustre stripe size": "lustre_stripe_size",
@@ -64,7 +47,6 @@ _KEYS = {
 _ERROR = re.compile(r"(?:ior |IOR )?ERROR\b|\*\* error \*\*")
 _OLD = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)", "total(s)", "iter"]
 _NEW = [*_OLD[:2], "IOPS", "Latency(s)", *_OLD[2:]]
-_MAX_TESTS = 200
 
 
 @dataclass(kw_only=True)
@@ -83,22 +65,23 @@ class _Output(Session):
             return True
         begun = self.banner or len(self.tests) > 1 or not self.tests[0].blank()
         start = _BANNER.match(text) or _JSON.match(text)
-        return (start is not None and begun) or len(self.tests) > _MAX_TESTS
+        return start is not None and begun
 
     def read(self, line: Line, text: str) -> None:
-        """Take in one line, of text or of JSON."""
         if _JSON.match(text):
             self.reader = JsonReader()
             version = _VERSION.search(self.block.last_words())  # it stands on the line before
             self.form, self.version = "json", version[1] if version else ""
             self.line -= 1 if version else 0
+        if (broken := _BROKEN_CSV.match(text)) is not None:
+            self.form, self.version = "csv", broken[1]
         if self.reader is None:
             super().read(line, text)
             return
         for test, key, value in self.reader.read(line, self.tests):
             self._option(test, key, value)
         self.ended = self.reader.finished
-        if _ERROR.match(text) and len(self.errors) < 5:
+        if _ERROR.match(text):
             self.errors.append(excerpt(text))
 
     @rule(r"(?:write|read)", wanted=r"(?:access|Operation|write|read)[ \t,]")
@@ -112,7 +95,7 @@ class _Output(Session):
             columns = self.columns[:-1] if in_bytes else self.columns
             old = cells[-1] == "EXCEL"
             row = dict(zip(columns[1:], cells[1:-1] if old else cells[1:], strict=False))
-            whole = len(cells) - old >= len(columns) and not (line.cut and len(cells) <= 10)
+            whole = len(cells) - old >= len(columns)
             if not whole or "max" not in row:
                 return
             row["aggs_unit"] = "B" if in_bytes else "MiB"
@@ -120,7 +103,7 @@ class _Output(Session):
             next(by_number, self.tests[-1]).summary[operation] = row
             return
         columns = self.columns or (_NEW if len(cells) >= len(_NEW) else _OLD)
-        whole = len(cells) >= len(columns) and not (line.cut and columns[-1] != "iter")
+        whole = len(cells) >= len(columns)
         if not whole or "bw(MiB/s)" not in columns:
             return
         named = dict(zip(columns, cells, strict=False))
@@ -128,7 +111,7 @@ class _Output(Session):
         if "numTasks" in named and named["numTasks"].isdecimal():
             self._option(test, "tasks", named["numTasks"])
         group = test.groups.setdefault(operation, Group())
-        group.add(named["bw(MiB/s)"], named.get("total(s)", ""), named.get("block(KiB)", ""))
+        group.rows.append((named["bw(MiB/s)"], named.get("total(s)", ""), named.get("block(KiB)", "")))
 
     @rule(r"access([ \t,]).*bw\(MiB/s\).*", wanted="")
     def table_head(self, match: re.Match[str], line: Line) -> None:
@@ -162,25 +145,16 @@ class _Output(Session):
         if self.tests[-1].operations():  # 2.x says so only here that another test begins
             self.tests.append(Test(line=line.number))
 
-    @rule(r"(?:Finished|Run finished)", wanted="")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.ended = True
+    end = sets(r"(?:Finished|Run finished)", "ended", True, wanted="")
 
-    @rule(rf"(\d\.\d{{1,3}}[\w.+\-]{{0,12}}?){_DAY}", wanted="")
-    def broken_csv(self, match: re.Match[str], line: Line) -> None:
-        self.form, self.version = "csv", match[1]
-
-    @rule(
-        rf"({'|'.join(sorted(_KEYS, key=len, reverse=True))})[ \t]{{0,24}}[:=][ \t]*(.*)",
-        wanted=rf"(?:{'|'.join(_KEYS)})[ \t]{{0,24}}[:=]",
-    )
+    @rule(rf"({_OPTION})[ \t]{{0,24}}[:=][ \t]*(.*)", wanted=rf"(?:{_OPTION})[ \t]{{0,24}}[:=]")
     def option(self, match: re.Match[str], line: Line) -> None:
         self._option(self.tests[-1], match[1], match[2])
 
     def _option(self, test: Test, name: str, value: str) -> None:
-        key, value = _KEYS.get(name, ""), value.strip()
-        if not key:
+        if not re.fullmatch(_OPTION, name):
             return
+        key, value = _KEYS.get(name, name.replace(" ", "_")), value.strip()
         first = value.split(" ", 1)[0]
         if key == "command":
             self.asked = asked_for(value)
@@ -204,17 +178,13 @@ class _Output(Session):
 
     @rule(r"(?:ior )?WARNING: Using actual aggregate bytes moved *= *(\d{1,24})", wanted=r"(?:ior )?WARNING: ")
     def moved(self, match: re.Match[str], line: Line) -> None:
-        if len(self.tests[-1].moved) < 64:
-            self.tests[-1].moved.append(int(match[1]))
+        self.tests[-1].moved.append(int(match[1]))
 
     @rule(r"(?:ior )?WARNING: [Ii]ncorrect data on \w{1,12} \(", wanted="")
     def wrong(self, match: re.Match[str], line: Line) -> None:
         self.tests[-1].wrong_data = self.tests[-1].wrong_data or excerpt(match.string)
 
-    @rule(_ERROR)
-    def error(self, match: re.Match[str], line: Line) -> None:
-        if len(self.errors) < 5:
-            self.errors.append(excerpt(match.string))
+    error = keeps(_ERROR, "errors")
 
     @rule(r"(?:ior )?WARNING", wanted="")
     def warning(self, match: re.Match[str], line: Line) -> None:
@@ -222,7 +192,6 @@ class _Output(Session):
             self.tests[-1].warnings.append(excerpt(match.string))
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per test."""
         if self.reader is not None:
             self.reader.close(self.tests)
         stops = [*self.errors[:2], self.block.take_trouble()]
@@ -230,12 +199,12 @@ class _Output(Session):
             draft = self.draft(
                 test.line if place else None,
                 variant=self.form,
-                metrics=metrics_of(test),
                 parameters=parameters_of(self, test),
                 samples=samples_of(test),
                 warnings=[*test.warnings],
                 stops=stops,
             )
+            add_metrics(draft, test)
             judge(draft, self, test, last=place == len(self.tests) - 1)
             if draft.ok:
                 draft.warnings += self.errors[:2]

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Proof, Run, Series
+from transect.hpc.base import PARSERS, Proof, Run, Series
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._mdtest_tables import COLUMNS, Table, Tables, broken, contradicted, unit_of, wrong
-from transect.hpc.rules import OutputParser, rule
+from transect.hpc.parsers._checks import apart, span
+from transect.hpc.rules import Output, OutputParser, keeps, notes, rule, sets
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _OPERATION = (
     r"(?:Directory (?:creation|stat|read|removal|rename)|File (?:creation|stat|read|removal)"
@@ -30,12 +30,36 @@ _BANNER = re.compile(
 _HEAD = re.compile(r"SUMMARY(?: (rate|time))?:?(?: \(in ([^)\n]{1,20})\):?)?:? \(of (\d{1,9}) iterations?\)")
 _ITEMS = re.compile(r"(\d{1,10}) tasks, (\d{1,18}) (files?(?:/directories)?|directories)")
 _TIMES_ONLY = re.compile(r"[\s'\"]-Z(?:[\s'\"]|$)")
-_MAX_SAMPLES = 1000
 _LAST = "Tree removal"  # closes every table
 
 
+_COLUMNS = ("max", "min", "mean", "stddev")
+
+
+@dataclass(kw_only=True, slots=True)
+class _Table:
+    """One summary table: operation -> max, min, mean, standard deviation as printed."""
+
+    line: int
+    kind: str
+    label: str
+    iterations: int
+    rows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 @dataclass(kw_only=True)
-class _Output(Tables):
+class _Output(Output):
+    items: int = 0
+    headed: bool = False
+    tables: list[_Table] = field(default_factory=list)
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    unverified: str = ""
+
+    def table(self, kind: str) -> _Table | None:
+        """Return the first table of that kind that has rows."""
+        return next((t for t in self.tables if t.kind == kind and t.rows), None)
+
     def begins(self, text: str) -> bool:
         """Tell whether a line belongs to the next start, or to the next number of tasks within one."""
         if text.startswith("-- started at "):
@@ -64,7 +88,7 @@ class _Output(Tables):
             return
         # With statistics of the ranks, their maximum, minimum and mean stand in front.
         cells = cells[3:] if len(cells) == 7 else cells
-        if len(cells) != 4 or (line.cut and not re.search(r"\.\d{3}$", cells[3])):
+        if len(cells) != 4:
             return
         self.tables[-1].rows[operation] = tuple(cells)
 
@@ -74,27 +98,20 @@ class _Output(Tables):
         if self.table("rate") is not None or _TIMES_ONLY.search(str(self.facts.get("command", ""))):
             kind = "time"
         label = match[2] or ("" if match[1] != "time" else "s")
-        self.tables.append(Table(line=line.number, kind=kind, label=label, iterations=int(match[3])))
+        self.tables.append(_Table(line=line.number, kind=kind, label=label, iterations=int(match[3])))
 
     @rule(rf"V-1:.{{0,60}}?({_OPERATION})[ \t]{{0,12}}: +({NUMBER}) sec, +({NUMBER}) ops/sec")
     def once(self, match: re.Match[str], line: Line) -> None:
         values = self.samples.setdefault(match[1], [])
         rate = number(match[3])
-        if rate and len(values) < _MAX_SAMPLES:
+        if rate:
             values.append(rate)
 
-    @rule(r"-- finished at ")
-    def end(self, match: re.Match[str], line: Line) -> None:
-        self.ended = True
+    end = sets(r"-- finished at ", "ended", True)
 
-    @rule(r"ERROR: verifying the data.*", wanted="")
-    def wrong_data(self, match: re.Match[str], line: Line) -> None:
-        self.unverified = excerpt(match[0])
+    wrong_data = sets(r"(ERROR: verifying the data.*)", "unverified", wanted="")
 
-    @rule(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b")
-    def failed(self, match: re.Match[str], line: Line) -> None:
-        if len(self.errors) < 5:
-            self.errors.append(match.string[:400])
+    failed = keeps(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process|(?:ior |mdtest )?ERROR\b|FAIL(?:ED|URE)?\b", "errors")
 
     @rule(_BANNER)
     def banner(self, match: re.Match[str], line: Line) -> None:
@@ -110,25 +127,22 @@ class _Output(Tables):
         self.facts["tasks"] = int(match[1])
         self.facts["files" if match[3].startswith("file") else "directories"] = self.items
 
-    @rule(r"Command line used: (\S.{0,2000})")
-    def command(self, match: re.Match[str], line: Line) -> None:
-        self.facts["command"] = excerpt(match[1], 400)
+    command = notes(r"Command line used: (\S.{0,400})", "command", str)
 
-    @rule(r"Path[^:]*:(.*)", wanted=r"Path[ \t]*:")
-    def path(self, match: re.Match[str], line: Line) -> None:
-        self.facts["path"] = excerpt(match[1].strip())
+    path = notes(r"Path[^:]*:(.*)", "path", wanted=r"Path[ \t]*:")
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         rates, times = self.table("rate"), self.table("time")
         draft = self.draft(
             variant="times" if rates is None and times else "rates and times" if times else "rates",
-            metrics=[*_metrics(rates, self), *_metrics(times, self)],
             samples={op: Series(unit="1/s", values=rows) for op, rows in self.samples.items()},
-            warnings=[excerpt(error) for error in self.errors[:5]],
-            stops=[*map(excerpt, self.errors[:2]), self.block.take_trouble()],
+            warnings=list(self.errors),
+            stops=[*self.errors[:2], self.block.take_trouble()],
         )
-        _judge(draft, self)
+        _add_metrics(draft, rates, self)
+        rated = len(draft.metrics)
+        _add_metrics(draft, times, self)
+        _judge(draft, self, rated)
         whole = rates or times
         if whole is not None:
             draft.parameters["iterations"] = whole.iterations
@@ -164,48 +178,102 @@ class Mdtest(OutputParser):
     also = (r"-- started at ",)
 
 
-def _metrics(table: Table | None, output: Tables) -> list[LogMetric]:
+def _add_metrics(draft: Draft, table: _Table | None, output: _Output) -> None:
     if table is None:
-        return []
-    metrics: list[LogMetric] = []
-    unit = unit_of(table, output)
-    rates = output.table("rate")
+        return
+    unit = _unit_of(table, output)
+    rates, base = output.table("rate"), {"1/s": "metadata_rate", "s": "benchmark_time"}.get(unit)
     for operation, row in table.rows.items():
         known = rates.rows.get(operation) if rates is not None else None
-        if not number((known or row)[0]) and not broken((known or row)[0]):
+        if not number((known or row)[0]) and not _broken((known or row)[0]):
             continue  # 0.000 or -: it did not run
-        for column, printed in zip(COLUMNS, row, strict=True):
-            base = {"1/s": "metadata_rate", "s": "benchmark_time"}.get(unit)
-            metric = log_metric(
-                f"{table.kind}_{column}",
-                printed,
-                unit,
-                Direction.NEUTRAL
-                if column == "stddev"
-                else Direction.HIGHER
-                if table.kind == "rate"
-                else Direction.LOWER,
-                registered=base if column in ("max", "mean") else None,
-                phase=operation,
-            )
-            if metric is not None:
-                metrics.append(metric)
-    return metrics
+        for column, printed in zip(_COLUMNS, row, strict=True):
+            way = Direction.NEUTRAL if column == "stddev" else None
+            registered = base if column in ("max", "mean") else None
+            draft.add_metric(f"{table.kind}_{column}", printed, unit, way, registered=registered, phase=operation)
 
 
-def _judge(draft: Draft, output: Tables) -> None:
+def _judge(draft: Draft, output: _Output, rated: int) -> None:
     whole = output.table("rate") or output.table("time")
     if whole is None:
         draft.mark_truncated("before its table of results")
     elif any(_LAST not in table.rows for table in output.tables):
         draft.mark_truncated("within its table")
-    draft.mark_invalid(output.unverified)
+    draft.mark_invalid(excerpt(output.unverified))
     for table in output.tables:
         for operation, row in table.rows.items():
             if draft.ok:
-                draft.mark_invalid(wrong(table, operation, row, int(str(output.facts.get("tasks", 0)))))
+                draft.mark_invalid(_wrong(table, operation, row, int(str(output.facts.get("tasks", 0)))))
     if draft.ok:
-        draft.mark_invalid(contradicted(output))
-    draft.mark_impossible(_metrics(output.table("rate"), output))
+        draft.mark_invalid(_contradicted(output))
+    draft.mark_impossible(draft.metrics[:rated])
     if whole is not None and not any(number(row[0]) for row in whole.rows.values()):
         draft.mark_no_result("no operation ran: every row of the table is 0")
+
+
+def _unit_of(table: _Table, output: _Output) -> str:
+    """Return the unit of a table: of times it is found from the rates and the number of items."""
+    if table.kind == "rate":
+        return "1/s"
+    rates = output.table("rate")
+    if table.label == "ms/op" and rates is not None:
+        for operation, row in table.rows.items():
+            rate, time = number(rates.rows.get(operation, ("",))[0]), number(row[1])
+            if rate and time and time >= 0.01 and abs(rate * time / 1000 - 1) < 0.1:
+                # Either a time per operation in ms, or 1000 items in seconds.
+                return "s" if output.items == 1000 else "ms"
+    return "s"
+
+
+def _broken(printed: str) -> bool:
+    """Tell whether a cell is neither a number nor `-`, e.g. nan."""
+    return printed != "-" and number(printed) is None
+
+
+def _wrong(table: _Table, operation: str, row: tuple[str, ...], tasks: int) -> str | None:
+    """Say what is wrong within one row, or return None. `tasks`: 0 where the log does not say."""
+    label = f"{operation} ({table.kind})"
+    for column, printed in zip(_COLUMNS, row, strict=True):
+        # One iteration has no deviation: some versions print nan.
+        if _broken(printed) and not (column == "stddev" and table.iterations == 1):
+            return f"{label}: {column} is {printed}"
+        if (number(printed) or 0.0) < 0:
+            return f"{label}: {column} = {printed} is negative"
+    most, least, mean, deviation = (span(printed) for printed in row)
+    if most is None or least is None or mean is None:
+        return None
+    if least[0] > most[1] * (1 + 1e-6) or apart((least[0], most[1]), mean, 1e-6):
+        return f"{label}: the mean {row[2]} is not between min {row[1]} and max {row[0]}"
+    if deviation is None:
+        return None
+    wide = most[1] - least[0]
+    if deviation[0] > 0.7072 * wide + 1e-6 * most[1]:
+        return f"{label}: Std Dev {row[3]} is more than max {row[0]} and min {row[1]} allow"
+    # The deviation of n values is at least their range over sqrt(2 n): 1.9 takes it over iterations and tasks.
+    values = 2 * table.iterations * tasks
+    if values and most[0] - least[1] > deviation[1] * values**0.5 + 1e-6 * most[1]:
+        return f"{label}: Std Dev {row[3]} is less than max {row[0]} and min {row[1]} of {values // 2} values allow"
+    return None
+
+
+def _contradicted(output: _Output) -> str | None:
+    """Compare rate times time with the number of items, for one iteration of a plain run."""
+    rates, times = output.table("rate"), output.table("time")
+    command = str(output.facts.get("command", ""))
+    # A stonewall ends the phase early; -S lets all tasks use one file.
+    if rates is None or times is None or rates.iterations != 1 or not output.items:
+        return None
+    if re.search(r"(?:^|[\s'\"])-(?:W|x|S|Y)", command) or _unit_of(times, output) != "s":
+        return None
+    for operation, row in rates.rows.items():
+        rate, time = span(row[0]), span(times.rows.get(operation, ("",) * 4)[1])
+        if operation.startswith("Tree") or rate is None or time is None or time[0] < 0:
+            continue
+        items = float(output.items)
+        if number(row[0]) and apart((rate[0] * time[0], rate[1] * time[1]), (items, items), 0.1):
+            seconds = times.rows[operation][1]
+            return (
+                f"{operation}: the log prints {row[0]} 1/s, but its {output.items} items "
+                f"over its time of {seconds} s are {items / (number(seconds) or 1):.6g} 1/s"
+            )
+    return None

@@ -12,28 +12,28 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Proof, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.rules import Output, OutputParser, rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 _START = r"# OSU-format message sweep \(transect, "
 _TITLE = re.compile(rf"{_START}(\w{{1,20}})\) ([\w\- ]{{1,60}}) Test$")
 _AVERAGE = "Avg Latency(us)"
-_UP, _DOWN = Direction.HIGHER, Direction.LOWER
-# Column -> (name, unit, direction, metric of the registry).
-_COLUMNS: dict[str, tuple[str, str, Direction, str | None]] = {
-    _AVERAGE: ("avg_latency", "us", _DOWN, "collective_time"),
-    "Min Latency(us)": ("min_latency", "us", _DOWN, None),
-    "Max Latency(us)": ("max_latency", "us", _DOWN, None),
-    "Iterations": ("iterations", "1", Direction.NEUTRAL, None),
-    "Bandwidth (MB/s)": ("bandwidth", "MB/s", _UP, "network_bandwidth"),
-    "Overall(us)": ("overall", "us", _DOWN, None),
-    "Compute(us)": ("compute", "us", Direction.NEUTRAL, None),
-    "Pure Comm.(us)": ("pure_comm", "us", _DOWN, "collective_time"),
-    "Overlap(%)": ("overlap", "%", _UP, "overlap"),
+# Column -> (name, unit, metric of the registry).
+_COLUMNS: dict[str, tuple[str, str, str | None]] = {
+    _AVERAGE: ("avg_latency", "us", "collective_time"),
+    "Min Latency(us)": ("min_latency", "us", None),
+    "Max Latency(us)": ("max_latency", "us", None),
+    "Iterations": ("iterations", "1", None),
+    "Bandwidth (MB/s)": ("bandwidth", "MB/s", "network_bandwidth"),
+    "Overall(us)": ("overall", "us", None),
+    "Compute(us)": ("compute", "us", None),
+    "Pure Comm.(us)": ("pure_comm", "us", "collective_time"),
+    "Overlap(%)": ("overlap", "%", "overlap"),
 }
+_SETTINGS = ("Iterations", "Compute(us)")
 _HALF_DIGIT = 0.006  # values have two decimals, samples three
 _AGREE = 1e-3
 
@@ -50,7 +50,6 @@ class _Output(Output):
     end: str = ""
 
     def begins(self, text: str) -> bool:
-        """Tell whether another sweep begins."""
         return bool(self.library) and _TITLE.match(text) is not None
 
     def read(self, line: Line, text: str) -> None:
@@ -88,11 +87,9 @@ class _Output(Output):
         self.told.setdefault(match[1].lower().replace(" ", "_"), match[2])
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         left_out = self.told.get("sizes_left_out")
         draft = self.draft(
             variant=self.library,
-            metrics=list(_metrics(self)),
             parameters={
                 key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
                 for key, value in ({"test": self.test} | self.told).items()
@@ -101,6 +98,14 @@ class _Output(Output):
             samples={str(k): Series(unit="us", values=v) for k, v in self.samples.items()},
             warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
         )
+        for size, values in self.rows.items():
+            for column, printed in zip(self.columns, values, strict=False):
+                if column in _COLUMNS:
+                    name, unit, registered = _COLUMNS[column]
+                    if registered == "collective_time" and self.test == "Latency":
+                        registered = "message_time"
+                    way = Direction.NEUTRAL if column in _SETTINGS else None
+                    draft.add_metric(name, printed, unit, way, registered=registered, size=size)
         _judge(draft, self)
         yield draft.run()
 
@@ -145,8 +150,6 @@ def _recount(output: _Output, size: int) -> str | None:
 
 def _judge(draft: Draft, output: _Output) -> None:
     if not output.end:
-        if draft.stop:
-            draft.set_status(RunStatus.FAILED, draft.stop)
         draft.mark_incomplete("no last line of the sweep")
     if output.wrong or output.end != "ok":
         reason = output.end.removeprefix("invalid: ")
@@ -161,19 +164,6 @@ def _judge(draft: Draft, output: _Output) -> None:
         if draft.ok:
             draft.mark_invalid(_recount(output, size))
     draft.mark_impossible()
-
-
-def _metrics(output: _Output) -> Iterator[LogMetric]:
-    for size, values in output.rows.items():
-        for column, printed in zip(output.columns, values, strict=False):
-            if column not in _COLUMNS:
-                continue
-            name, unit, direction, registered = _COLUMNS[column]
-            if registered == "collective_time" and output.test == "Latency":
-                registered = "message_time"
-            metric = log_metric(name, printed, unit, direction, registered=registered, size=size)
-            if metric is not None:
-                yield metric
 
 
 @PARSERS.register("message-sweep")

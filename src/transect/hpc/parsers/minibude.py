@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
@@ -25,7 +24,6 @@ from transect.hpc.values import contradiction, number
 _HIGHEST_GFLOPS = 1e6
 # Version 2 demands 0.025 %; version 1 judges nothing.
 _TOLERATED_PERCENT, _WRONG_PERCENT = 0.025, 1.0
-_MAX_OPEN = 1000
 _INSTRUCTIONS = 25  # that the program counts for an interaction
 
 
@@ -38,25 +36,18 @@ def minibude_gflop(poses: int, ligands: int, proteins: int, ppwi: int, *, versio
 
 @dataclass(kw_only=True)
 class _Output(Section):
-    def read(self, line: Line, text: str) -> None:
-        """Take in one line; of very many results only the last is held, which may go on."""
-        super().read(line, text)
-        if len(self.results) > _MAX_OPEN:
-            self.ready += [_run(self, result) for result in self.results[:-1]]
-            del self.results[:-1]
-
     def runs(self) -> Iterator[Run]:
         """Yield a run per result, and one for results that were announced and never came."""
         for result in self.results:
             yield _run(self, result)
-        done = self.done
+        done = len(self.results)
         expected = max(self.selected - self.skipped, 0)
         headed = bool(self.facts or self.version or self.columns or self.checked)
         if self.over or (done and done >= expected and not self.stops):
             return
         if not headed and not self.stops and not done:
             return
-        draft = self.draft(stops=self.stops[:3])
+        draft = self.draft()
         draft.mark_incomplete(f"ends after {done}{f' of {expected}' if expected else ''} results")
         yield draft.run()
 
@@ -93,19 +84,19 @@ class MiniBude(OutputParser):
 
 
 def _run(section: _Output, result: Result) -> Run:
-    values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
+    values = result.values
     draft = section.draft(
         result.line,
         stops=[],
         parameters={**section.facts, **result.facts},
         samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
     )
-    draft.add_metric("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
-    draft.add_metric("gfinst", values.get("gfinst"), "GFInst/s", higher)
-    draft.add_metric("interactions", values.get("giga_interactions"), "billion/s", higher)
-    draft.add_metric("interactions", values.get("interactions"), "1/s", higher)
+    draft.add_metric("gflops", values.get("gflops"), "GFLOP/s", registered="kernel_flops")
+    draft.add_metric("gfinst", values.get("gfinst"), "GFInst/s")
+    draft.add_metric("interactions", values.get("giga_interactions"), "billion/s")
+    draft.add_metric("interactions", values.get("interactions"), "1/s")
     for name in ("total", "average", "minimum", "maximum", "deviation", "context"):
-        draft.add_metric(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
+        draft.add_metric(f"{name}_time", values.get(f"{name}_time"), "ms")
     draft.metrics = [reading for reading in draft.metrics if abs(reading.value) < 1e300]
     if result.difference:
         draft.parameters["max_diff_%"] = result.difference

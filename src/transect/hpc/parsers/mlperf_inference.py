@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import disagree
-from transect.hpc.rules import Output, OutputParser, rule, searched
+from transect.hpc.rules import Output, OutputParser, rule, searched, sets
 from transect.hpc.text import Line
 from transect.hpc.values import NUMBER, number
 
@@ -29,7 +28,6 @@ _RESULTS = {
     "Samples per query": ("1", None),
 }
 _LATENCY = re.compile(r"(?:(?:[\d.]{2,8}(?:th)? percentile|Mean|Min|Max) latency|90th percentile latency) \(ns\)")
-_MAX_COUNT = 200
 _SETTINGS = (
     "samples_per_query",
     "target_qps",
@@ -50,18 +48,14 @@ class _Output(Output):
         """Tell whether another summary follows, be it of a run that printed no more than the head."""
         return self.headed and _HEAD.match(text) is not None
 
-    @rule(_HEAD, wanted="")
-    def head(self, match: re.Match[str], line: Line) -> None:
-        """Begin."""
-        self.headed = True
+    head = sets(_HEAD, "headed", True, wanted="")
 
     @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
     def pair(self, match: re.Match[str], line: Line) -> None:
-        if not line.cut and len(self.told) < _MAX_COUNT:
+        if not line.cut:
             self.told.setdefault(match[1], match[2].strip())
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         yield _run(self.draft(), self.told)
 
 
@@ -88,12 +82,12 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
     for key, (unit, registered) in _RESULTS.items():
         if key in told:
             shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
-            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, Direction.HIGHER, registered=registered)
+            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, registered=registered)
     for key, printed in told.items():
         if _LATENCY.fullmatch(key):
             name = key.removesuffix(" (ns)").lower().replace(" ", "_")
             stream = draft.variant == "SingleStream" and name == "mean_latency"
-            draft.add_metric(name, printed, "ns", Direction.LOWER, registered="latency" if stream else None)
+            draft.add_metric(name, printed, "ns", registered="latency" if stream else None)
     verdict = told.get("Result is", "").split()
     if verdict[:1] == ["INVALID"]:
         unmet = [key for key, value in told.items() if key.endswith("satisfied") and value.upper().startswith("NO")]

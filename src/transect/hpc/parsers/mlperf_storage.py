@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Any
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
@@ -51,7 +50,7 @@ class MlperfStorage(Parser):
         )
         rate = told.get("train_io_mean_MB_per_second")
         if isinstance(rate, (int, float)):
-            draft.add_metric("io", repr(rate), "MiB/s", Direction.HIGHER, registered="storage_bandwidth")
+            draft.add_metric("io", repr(rate), "MiB/s", registered="storage_bandwidth")
         verdict = told.get("train_au_meet_expectation")
         if verdict not in (None, "", "success"):
             used = told.get("train_au_mean_percentage", "?")
@@ -68,6 +67,6 @@ def _mean(draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str,
         draft.samples[series] = Series(unit=unit, values=[float(one) for one in values])
     printed = told.get(mean)
     if isinstance(printed, (int, float)):
-        draft.add_metric(mean, repr(printed), unit, Direction.HIGHER, registered=registered)
+        draft.add_metric(mean, repr(printed), unit, registered=registered)
         if values:
             draft.mark_invalid(disagree(mean, repr(printed), fmean(values), 1e-3, unit))

@@ -1,13 +1,20 @@
-"""MLPerf Training, versions 0.5 to today: the lines `:::MLPv0.5.0`, `:::MLPv0.6.0`, `:::MLL`, `:::MLLOG`."""
+"""MLPerf Training, versions 0.5 to today, and MLPerf HPC: the lines `:::MLPv0.5.0`, `:::MLPv0.6.0`, `:::MLL`, `:::MLLOG`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._mlperf_events import STARTS, WANTS
-from transect.hpc.parsers._mlperf_runs import runs_of
+from transect.hpc.parsers._mlperf_runs import HPC_BENCHMARKS, runs_of
+from transect.hpc.text import Line
+
+_NAMED = re.compile(
+    rf'"submission_benchmark",[ ]?"value":[ ]?"(?:{"|".join(sorted(HPC_BENCHMARKS))})"'
+    r'|"key":[ ]?"staging_st(?:art|op)"'
+)
 
 
 @PARSERS.register("mlperf-training")
@@ -32,3 +39,21 @@ class MlperfTraining(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per run_start."""
         yield from runs_of(block, self.benchmark)
+
+
+@PARSERS.register("mlperf-hpc")
+class MlperfHpc(MlperfTraining):
+    """Reads time to train, staging time and evaluations."""
+
+    benchmark = "mlperf-hpc"
+    description = "MLPerf HPC 0.7 to 3.0: CosmoFlow, DeepCAM, Open Catalyst, OpenFold"
+    validity_notes = Proof(
+        identity="a line `:::MLLOG`, `:::MLL` or `:::MLPv0.…`, of which the first names one of its benchmarks or staging; else as `mlperf-training` until the name comes",
+        success="as `mlperf-training`",
+        failure="as `mlperf-training`",
+    )
+    nested = frozenset(("mlperf-training", "dl-training"))
+
+    def matches(self, line: Line) -> bool:
+        """Take logs whose first line names one of its benchmarks; `mlperf-training` the rest."""
+        return _NAMED.search(line.text) is not None

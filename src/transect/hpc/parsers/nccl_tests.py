@@ -15,17 +15,7 @@ from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _nccl_rows as rows
 from transect.hpc.parsers._nccl_rows import Test
-from transect.hpc.parsers._network import (
-    MAX_ROWS,
-    MAX_TOGETHER,
-    NetworkOutput,
-    NetworkParser,
-    agree,
-    is_number,
-    stop_of,
-    twice,
-    whole,
-)
+from transect.hpc.parsers._network import NetworkOutput, NetworkParser, agree, is_number, stop_of, twice, whole
 from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
@@ -53,7 +43,7 @@ class _Output(NetworkOutput):
 
     def begins(self, text: str) -> bool:
         """Tell whether a line begins another program after the present ones."""
-        together = self.tests[-1].just_started() and len(self.tests) < MAX_TOGETHER
+        together = self.tests[-1].just_started()
         return not together and self._starts(text)
 
     def _starts(self, text: str) -> bool:
@@ -84,10 +74,8 @@ class _Output(NetworkOutput):
         rank, group, pid = int(match[1]), int(match[2] or 0), match[3] or ""
         # Several programs without MPI each print a rank 0.
         test = next((t for t in self.tests if rank not in t.ranks.get(group, ())), self.tests[-1])
-        test.devices += 1
-        if test.devices < 100_000:
-            test.ranks.setdefault(group, set()).add(rank)
-        if pid and len(test.pids) < 4096:
+        test.ranks.setdefault(group, set()).add(rank)
+        if pid:
             test.pids.add(pid)
         test.facts.setdefault("device", excerpt(match[5], 80))
         if re.search(r"\bAMD\b|Instinct|Radeon|gfx\d", match[5]):
@@ -137,7 +125,6 @@ class _Output(NetworkOutput):
 
     @property
     def now(self) -> Test:
-        """The test whose table is read."""
         return next((t for t in self.tests if t.columns and not t.failures), self.tests[-1])
 
     @rule(r"#?\s*Out of bounds values\s*:\s*(-?\d{1,12}) (OK|FAILED)", wanted="Out of bounds values")
@@ -155,7 +142,7 @@ class _Output(NetworkOutput):
     def process(self, match: re.Match[str], line: Line) -> None:
         owner = next((t for t in self.tests if match[1] in t.pids), self.tests[-1])
         what = excerpt(self.tests[-1].rumour or match[2])
-        if what not in owner.failures and len(owner.failures) < 5:
+        if what not in owner.failures:
             owner.failures.append(what)
 
     @rule(_FAILURE, wanted=r"(?:[\w.\-]{1,80}: Test |Test (?:NCCL|CUDA|HIP|RCCL) failure)")
@@ -163,7 +150,6 @@ class _Output(NetworkOutput):
         self.tests[-1].rumour = excerpt(match[1])
 
     def stop(self, text: str, most: int = 5) -> None:
-        """Keep what was said since the last row."""
         self.now.stops = [*self.now.stops[: most - 1], text]
 
     # The second is half of a row, after other output.
@@ -185,14 +171,11 @@ class _Output(NetworkOutput):
         if early := self.block.take_trouble():
             test.early = test.early or early
         test.stops = []
-        if len(test.rows) < MAX_ROWS:
-            test.rows.append(row)
-        test.count += 1
+        test.rows.append(row)
         test.width = test.width if pieces else len(line.text.rstrip())
         return None
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per program that has begun."""
         return (_close(self.block, test) for test in self.tests if test.started())
 
 
@@ -236,7 +219,7 @@ def _close(block: Block, test: Test) -> Run:
         stops=[*test.failures, rumour, *test.stops, block.take_trouble()],
     )
     draft.mark_invalid(_problem(test, draft.metrics))
-    after = f"after {test.count} rows" if test.count else "before the first row"
+    after = f"after {len(test.rows)} rows" if len(test.rows) else "before the first row"
     if not (test.ended() and test.rows):
         if test.ended() and not draft.stop:
             draft.mark_no_result("the test concluded without a row")
@@ -255,9 +238,6 @@ def _close(block: Block, test: Test) -> Run:
     parameters.update(test.facts)
     if test.lost:
         draft.warnings.append(f"{test.lost} lines of the table could not be read")
-    if test.count > MAX_ROWS:
-        more = test.count - MAX_ROWS
-        draft.warnings.append(f"{more} rows beyond the first {MAX_ROWS} are not kept")
     # Small sizes are rounded to the same one.
     if doubled := twice((r.size, *r.kind.values()) for r in test.rows if r.size > 1024):
         draft.suspicions.append(doubled)
@@ -288,7 +268,7 @@ def _problem(test: Test, metrics: list[LogMetric]) -> str:
                     problem = problem or f"size {row.size} {side.phase}: {why}"
             if why := rows.wrong(test.op, ranks, row, side, test.units):
                 problem = problem or f"size {row.size} {side.phase}: {why}"
-    if not problem and test.mean and not test.lost and test.count == len(test.rows):
+    if not problem and test.mean and not test.lost:
         values = [v for r in test.rows for s in r.sides if (v := number(s.cells["busbw"])) is not None]
         mean = sum(values) / len(values) if values else 0.0
         if test.whole() and values and not agree(test.mean, mean - 0.01, mean + 0.01, 5e-3):

@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import Column, NetworkOutput, NetworkParser, agree, cell_metric, whole
-from transect.hpc.rules import rule
+from transect.hpc.rules import rule, sets
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
 
@@ -37,28 +36,10 @@ _COUNTS = {
 _RATES = re.compile(r"Mop/s/(thread|process|core|proc)$")
 # Nonzeros per row by class (NPB, npbparams.h).
 _NONZER = {"S": 7, "W": 8, "A": 11, "B": 13, "C": 15, "D": 21, "E": 26}
-_KEPT = (
-    "Class",
-    "Size",
-    "Iterations",
-    "Time in seconds",
-    "Total threads",
-    "Avail threads",
-    "Total processes",
-    "Compiled procs",
-    "Active processes",
-    "Mop/s total",
-    "Mop/s/thread",
-    "Mop/s/process",
-    "Mop/s/core",
-    "Mop/s/proc",
-    "Operation type",
-    "Verification",
-    "Version",
-    "Compile date",
-    "Threads requested",
-    "Num zones",
-    "CPU Time",
+_KEPT = re.compile(
+    r"Class|Size|Iterations|Time in seconds|(?:Total|Avail) threads|Total processes|Compiled procs|Active processes"
+    r"|Mop/s(?: total|/thread|/process|/core|/proc)|Operation type|Verification|Version|Compile date|Threads requested"
+    r"|Num zones|CPU Time"
 )
 
 
@@ -92,25 +73,23 @@ class _Result(NetworkOutput):
     def done(self, match: re.Match[str], line: Line) -> None:
         self.completed, self.name = True, match[1]
 
-    @rule(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=")
+    @rule(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$", wanted=rf"(?:{_KEPT.pattern})[ \t/=:\w]{{0,30}}=")
     def pair(self, match: re.Match[str], line: Line) -> bool:
         key, value = match[1].strip(), match[2].strip()
         # The values end in one column.
-        if key in _KEPT and self.completed and whole(line, self.width):
+        kept = _KEPT.fullmatch(key) is not None
+        if kept and self.completed and whole(line, self.width):
             self.width = len(line.text.rstrip())
             self.pairs.setdefault(key, value)
-        return key in _KEPT
+        return kept
 
     @rule(r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)")
     def verification(self, match: re.Match[str], line: Line) -> None:
         self.verdict = self.verdict or match[1].upper()
 
-    @rule(r"Full verification:? (?:failed|error)")
-    def failed(self, match: re.Match[str], line: Line) -> None:
-        self.verdict = "FAILED"
+    failed = sets(r"Full verification:? (?:failed|error)", "verdict", "FAILED")
 
     def runs(self) -> Iterator[Run]:
-        """Yield the run of a program that said more than why it stopped."""
         if not (self.titled or self.completed):
             return
         pairs = self.pairs
@@ -182,12 +161,12 @@ def _judge(draft: Draft, result: _Result, problem: str) -> None:
 def _fill(result: _Result, metrics: list[LogMetric]) -> str:
     pairs, problem = result.pairs, ""
     columns = {
-        "Mop/s total": Column(name="mops_total", unit="Mop/s", direction=Direction.HIGHER, registered="operation_rate"),
-        "Time in seconds": Column(name="time", unit="s", direction=Direction.LOWER, registered="benchmark_time"),
+        "Mop/s total": Column("mops_total", "Mop/s", "operation_rate"),
+        "Time in seconds": Column("time", "s", "benchmark_time"),
     }
     each = next((key for key in pairs if _RATES.match(key)), "")
     if each:
-        columns[each] = Column(name=f"mops_per_{each.rsplit('/', 1)[1]}", unit="Mop/s", direction=Direction.HIGHER)
+        columns[each] = Column(f"mops_per_{each.rsplit('/', 1)[1]}", "Mop/s")
     for key, column in columns.items():
         if (printed := pairs.get(key)) is None:
             continue

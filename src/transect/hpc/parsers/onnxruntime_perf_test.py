@@ -11,15 +11,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Proof, Run
+from transect.hpc.base import PARSERS, Normalised, Proof, Run
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LoggedOutput, implausible
-from transect.hpc.rules import OutputParser, rule
-from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, contradiction, log_metric, number
+from transect.hpc.rules import OutputParser, keeps, rule
+from transect.hpc.text import Line
+from transect.hpc.values import NUMBER, contradiction, number
 
 _VALUE = rf"[ \t]*({NUMBER})[ \t]*(s|sec|seconds|ms|us|%|bytes|KB|MB)?(?=[\s(,;]|$)"
 _ROW = re.compile(
@@ -51,8 +51,6 @@ _NAMES = {
 _UNITS = {"sec": "s", "seconds": "s", "bytes": "B"}
 _TO_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 _BYTES = {"B": 1.0, "KB": 1024.0, "MB": 1048576.0}
-# A process with more resident memory than any machine has.
-_MEMORY_LIMIT = 1e14
 
 
 @dataclass(kw_only=True)
@@ -69,7 +67,6 @@ class _Output(LoggedOutput):
 
     @staticmethod
     def text_of(line: Line) -> str:
-        """Return the line: no logger writes it."""
         return line.text.strip()
 
     def begins(self, text: str) -> bool:
@@ -105,12 +102,11 @@ class _Output(LoggedOutput):
     def provider(self, match: re.Match[str], line: Line) -> None:
         self.facts.setdefault("execution_provider", match[1] or match[2])
 
-    @rule(r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE)
-    def refusal(self, match: re.Match[str], line: Line) -> None:
-        self.stop(excerpt(match.string), most=3)
+    refusal = keeps(
+        r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", "stops", flags=re.IGNORECASE
+    )
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         if not (self.rows or self.facts or self.stops):
             return
         for name in ("requests", "runs"):
@@ -118,10 +114,8 @@ class _Output(LoggedOutput):
             if printed.isdigit() and len(printed) < 18:
                 self.facts[name] = int(printed)
         average = any(name.startswith("average_") and "cpu" not in name for name in self.rows)
-        metrics = _metrics(self)
-        draft = self.draft(
-            variant="split average" if average else "", metrics=metrics, stops=[self.block.take_trouble(), *self.stops]
-        )
+        draft = self.draft(variant="split average" if average else "", stops=[self.block.take_trouble(), *self.stops])
+        _add_metrics(draft, self)
         _judge(draft, self)
         yield draft.run()
 
@@ -163,9 +157,7 @@ def _name(label: str) -> tuple[str, str]:
     return f"latency_{label.split()[0].lower()}", "s"
 
 
-def _metrics(output: _Output) -> list[LogMetric]:
-    out: list[LogMetric | None] = []
-    lower, higher = Direction.LOWER, Direction.HIGHER
+def _add_metrics(draft: Draft, output: _Output) -> None:
     registered = {
         "latency_p50": "latency",
         "latency_p95": "latency_p95",
@@ -174,29 +166,16 @@ def _metrics(output: _Output) -> list[LogMetric]:
     }
     if "latency_p50" not in output.rows and "average" in output.rows:
         registered["average"] = "latency"
-        output.warnings.append("no percentiles in the log: the average stands for the median")
+        draft.warnings.append("no percentiles in the log: the average stands for the median")
     for name, (printed, unit) in output.rows.items():
         if name in ("requests", "runs"):
             continue
-        if name == "peak_working_set":
-            value = output.value(name)
-            if value is not None:
-                out.append(
-                    LogMetric(
-                        name=name,
-                        value=number(printed) or 0.0,
-                        printed=printed,
-                        unit=unit,
-                        direction=lower,
-                        normalised=Normalised(name="peak_memory", value=value, unit="B"),
-                    )
-                )
-            continue
-        direction = higher if name == "requests_per_second" else lower
-        if name.endswith("cpu_usage"):
-            direction = Direction.NEUTRAL
-        out.append(log_metric(name, printed, unit, direction, registered=registered.get(name)))
-    return [one for one in out if one is not None]
+        way = Direction.NEUTRAL if name.endswith("cpu_usage") else None
+        way = Direction.LOWER if name == "peak_working_set" else way
+        metric = draft.add_metric(name, printed, unit, way, registered=registered.get(name))
+        if name == "peak_working_set" and metric is not None:
+            value = output.value(name) or 0.0
+            draft.metrics[-1] = replace(metric, normalised=Normalised(name="peak_memory", value=value, unit="B"))
 
 
 def _judge(draft: Draft, output: _Output) -> None:
@@ -211,9 +190,6 @@ def _judge(draft: Draft, output: _Output) -> None:
         if number(printed) is None:
             draft.mark_invalid(f"{name} is {printed}")
     draft.mark_impossible(why=implausible)
-    memory = output.value("peak_working_set")
-    if memory is not None and memory > _MEMORY_LIMIT:
-        draft.mark_invalid(f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B")
     if draft.ok:
         draft.mark_invalid(_contradicted(output))
 

@@ -11,27 +11,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _osu_names as names
 from transect.hpc.parsers._network import (
-    LATENCY,
-    MAX_ROWS,
-    MAX_TOGETHER,
     Column,
     NetworkOutput,
     NetworkParser,
+    Table,
     between,
     cell_metric,
     is_number,
     killed,
-    whole,
 )
 from transect.hpc.rules import rule
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import impossible
 
 _SIZE = re.compile(r"\d{1,18}")
 _VERDICTS = ("Pass", "Fail", "N/A", "-")
@@ -43,25 +38,13 @@ _HEADER = (
 
 
 @dataclass(kw_only=True, slots=True)
-class _Table:
-    line: int
+class _Table(Table):
     title: names.Title | None = None
-    facts: dict[str, Parameter] = field(default_factory=dict)
-    columns: list[str] = field(default_factory=list)
-    width: int = 0
-    rows: list[list[str]] = field(default_factory=list)
-    more: int = 0
-    stops: list[str] = field(default_factory=list)  # since the last row
     bad: str = ""
-    cut: bool = False
     result: tuple[str, ...] = ()
-    warnings: list[str] = field(default_factory=list)
-
-    def last(self) -> int:
-        return int(self.rows[-1][0]) if self.rows and self.keyed() else -1
 
     def keyed(self) -> bool:
-        return bool(self.columns) and self.columns[0] == "Size"
+        return self.place("Size") == 0
 
 
 @dataclass(kw_only=True)
@@ -90,7 +73,7 @@ class _Output(NetworkOutput):
         title = names.read_title(match.string)
         if title is None:
             return False
-        if self.tables[-1].title is not None and len(self.tables) < MAX_TOGETHER:
+        if self.tables[-1].title is not None:
             self.tables.append(_Table(line=line.number))
         table = self.tables[-1]
         table.title = title
@@ -113,8 +96,7 @@ class _Output(NetworkOutput):
 
     @rule(
         r"nprocs:\s*(\d{1,9}),\s*min:\s*([\d.]{1,20})\s*(m?s),\s*max:\s*([\d.]{1,20})\s*m?s,"
-        r"\s*avg:\s*([\d.]{1,20})\s*m?s",
-        wanted=r"nprocs:[ \t]",
+        r"\s*avg:\s*([\d.]{1,20})\s*m?s"
     )
     def start_up(self, match: re.Match[str], line: Line) -> None:
         if not line.cut:
@@ -130,7 +112,6 @@ class _Output(NetworkOutput):
         self.tables[-1].bad = self.tables[-1].bad or excerpt(match.string)
 
     def stop(self, text: str, most: int = 5) -> None:
-        """Keep what was said since the last row."""
         self.tables[-1].stops = [*self.tables[-1].stops[: most - 1], text]
 
     @rule(r"(?:\d{1,18}(?:[ \t.]|(?=[\r\n]|\Z))|[-+]?nan|-\d|shmem_\w{1,40}[ \t])")
@@ -143,32 +124,13 @@ class _Output(NetworkOutput):
                 continue
             if table.keyed() and not (_SIZE.fullmatch(cells[0]) and int(cells[0]) > table.last()):
                 continue
-            if len(cells) != len(table.columns) or not whole(line, table.width):
-                if line.cut:
-                    table.cut = True
-                elif len(cells) > 1 and len(table.warnings) < 5:
-                    table.warnings.append(
-                        f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns"
-                    )
-                return True
-            if not is_number(cells[0]) and table.columns[0] != "Operation":
+            if len(cells) == len(table.columns) and not is_number(cells[0]) and table.columns[0] != "Operation":
                 continue
-            if len(table.rows) >= MAX_ROWS:
-                table.more += 1
-                table.rows[-1] = cells
-            else:
-                table.rows.append(cells)
-            table.width = len(line.text.rstrip())
-            # What was reported before a row did not stop the program.
-            early = "; ".join([*table.stops, self.block.take_trouble()]).strip("; ")
-            if early and len(table.warnings) < 5:
-                table.warnings.append(f"before a row: {early}")
-            table.stops = []
+            table.take(line, cells, self.block)
             return True
         return False
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per table."""
         return (_close(self.block, table) for table in self.tables if self.alone or _begun(table))
 
 
@@ -214,10 +176,8 @@ def _close(block: Block, table: _Table) -> Run:
     draft.mark_invalid(_problem(table, test, draft.metrics) or table.bad)
     key = (title.variant, test)
     _judge(draft, table, test, reached.get(key, 0))
-    if draft.ok and table.rows and table.keyed() and len(reached) < 1000:
+    if draft.ok and table.rows and table.keyed():
         reached[key] = max(reached.get(key, 0), table.last())
-    if table.more:
-        draft.warnings.append(f"{table.more} rows beyond the first {MAX_ROWS} are not kept")
     if table.title is None:
         draft.warnings.append("the log has lost the title of the test")
     draft.warn_stop("after the last row")
@@ -247,46 +207,13 @@ def _judge(draft: Draft, table: _Table, test: str, before: int) -> None:
 
 def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
     """Fill `metrics` and say what is wrong with the first wrong value."""
-    problem = ""
-    if table.result:
-        low, high, mean, unit = table.result
-        for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
-            made = Column(
-                name=name,
-                unit=unit,
-                direction=Direction.LOWER,
-                registered="benchmark_time" if name == "avg_time" else None,
-            )
-            if (metric := cell_metric(made, printed)) is not None:
-                metrics.append(metric)
-        return "" if between(low, mean, high) else f"avg {mean} is not between {low} and {high}"
-    known = [names.column(name, test) for name in table.columns]
-    nonzero = False
-    for cells in table.rows:
-        size = int(cells[0]) if table.keyed() else None
-        phase = cells[0] if table.columns[0] == "Operation" else None
-        where = f"size {size}" if size is not None else (phase or "the row")
-        for label, column, printed in zip(table.columns, known, cells, strict=True):
-            if printed == "Fail":
-                problem = problem or f"{where}: validation failed"
-            if column is None or not is_number(printed):
-                continue
-            if (metric := cell_metric(column, printed, size=size, phase=phase)) is None:
-                problem = problem or f"{where}: {label} is {printed}"
-                continue
+    if not table.result:
+        return table.fill(
+            metrics, lambda name: names.column(name, test), names.contradiction, latency=names.is_latency(test)
+        )
+    low, high, mean, unit = table.result
+    for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
+        made = Column(name, unit, "benchmark_time" if name == "avg_time" else None)
+        if (metric := cell_metric(made, printed)) is not None:
             metrics.append(metric)
-            # Repetitions are counted, not measured.
-            measured = metric.direction is not Direction.NEUTRAL
-            nonzero = nonzero or (measured and metric.value != 0)
-            if column.name != "overlap" and (why := impossible(metric)) is not None:
-                problem = problem or f"{where}: {why}"
-        row = dict(zip(table.columns, cells, strict=True))
-        if not problem and (why := names.contradiction(row)):
-            problem = f"{where}: {why}"
-    if table.rows and metrics and not nonzero:
-        problem = problem or "every value is zero"
-    smallest = next((m for m in metrics if m.size is not None), None)
-    if smallest is not None and (smallest.size or 0) <= 8 and test in names.LATENCY:
-        extra = cell_metric(LATENCY, smallest.printed, size=smallest.size)
-        metrics += [extra] if extra else []
-    return problem
+    return "" if between(low, mean, high) else f"avg {mean} is not between {low} and {high}"

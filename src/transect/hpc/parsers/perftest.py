@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._network import MAX_ROWS, between
+from transect.hpc.parsers._network import between
 from transect.hpc.rules import searched
 from transect.hpc.text import excerpt
 from transect.hpc.values import NUMBER, last_digit, number
@@ -76,7 +75,7 @@ class Perftest(Parser):
                 columns = [] if _COLUMNS.sub("", text).strip() else _COLUMNS.findall(text)
                 draft.variant = draft.variant or ("latency" if "t_" in text else "bw")
             elif columns and _ROW.match(text):
-                if not closed and not line.cut and len(draft.metrics) < MAX_ROWS:
+                if not closed and not line.cut:
                     _row(draft, dict(zip(columns, text.split(), strict=False)))
             elif _RULE.match(text):
                 closed = closed or bool(draft.metrics)
@@ -102,7 +101,6 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
                 "bandwidth",
                 printed,
                 _UNITS[unit],
-                Direction.HIGHER,
                 size=size,
                 phase=phase,
                 registered="network_bandwidth" if number(printed) else None,
@@ -110,19 +108,15 @@ def _row(draft: Draft, cells: dict[str, str]) -> None:
             draft.mark_invalid(_rate_refuted(draft, size, printed, _UNITS[unit], cells))
         elif name == "BW peak" and number(printed):
             # It is not asked for where it is zero.
-            draft.add_metric("bandwidth_peak", printed, _UNITS[unit], Direction.HIGHER, size=size, phase=phase)
+            draft.add_metric("bandwidth_peak", printed, _UNITS[unit], size=size, phase=phase)
         elif name == "MsgRate":
-            draft.add_metric(
-                "message_rate", printed, "Mpps", Direction.HIGHER, registered="message_rate", size=size, phase=phase
-            )
+            draft.add_metric("message_rate", printed, "Mpps", registered="message_rate", size=size, phase=phase)
         elif unit == "usec":
             middle = name == ("t_typical" if "t_typical[usec]" in cells else "t_avg")
             # A read, as an atomic operation, is timed there and back (`rtt_factor`): no half of a round trip.
             half = not draft.variant.startswith(("rdma_read", "atomic", "latency"))
             known = "message_time" if middle and half and number(printed) else None
-            draft.add_metric(
-                name.replace("% percentile", "_percent"), printed, "us", Direction.LOWER, registered=known, size=size
-            )
+            draft.add_metric(name.replace("% percentile", "_percent"), printed, "us", registered=known, size=size)
     least, typical, most = order = [cells.get(f"t_{name}[usec]", "") for name in ("min", "typical", "max")]
     if all(order) and not between(least, typical, most):
         draft.mark_invalid(f"{size} bytes: t_min {order[0]}, t_typical {order[1]}, t_max {order[2]} are in no order")
@@ -147,14 +141,7 @@ def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
     sizes = [one.size for one in draft.metrics if one.size is not None]
     smallest = next((one for one in draft.metrics if one.normalised and one.size == min(sizes)), None)
     if smallest is not None and smallest.normalised and smallest.normalised.name == "message_time":
-        draft.add_metric(
-            "latency_smallest",
-            smallest.printed,
-            "us",
-            Direction.LOWER,
-            registered="network_latency",
-            size=smallest.size,
-        )
+        draft.add_metric("latency_smallest", smallest.printed, "us", registered="network_latency", size=smallest.size)
     draft.mark_impossible()
     if not draft.metrics:
         draft.mark_incomplete("no row of its table" if columns else "ends before its table")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import METRICS, Direction
+from transect.domain.metrics import METRICS
 from transect.hpc.base import PARSERS, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._probe import ProbeOutput
@@ -37,7 +37,6 @@ class _Output(ProbeOutput):
         self.verdicts[match[1]] = match[3]
 
     def runs(self) -> Iterator[Run]:
-        """Yield one run."""
         draft = self.draft(
             variant="transect",
             version=str(self.format),
@@ -55,7 +54,6 @@ class _Output(ProbeOutput):
                     f"{phase}_{which}",
                     printed,
                     unit,
-                    Direction.LOWER if unit == "s" else Direction.HIGHER,
                     phase=phase,
                     registered=registered if fits else None,
                     size=int(size) if sized else None,
@@ -113,8 +111,17 @@ def _work(output: _Output, label: str, unit: str) -> float | None:
     return 2.0 * int(size) ** 3 if kind and size else None
 
 
+class _Probe(OutputParser):
+    validity_notes = Proof(
+        identity="its first line, which names the probe and the format",
+        success="as `memory-bandwidth-probe`",
+        failure="as `memory-bandwidth-probe`",
+    )
+    output = _Output
+
+
 @PARSERS.register("memory-bandwidth-probe")
-class MemoryBandwidthProbe(OutputParser):
+class MemoryBandwidthProbe(_Probe):
     """Reads logs of `transect.hpc.probes.memory_bandwidth`."""
 
     benchmark = "memory-bandwidth-probe"
@@ -124,35 +131,22 @@ class MemoryBandwidthProbe(OutputParser):
         success="its last line, `status: ok`, passed verifications; every number is recounted from the samples",
         failure="a verification that `FAILED`, another status, a number that the samples do not give",
     )
-    output = _Output
     start_patterns = (r"transect probe memory-bandwidth \d",)
 
 
 @PARSERS.register("matrix-multiply-probe")
-class MatrixMultiplyProbe(OutputParser):
+class MatrixMultiplyProbe(_Probe):
     """Reads logs of `transect.hpc.probes.matrix_multiply`."""
 
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
-    validity_notes = Proof(
-        identity="its first line, which names the probe and the format",
-        success="as `memory-bandwidth-probe`",
-        failure="as `memory-bandwidth-probe`",
-    )
-    output = _Output
     start_patterns = (r"transect probe matrix-multiply \d",)
 
 
 @PARSERS.register("network-probe")
-class NetworkProbe(OutputParser):
+class NetworkProbe(_Probe):
     """Reads logs of `transect.hpc.probes.network`."""
 
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
-    validity_notes = Proof(
-        identity="its first line, which names the probe and the format",
-        success="as `memory-bandwidth-probe`",
-        failure="as `memory-bandwidth-probe`",
-    )
-    output = _Output
     start_patterns = (r"transect probe network \d",)

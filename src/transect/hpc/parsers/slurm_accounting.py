@@ -128,7 +128,7 @@ def _fact(draft: Draft, name: str, value: str) -> None:
     if name == "Job Wall-clock time":
         _elapsed(draft, value)
     elif name == "CPU Efficiency" and (share := _SHARE.match(value)) is not None:
-        draft.add_metric("cpu_efficiency", share[1], "%", Direction.HIGHER)
+        draft.add_metric("cpu_efficiency", share[1], "%")
         used, whole = draft.parameters.get("cpu_utilized"), seconds_of(share[2])
         if isinstance(used, float) and whole:
             implied = 100 * used / whole
@@ -146,7 +146,7 @@ def _fact(draft: Draft, name: str, value: str) -> None:
 def _elapsed(draft: Draft, printed: str) -> float | None:
     seconds = seconds_of(printed)
     if seconds is not None:
-        metric = log_metric("elapsed", f"{seconds:g}", "s", Direction.LOWER, registered="benchmark_time")
+        metric = log_metric("elapsed", f"{seconds:g}", "s", registered="benchmark_time")
         assert metric is not None
         draft.metrics.append(LogMetric("elapsed", seconds, printed, "s", Direction.LOWER, normalised=metric.normalised))
     return seconds

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Proof, Run, RunStatus
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import between
-from transect.hpc.rules import Output, RankParser, rule
+from transect.hpc.rules import Output, RankParser, notes, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
 
@@ -22,7 +21,6 @@ _ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 _BYTES = re.compile(r"This system uses\s+(\d{1,4}) bytes per")
 _OF_MICROSOFT = "Read and write vector size is"
 _HEADS = ("STREAM version", "NVIDIA-STREAM", "STREAM Benchmark implementation", _OF_MICROSOFT)
-_MAX_OPEN = 4096
 
 
 @dataclass(kw_only=True, slots=True)
@@ -63,7 +61,7 @@ class _Output(Output):
             self.headed = True
         super().read(line, text)
         alone = len(self.tables) == 1 and self.heads <= 1
-        self.ended = len(self.tables) > _MAX_OPEN or (alone and self.tables[0].verdict == "passed")
+        self.ended = alone and self.tables[0].verdict == "passed"
 
     @rule(rf"(Copy|Scale|Add|Triad)\s*:\s*({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})", re.IGNORECASE)
     def row(self, match: re.Match[str], line: Line) -> bool:
@@ -77,8 +75,6 @@ class _Output(Output):
     def _row(self, match: re.Match[str], line: Line, *, timed: bool) -> bool:
         if timed != (not self.tables or self.tables[-1].timed):
             return False
-        if line.cut and match.end(match.lastindex or 0) == len(match.string):
-            return True  # the last number may have lost digits
         kernel = match[1].lower()
         table = next((t for t in self.tables if kernel not in t.rows), None)
         if table is None:
@@ -130,9 +126,7 @@ class _Output(Output):
         if self.variant == "nvidia":
             self.facts.setdefault("bytes_per_element", 8)
 
-    @rule(_BYTES, wanted="")
-    def width(self, match: re.Match[str], line: Line) -> None:
-        self.facts["bytes_per_element"] = int(match[1])
+    width = notes(_BYTES, "bytes_per_element", int, wanted="")
 
     @rule(r"(?:Total Aggregate )?Array size\s*(\(double\))?\s*=\s*(\d{1,16})(?![\d.])")
     def size(self, match: re.Match[str], line: Line) -> None:
@@ -149,20 +143,13 @@ class _Output(Output):
     def threads(self, match: re.Match[str], line: Line) -> None:
         self.facts[f"threads_{match[1]}"] = int(match[2])
 
-    @rule(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times")
-    def repetitions(self, match: re.Match[str], line: Line) -> None:
-        self.facts["repetitions"] = int(match[1])
+    repetitions = notes(r"Each (?:kernel|test) (?:will be executed|is run)\s+(\d{1,9}) times", "repetitions", int)
 
-    @rule(r"STREAM tests:\s*([A-Z ]{4,60})")
-    def tests(self, match: re.Match[str], line: Line) -> None:
-        self.facts["tests"] = match[1].strip()
+    tests = notes(r"STREAM tests:\s*([A-Z ]{4,60})", "tests", str)
 
-    @rule(r"Device Selected(.*)")
-    def device(self, match: re.Match[str], line: Line) -> None:
-        self.facts["device"] = excerpt(match[1])
+    device = notes(r"Device Selected(.*)", "device")
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per table, or one of a header that none followed."""
         if not self.tables and self.headed:
             draft = self.draft()
             if draft.stop:
@@ -186,7 +173,7 @@ class Stream(RankParser):
     )
     programs = (r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?", r"stream\.x")
     output = _Output
-    most_open = _MAX_OPEN
+    most_open = 4096
     start_patterns = (
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",
@@ -201,9 +188,9 @@ class Stream(RankParser):
 def _result(output: _Output, table: _Table) -> Run:
     draft = output.draft(table.line)
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        draft.add_metric(kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel)
+        draft.add_metric(kernel, rate, table.unit, registered="memory_bandwidth", phase=kernel)
         for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s)):
-            draft.add_metric(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
+            draft.add_metric(f"{kernel}_{which}_time", printed, "s", phase=kernel)
     _judge(draft, output, table)
     if len(output.tables) > 1:
         draft.warnings.append(

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run, Series
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import differ
@@ -28,7 +27,6 @@ _KEYS = {
 }
 _KERNELS = ("copy", "scale", "add", "triad")
 _CORRECT = re.compile(r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail")
-_MAX_COUNT = 4096  # rows of a device
 
 
 @dataclass(slots=True)
@@ -37,7 +35,6 @@ class _Gpu:
     # (kernel, block size) -> rate and percent as printed
     rows: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
     facts: dict[str, Parameter] = field(default_factory=dict)
-    cut: bool = False
 
 
 @dataclass(kw_only=True)
@@ -47,7 +44,6 @@ class _Output(Output):
     gpus: dict[str, _Gpu] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
-        """Tell whether another start follows."""
         return bool(self.gpus) and text.startswith("Buffer size(bytes): ")
 
     @rule(r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})")
@@ -60,16 +56,13 @@ class _Output(Output):
 
     @rule(
         r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
-        rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$",
-        wanted="",
+        rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
     )
     def row(self, match: re.Match[str], line: Line) -> None:
         kernel, precision, gpu, size, threads, rate, percent = match.groups()
         one = self.gpus.setdefault(gpu, _Gpu(line=line.number))
         one.facts.update(precision=precision, buffer_bytes=int(size))
-        one.cut = line.cut
-        if len(one.rows) < _MAX_COUNT and not line.cut:
-            one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
+        one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
 
     @rule(r".+", wanted=r"(?:CUDA|HIP) [Ee]rror")
     @rule(_CORRECT)
@@ -77,7 +70,6 @@ class _Output(Output):
         self.stop(excerpt(match.string), most=3)
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run per device."""
         stops = [*self.stops, self.block.take_trouble()]
         for gpu, one in self.gpus.items():
             metrics, facts = _metrics(one)
@@ -128,7 +120,7 @@ def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
         if not rates:
             continue
         best = max(rates, key=lambda threads: rates[threads])
-        metric = log_metric(kernel, one.rows[kernel, best][0], "GB/s", Direction.HIGHER, registered="memory_bandwidth")
+        metric = log_metric(kernel, one.rows[kernel, best][0], "GB/s", registered="memory_bandwidth")
         if metric is not None:
             metrics.append(metric)
             facts[f"{kernel}_block"] = best
@@ -165,5 +157,5 @@ def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
     blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
     if lacking:
         draft.mark_incomplete(f"no {', '.join(lacking)}")
-    elif one.cut or any(found != blocks[0] for found in blocks):
+    elif any(found != blocks[0] for found in blocks):
         draft.mark_incomplete("the rows of its last kernel are not whole")

@@ -38,7 +38,6 @@ _UNITS: tuple[tuple[re.Pattern[str], str, str | None], ...] = tuple(
         (r"model-benchmarks[\w\-:./]*/\w+_inference_throughput", "1/s", "throughput"),
     )
 )
-_MAX_COUNT = 4096  # numbers of one benchmark
 
 
 @PARSERS.register("superbench-results")
@@ -86,8 +85,6 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
         if printed != "0":
             draft.stops.append(f"return code {printed}" + (f" of rank {rank}" if rank else ""))
         draft.parameters[_CODE] = printed
-        return
-    if len(draft.metrics) >= _MAX_COUNT:
         return
     known = next((one for one in _UNITS if one[0].fullmatch(f"{match[1]}/{name}")), None)
     unit, registered = known[1:] if known is not None else ("", None)

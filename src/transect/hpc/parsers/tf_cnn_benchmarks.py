@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Proof, Run
 from transect.hpc.draft import Draft
-from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples
-from transect.hpc.parsers._tf_cnn_tables import Table, Tables
+from transect.hpc.parsers._learning import ERRORS, LOGGED, LoggedOutput, Samples
 from transect.hpc.rules import RankParser, rule
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import UNCUT, log_metric, number
@@ -33,13 +32,60 @@ _COLUMN = re.compile(r"[A-Za-z][\w@ .\-]{0,40}$")
 _KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Task": "task"}
 # The total covers what the running mean covers: nothing but noise lies between the two.
 _AGREEMENT = 0.2
-_MAX_RANKS = 1024
 # Settings in which the workers of one run do not differ.
 _TELLING = ("tensorflow", "model", "dataset", "mode", "batch_size_global")
 
 
+@dataclass(slots=True)
+class _Table:
+    """The steps of one worker, up to its total."""
+
+    line: int
+    columns: list[str] = field(default_factory=list)
+    steps: int = 0
+    last_step: int = 0
+    rates: Samples = field(default_factory=lambda: Samples("images/sec", Direction.HIGHER, limit=1000))
+    jitter: str = ""
+    uncertainty: str = ""
+    extra: dict[str, Samples] = field(default_factory=dict)
+    accuracy: tuple[str, str] | None = None
+    total: re.Match[str] | None = None
+
+
 @dataclass(kw_only=True)
-class _Output(Tables):
+class _Output(LoggedOutput):
+    """What stands behind one rank's label: workers without labels, as those of Horovod, print their tables at once."""
+
+    tables: list[_Table] = field(default_factory=list)
+
+    def open(self) -> list[_Table]:
+        return [table for table in self.tables if table.total is None]
+
+    def table(self, line: int) -> _Table:
+        """Return the table that a line without a step belongs to."""
+        waiting = self.open()
+        if not waiting:
+            self.tables.append(_Table(line=line if self.tables else self.line))
+            return self.tables[-1]
+        return next((table for table in waiting if table.steps), waiting[0])
+
+    def table_of_step(self, step: int, line: int) -> _Table | None:
+        """Return the table that a step is the next of, a new one if it is another worker's; None if it is another run's."""
+        waiting = self.open()
+        found = next((table for table in waiting if table.last_step < step), None)
+        if found is None and (not waiting or any(table.last_step == step for table in waiting)):
+            found = _Table(line=line if self.tables else self.line)
+            self.tables.append(found)
+        return found
+
+    def rest(self) -> list[_Table]:
+        """Return the tables without a total; heads beside other workers' steps are none."""
+        waiting = self.open()
+        stepped = [table for table in waiting if table.steps or table.accuracy]
+        if any(table.total for table in self.tables):
+            return stepped
+        return stepped or waiting[:1] or ([_Table(line=self.line)] if self.facts else [])
+
     def begins(self, text: str) -> bool:
         """Tell whether a header or a first step follows a table that has had no total."""
         if (match := _HEADER.match(text)) is not None:
@@ -72,7 +118,7 @@ class _Output(Tables):
     def evaluation_step(self, match: re.Match[str], line: Line) -> None:
         self._step(match, line)
 
-    def _step(self, match: re.Match[str], line: Line) -> Table | None:
+    def _step(self, match: re.Match[str], line: Line) -> _Table | None:
         table = self.table_of_step(int(match[1]), line.number)
         if table is not None:
             table.steps += 1
@@ -84,8 +130,7 @@ class _Output(Tables):
         names = [one.strip() for one in match[0].split("\t")[2:12]]
         columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
         place = line.number if self.tables else self.line
-        if len(self.tables) < _MAX_RANKS:
-            self.tables.append(Table(line=place, columns=columns))
+        self.tables.append(_Table(line=place, columns=columns))
 
     @rule(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})", behind=LOGGED)
     def accuracy(self, match: re.Match[str], line: Line) -> None:
@@ -100,11 +145,10 @@ class _Output(Tables):
         self.facts.setdefault("batch_size_per_device", match[1])
 
     def runs(self) -> Iterator[Run]:
-        """Yield a run of each table without a total; the others are out."""
         return (_finish(self, table) for table in self.rest())
 
 
-def _read_columns(table: Table, text: str) -> None:
+def _read_columns(table: _Table, text: str) -> None:
     cells = text.split()
     if cells and _TIME_STAMP.match(cells[-1]):
         cells.pop()  # some copies of the program append the time
@@ -120,7 +164,7 @@ def _setting(parameters: dict[str, Parameter], key: str, value: str) -> None:
         match = _GLOBAL.match(value)
         parameters.setdefault(name, int(match[1]) if match else excerpt(value))
     elif key == "Devices":
-        names = re.findall(r"['\"]([^'\"]{1,80})['\"]", value)[:4096]
+        names = re.findall(r"['\"]([^'\"]{1,80})['\"]", value)
         parameters.setdefault("devices", len(names) or excerpt(value))
     elif key == "Num batches" and value.isdigit() and len(value) < 18:
         parameters.setdefault(name, int(value))
@@ -140,7 +184,7 @@ class TfCnnBenchmarks(RankParser):
         failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
     )
     output = _Output
-    most_open = _MAX_RANKS
+    most_open = 1024
     ends_with_outputs = True
     start_patterns = (
         r"TensorFlow:  \d{1,2}\.\d",
@@ -157,25 +201,20 @@ class TfCnnBenchmarks(RankParser):
     nested = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
 
 
-def _metrics(output: _Output, table: Table) -> list[LogMetric]:
+def _metrics(output: _Output, table: _Table) -> list[LogMetric]:
     total = table.total
     out: list[LogMetric | None] = []
     if total is not None:
         # Without a backward pass it is no rate of training.
         trains = not re.search("forward|eval|infer", str(output.facts.get("mode", "")).lower())
         registered = "samples_per_second" if trains else "throughput"
-        metric = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
+        metric = log_metric("total", total[2], "1/s", registered=registered)
         if metric is not None:
             out.append(replace(metric, unit=f"{total[1]}/sec"))
     if table.rates.count:
         out.append(
             log_metric(
-                "images_per_second",
-                table.rates.last,
-                "images/sec",
-                Direction.HIGHER,
-                size=table.last_step or None,
-                phase="last step",
+                "images_per_second", table.rates.last, "images/sec", size=table.last_step or None, phase="last step"
             )
         )
         lower = Direction.LOWER
@@ -188,11 +227,11 @@ def _metrics(output: _Output, table: Table) -> list[LogMetric]:
             ("accuracy_at_1", table.accuracy[0], "accuracy"),
             ("accuracy_at_5", table.accuracy[1], None),
         ):
-            out.append(log_metric(name, printed, "1", Direction.HIGHER, registered=key))
+            out.append(log_metric(name, printed, "1", registered=key))
     return [one for one in out if one is not None]
 
 
-def _finish(output: _Output, table: Table) -> Run:
+def _finish(output: _Output, table: _Table) -> Run:
     mode = str(output.facts.get("mode", "")).lower().replace("benchmarkmode.", "")
     draft = output.draft(
         table.line,
@@ -214,7 +253,7 @@ def _finish(output: _Output, table: Table) -> Run:
     return draft.run()
 
 
-def _judge(draft: Draft, output: _Output, table: Table) -> None:
+def _judge(draft: Draft, output: _Output, table: _Table) -> None:
     total = table.total
     if total is None and table.accuracy is None:
         where = f"after step {table.last_step}" if table.steps else "before the first step"
@@ -231,7 +270,7 @@ def _judge(draft: Draft, output: _Output, table: Table) -> None:
     draft.mark_invalid(_compare(output, table))
 
 
-def _compare(output: _Output, table: Table) -> str:
+def _compare(output: _Output, table: _Table) -> str:
     total = table.total
     planned = output.facts.get("num_batches")
     if total is None or not table.rates.count:

@@ -176,12 +176,3 @@ def write_prepared(deck: Deck, table: np.ndarray, path: Path) -> None:
         parts += [np.array([atoms[axis] for axis in "xyz"], "<f4").tobytes()]
         parts += [atoms["kind"].astype("<i4").tobytes()]
     path.write_bytes(b"".join([*parts, padded.tobytes(), deck.poses.astype("<f4").tobytes()]))
-
-
-def write_deck(deck: Deck, folder: Path) -> None:
-    """Write the files of a deck into an existing folder; energies with four decimals."""
-    arrays = (deck.ligand, deck.protein, deck.kinds, deck.poses)
-    for name, array in zip(FILES, arrays, strict=True):
-        (folder / name).write_bytes(array.tobytes())
-    if deck.energies is not None:
-        (folder / ENERGIES).write_text("".join(f"{value:.4f}\n" for value in deck.energies))

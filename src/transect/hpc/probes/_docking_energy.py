@@ -51,7 +51,6 @@ def rotation(angles: np.ndarray) -> np.ndarray:
 
 
 def positions(atoms: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return (3, n) coordinates."""
     return np.array([atoms[axis] for axis in "xyz"], dtype)
 
 

@@ -36,13 +36,11 @@ class NumpyKernel:
         self.threading = "one Python thread for each chunk in turn"
 
     def run(self) -> None:
-        """Compute `energies` anew."""
         starts = range(0, self._poses.shape[1], CHUNK)
         for _ in self._pool.map(self._chunk, starts):
             pass
 
     def close(self) -> None:
-        """End the threads."""
         self._pool.shutdown()
 
     def _chunk(self, start: int) -> None:

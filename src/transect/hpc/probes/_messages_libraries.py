@@ -10,7 +10,7 @@ import datetime
 import importlib
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,61 +18,8 @@ LIBRARIES = ("mpi4py", "gloo", "nccl")
 _PATIENCE = datetime.timedelta(seconds=120)
 
 
-class Library(Protocol):
-    """What the tests call. Rank 0 is the root of everything."""
-
-    name: str
-    rank: int
-    size: int
-
-    def put(self, values: np.ndarray) -> Any:
-        """Copy values into a new buffer."""
-
-    def get(self, buffer: Any) -> np.ndarray:
-        """Return a buffer's values."""
-
-    def ready(self, sent: Any, got: Any) -> None:
-        """Prepare `got` for a reduction of `sent` into it."""
-
-    def settle(self) -> None:
-        """Wait until the device has done what it was told."""
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-    def allreduce(self, sent: Any, got: Any) -> None:
-        """Sum over ranks, to all."""
-
-    def iallreduce(self, sent: Any, got: Any) -> Any:
-        """Begin the same; return what `wait` takes."""
-
-    def reduce(self, sent: Any, got: Any) -> None:
-        """Sum over ranks, to rank 0."""
-
-    def bcast(self, buffer: Any) -> None:
-        """Send rank 0's buffer to all."""
-
-    def allgather(self, sent: Any, got: Any) -> None:
-        """Put all ranks' buffers behind each other."""
-
-    def isend(self, buffer: Any, rank: int) -> Any:
-        """Begin to send."""
-
-    def irecv(self, buffer: Any, rank: int) -> Any:
-        """Begin to receive."""
-
-    def wait(self, requests: Sequence[Any]) -> None:
-        """Wait for what was begun."""
-
-    def exchange(self, values: Sequence[float]) -> np.ndarray:
-        """Return every rank's values, shape (ranks, values); no part of a measurement."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
 class Mpi:
-    """mpi4py with buffers of numpy."""
+    """mpi4py with buffers of numpy. Rank 0 is the root of everything."""
 
     def __init__(self) -> None:
         mpi4py: Any = importlib.import_module("mpi4py")
@@ -83,11 +30,9 @@ class Mpi:
         self.name = f"mpi4py {mpi4py.__version__}, {runs}"
 
     def put(self, values: np.ndarray) -> np.ndarray:
-        """Copy values into a new array."""
         return values.copy()
 
     def get(self, buffer: np.ndarray) -> np.ndarray:
-        """Return the array itself."""
         return buffer
 
     def ready(self, sent: np.ndarray, got: np.ndarray) -> None:
@@ -98,43 +43,33 @@ class Mpi:
         """Nothing runs on behind MPI's back."""
 
     def barrier(self) -> None:
-        """MPI_Barrier."""
         self._comm.Barrier()
 
     def allreduce(self, sent: np.ndarray, got: np.ndarray) -> None:
-        """MPI_Allreduce."""
         self._comm.Allreduce(sent, got, op=self._mpi.SUM)
 
     def iallreduce(self, sent: np.ndarray, got: np.ndarray) -> Any:
-        """MPI_Iallreduce."""
         return self._comm.Iallreduce(sent, got, op=self._mpi.SUM)
 
     def reduce(self, sent: np.ndarray, got: np.ndarray) -> None:
-        """MPI_Reduce."""
         self._comm.Reduce(sent, got if self.rank == 0 else None, op=self._mpi.SUM, root=0)
 
     def bcast(self, buffer: np.ndarray) -> None:
-        """MPI_Bcast."""
         self._comm.Bcast(buffer, root=0)
 
     def allgather(self, sent: np.ndarray, got: np.ndarray) -> None:
-        """MPI_Allgather."""
         self._comm.Allgather(sent, got)
 
     def isend(self, buffer: np.ndarray, rank: int) -> Any:
-        """MPI_Isend."""
         return self._comm.Isend(buffer, dest=rank)
 
     def irecv(self, buffer: np.ndarray, rank: int) -> Any:
-        """MPI_Irecv."""
         return self._comm.Irecv(buffer, source=rank)
 
     def wait(self, requests: Sequence[Any]) -> None:
-        """MPI_Waitall."""
         self._mpi.Request.Waitall(list(requests))
 
     def exchange(self, values: Sequence[float]) -> np.ndarray:
-        """Gather the values of all ranks."""
         return np.array(self._comm.allgather(list(values)))
 
     def close(self) -> None:
@@ -168,11 +103,9 @@ class Torch:
         self.name = version
 
     def put(self, values: np.ndarray) -> Any:
-        """Copy values into a new tensor."""
         return self._torch.from_numpy(values.copy()).to(self._device)
 
     def get(self, buffer: Any) -> np.ndarray:
-        """Return the tensor's values."""
         return np.asarray(buffer.cpu().numpy())
 
     def ready(self, sent: Any, got: Any) -> None:
@@ -181,7 +114,6 @@ class Torch:
         self.settle()
 
     def settle(self) -> None:
-        """Wait for the GPU."""
         if self._device != "cpu":
             self._torch.cuda.synchronize()
 
@@ -190,19 +122,15 @@ class Torch:
         self._dist.barrier(group=self._beside)
 
     def allreduce(self, sent: Any, got: Any) -> None:
-        """all_reduce in place."""
         self._dist.all_reduce(got)
 
     def iallreduce(self, sent: Any, got: Any) -> Any:
-        """all_reduce in place, asynchronous."""
         return self._dist.all_reduce(got, async_op=True)
 
     def reduce(self, sent: Any, got: Any) -> None:
-        """Reduce in place."""
         self._dist.reduce(got, dst=0)
 
     def bcast(self, buffer: Any) -> None:
-        """Send rank 0's tensor."""
         self._dist.broadcast(buffer, src=0)
 
     def allgather(self, sent: Any, got: Any) -> None:
@@ -210,11 +138,9 @@ class Torch:
         self._gather(got, sent)
 
     def isend(self, buffer: Any, rank: int) -> Any:
-        """Begin to send."""
         return self._dist.isend(buffer, dst=rank)
 
     def irecv(self, buffer: Any, rank: int) -> Any:
-        """Begin to receive."""
         return self._dist.irecv(buffer, src=rank)
 
     def wait(self, requests: Sequence[Any]) -> None:
@@ -231,8 +157,10 @@ class Torch:
         return np.array([one.numpy() for one in every])
 
     def close(self) -> None:
-        """Leave the group."""
         self._dist.destroy_process_group()
+
+
+Library = Mpi | Torch
 
 
 def open_library(name: str) -> Library:

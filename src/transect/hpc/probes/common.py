@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +69,14 @@ def say_samples(label: str, seconds: Sequence[float]) -> None:
     """Print every raw sample of one series, one per line, in seconds with all digits."""
     for index, value in enumerate(seconds):
         print(f"sample {label} {index} {value:.9f}")
+
+
+def say_result(label: str, seconds: Sequence[float], unit: str = "s", work: float | None = None) -> None:
+    """Print the best and the median of a series, or of `work` over it."""
+    best, median = min(seconds), statistics.median(seconds)
+    if work is not None:
+        best, median = work / best, work / median
+    print(f"result {label} best {best:.6e} {unit} median {median:.6e} {unit} runs {len(seconds)}")
 
 
 def head(name: str, note: str, numpy_version: str) -> None:

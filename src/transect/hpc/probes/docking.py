@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from transect.hpc.probes._docking_arguments import SYNTHETIC, read_arguments
 from transect.hpc.probes._docking_places import LacksCpus, openmp_variables, places
-from transect.hpc.probes.common import head, say, say_samples, tail
+from transect.hpc.probes.common import head, say, say_result, say_samples, tail
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,19 +225,12 @@ def _report(deck: Deck, measured: Measured, given: argparse.Namespace) -> None:
             say(key, value)
     say_samples("warm-up", measured.warm_ups)
     say_samples("kernel", measured.times)
-    best, median = min(measured.times), statistics.median(measured.times)
-    runs = len(measured.times)
-    _result("kernel-time", best, median, "s", runs)
+    times, pairs = measured.times, poses * atoms[0] * atoms[1]
+    say_result("kernel-time", times)
     for label, per_item in (("kernel", given.ppwi), ("kernel-ppwi1", 1)):
-        work = operations(poses, *atoms, per_item)
-        _result(label, work / best, work / median, "FLOP/s", runs)
-    pairs = poses * atoms[0] * atoms[1]
-    _result("pose-time", best / poses, median / poses, "s", runs)
-    _result("interactions", pairs / best, pairs / median, "1/s", runs)
-
-
-def _result(label: str, best: float, median: float, unit: str, runs: int) -> None:
-    print(f"result {label} best {best:.6e} {unit} median {median:.6e} {unit} runs {runs}")
+        say_result(label, times, "FLOP/s", operations(poses, *atoms, per_item))
+    say_result("pose-time", [seconds / poses for seconds in times])
+    say_result("interactions", times, "1/s", pairs)
 
 
 def _pinned(asked: bool) -> str:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from transect.hpc.probes.common import available_memory, head, say, say_samples, tail
+from transect.hpc.probes.common import available_memory, head, say, say_result, say_samples, tail
 
 SIZES = (256, 512, 1024, 2048)
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -86,9 +86,7 @@ def _case(np: Any, kind: str, n: int, seconds: float, min_runs: int) -> list[str
     deviation, tolerance = freivalds(np, a, b, out, rng)
     passed = deviation <= tolerance
     say_samples(label, samples)
-    work = 2.0 * n**3
-    best, median = work / min(samples), work / float(np.median(samples))
-    print(f"result {label} best {best:.6e} FLOP/s median {median:.6e} FLOP/s runs {len(samples)}")
+    say_result(label, samples, "FLOP/s", 2.0 * n**3)
     verdict = "passed" if passed else "FAILED"
     print(f"verify {label} deviation {deviation:.3e} tolerance {tolerance:.3e} {verdict}", flush=True)
     return [] if passed else [f"{label} is wrong"]

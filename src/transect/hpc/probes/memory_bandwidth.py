@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from transect.hpc.probes.common import available_memory, head, last_level_cache, say, say_samples, tail
+from transect.hpc.probes.common import available_memory, head, last_level_cache, say, say_result, say_samples, tail
 
 # Kernel -> array passes that are counted.
 KERNELS = {"copy": 2, "scale": 2, "add": 3, "triad": 5}
@@ -90,9 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     say("warmup_runs", 1)
     for kernel, samples in times.items():
         say_samples(kernel, samples)
-        moved = KERNELS[kernel] * array_bytes
-        best, median = moved / min(samples), moved / float(np.median(samples))
-        print(f"result {kernel} best {best:.6e} B/s median {median:.6e} B/s runs {len(samples)}")
+        say_result(kernel, samples, "B/s", KERNELS[kernel] * array_bytes)
     return tail("memory-bandwidth", problems)
 
 

@@ -55,7 +55,6 @@ class _Sweep:
         self.left_out = ""
 
     def rows(self, sizes: Sequence[int]) -> list[_Row]:
-        """Measure until the time is used up."""
         from transect.hpc.probes._messages_tests import Case
 
         done: list[_Row] = []

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from transect.hpc.probes.common import head, say, say_samples, tail
+from transect.hpc.probes.common import head, say, say_result, say_samples, tail
 
 SIZES = (0, *(4**power for power in range(1, 12)))
 COUNTING = (
@@ -219,8 +219,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if world.rank:
         return 0  # rank 0 alone tells: a launcher may end all ranks at the first failure
     for case in probe.cases:
-        _print_case(np, case)
-    _print_ends(np, [case for case in probe.cases if case.kind == "pingpong"])
+        say_samples(case.label, case.samples)
+        say_result(case.label, case.samples)
+    # The latency, of no bytes, and the bandwidth, of the most bytes.
+    pingpongs = [case for case in probe.cases if case.kind == "pingpong"]
+    for case in pingpongs:
+        if case.size == 0:
+            say_result("latency-0", case.samples)
+        elif case is pingpongs[-1]:
+            say_result(f"bandwidth-{case.size}", case.samples, "B/s", case.size)
     return tail("network", problems)
 
 
@@ -232,23 +239,6 @@ def _print_head(probe: _Probe) -> None:
     if probe.left_out:
         least = min(probe.left_out)
         say("warning", f"sizes from {least} B on are left out: they do not fit into the time")
-
-
-def _print_case(np: Any, case: _Case) -> None:
-    say_samples(case.label, case.samples)
-    best, median, runs = min(case.samples), float(np.median(case.samples)), len(case.samples)
-    print(f"result {case.label} best {best:.6e} s median {median:.6e} s runs {runs}")
-
-
-def _print_ends(np: Any, cases: Sequence[_Case]) -> None:
-    """Print the latency, of no bytes, and the bandwidth, of the most bytes."""
-    for case in cases:
-        best, median, runs = min(case.samples), float(np.median(case.samples)), len(case.samples)
-        if case.size == 0:
-            print(f"result latency-0 best {best:.6e} s median {median:.6e} s runs {runs}")
-        elif case is cases[-1]:
-            rates = f"best {case.size / best:.6e} B/s median {case.size / median:.6e} B/s"
-            print(f"result bandwidth-{case.size} {rates} runs {runs}")
 
 
 if __name__ == "__main__":
