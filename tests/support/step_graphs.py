@@ -15,8 +15,8 @@ from step_coverage import CASES, Case
 from step_coverage.case import CLASSES, classes, cross_entropy, normal
 from step_coverage.check import check, export
 from transect.onnx_models.graph_writer import GraphWriter, value_info
+from transect.portable_step.assembly import clip_by_norm
 from transect.portable_step.tracing import OPSET
-from transect.portable_step.update import clip_by_norm
 
 
 def root_of_relu() -> dict[str, Any]:

@@ -32,35 +32,6 @@ def case(name: str) -> dict[str, Any]:
     return asdict(check(CASES[name]))
 
 
-def contents(name: str) -> list[str]:
-    """Return what is in a case: its modules and the functions that it calls, each with its options."""
-    one = CASES[name]
-    module = one.module()
-    plain = (bool, int, float, str, tuple, type(None))
-    found = set()
-    for part in module.modules():
-        options = {k: v for k, v in vars(part).items() if k[0] != "_" and isinstance(v, plain)}
-        found.add(f"{type(part).__name__} {options}")
-
-    class Calls(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            shown = [_shown(value) for value in args]
-            options = {key: _shown(value) for key, value in (kwargs or {}).items()}
-            found.add(f"{getattr(func, '__name__', func)} {shown} {options}")
-            return func(*args, **(kwargs or {}))
-
-    single = [v.float() if v.is_floating_point() else v for v in (*one.inputs(3, 0), one.target(3, 0))]
-    with Calls():
-        one.loss(module(*single[:-1]), single[-1])
-    return sorted(found)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    return str(value)[:100]
-
-
 def onnx_float64(name: str) -> float:
     return check_onnx_float64(CASES[name])
 

@@ -8,9 +8,6 @@ own for each of the spec's `batches`.
 
 from __future__ import annotations
 
-import importlib.metadata
-import sys
-import traceback
 from collections import Counter
 from dataclasses import dataclass
 from math import prod
@@ -30,7 +27,7 @@ from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.lowered_tolerance import LOWERED_RULE, lowered_tolerance
 from transect.onnx_models.lowering import calibration_rows, is_lowered, lower
 from transect.onnx_models.models import Arrays, Outputs
-from transect.onnx_models.results import fault, result
+from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.payloads.convert_batches import OTHERS, DynamicRuns, write_batches
@@ -41,7 +38,6 @@ MODEL = "model.onnx"
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 _BATCH = 32
 _BATCHES = (1, 7, 16, 32)
-_LIBRARIES = ("onnx", "onnxruntime-gpu", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,7 +194,7 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
     try:
         how = lower(model / MODEL, path, precision, samples.calibration, batched=batched)
     except FAULTS as error:
-        return _refused("the converter gives no file of this model", error)
+        return refused(error, "the converter gives no file of this model")
     if not is_lowered(path, precision):
         text = f"the converter finds nothing that it could turn into {precision}"
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=text)
@@ -214,7 +210,7 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
         runs = [*parts, *_others(path, samples)]
         _worst(runs, found)
     except FAULTS as error:
-        return _refused("ONNX Runtime does not run the converted file", error)
+        return refused(error, "ONNX Runtime does not run the converted file")
     values: dict[str, float | None] = {
         "model_bytes": path.stat().st_size,
         "max_abs_difference": max(apart.values()),
@@ -237,13 +233,5 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
     return result(
         metrics=[{"name": n, "value": v} for n, v in values.items() if v is not None],
         details=details,
-        libraries={name: importlib.metadata.version(name) for name in _LIBRARIES},
+        libraries=versions("onnx", "onnxruntime-gpu", "numpy"),
     )
-
-
-def _refused(what: str, error: BaseException) -> dict[str, Any]:
-    traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
-    if failed["cause"] == Cause.CRASH.value:
-        failed["cause"] = Cause.UNSUPPORTED.value
-    return failed | {"message": f"{what}: {' '.join(failed['message'].split())[:400]}"}

@@ -6,8 +6,6 @@ Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes), `fact
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
@@ -24,7 +22,8 @@ from transect.onnx_models.comparison import Comparison, compare
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
-from transect.onnx_models.results import result
+from transect.onnx_models.results import result, versions
+from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
 from transect.training.inputs import load_arrays
@@ -39,24 +38,7 @@ _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 
 def run_onnx(path: Path, x: np.ndarray, batch: int) -> np.ndarray:
     """Run all rows of x (n, ...) in batches, the last one partial; one thread, CPU."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    parts = [session.run([OUTPUT], {INPUT: x[start : start + batch]})[0] for start in range(0, len(x), batch)]
-    return np.concatenate(parts)
-
-
-def _libraries() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "numpy"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    return np.asarray(run_session(open_session(path), {INPUT: x}, batch)[OUTPUT])
 
 
 def _shortened(x: np.ndarray, axes: Mapping[int, tuple[str, int]]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
@@ -160,5 +142,5 @@ def export_cell(
             "shapes_compared": [list(shape) for shape in shorter],
             "rows_compared": len(x),
         },
-        libraries=_libraries(),
+        libraries=versions("python", "torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "numpy"),
     )

@@ -7,12 +7,8 @@ is a verdict too.
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import platform
-import sys
 import time
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +30,7 @@ from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.models import MODELS, Arrays, Built, Outputs
-from transect.onnx_models.results import fault, result
+from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 
@@ -42,45 +38,12 @@ MODEL = "model.onnx"
 # Runs of one row, and of parts of which the last is smaller.
 _BATCHES = (1, 7)
 _LIBRARIES = (
-    "torch",
-    "tensorflow-cpu",
-    "keras",
-    "mxnet",
-    "scikit-learn",
-    "onnx",
-    "onnxscript",
-    "tf2onnx",
-    "skl2onnx",
-    "onnxruntime-gpu",
-    "numpy",
+    "python torch tensorflow-cpu keras mxnet scikit-learn onnx onnxscript tf2onnx skl2onnx onnxruntime-gpu numpy"
 )
-# Exporters of torch append pages to what they say.
-_MAX_WORDS = 400
-
-
-def _libraries() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _refused(what: str, error: BaseException) -> dict[str, Any]:
-    """Return the result of an exporter that cannot do the model: the first lines of its reason."""
-    traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
-    if failed["cause"] == Cause.CRASH.value:
-        failed["cause"] = Cause.UNSUPPORTED.value
-    told = " ".join(failed["message"].split())
-    cut = "" if len(told) <= _MAX_WORDS else " …"
-    return failed | {
-        "message": f"{what}: {told[:_MAX_WORDS]}{cut}",
-        "details": {"failed_at": what},
-        "libraries": _libraries(),
-    }
+    return refused(error, what) | {"details": {"failed_at": what}, "libraries": versions(*_LIBRARIES.split())}
 
 
 def _named(ends: list[dict[str, Any]], given: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -175,7 +138,7 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
             "batched": batched,
         },
-        libraries=_libraries(),
+        libraries=versions(*_LIBRARIES.split()),
     )
 
 
@@ -194,7 +157,9 @@ def _what_is_wrong(
 
 
 def _wrong(message: str) -> dict[str, Any]:
-    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=message, libraries=_libraries())
+    return result(
+        status=Status.FAILED, cause=Cause.WRONG_RESULT, message=message, libraries=versions(*_LIBRARIES.split())
+    )
 
 
 def _longest(path: Path) -> int:

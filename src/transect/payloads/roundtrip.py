@@ -6,12 +6,9 @@ another.
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
-import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +22,10 @@ from transect.onnx_models.comparison import differences
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.loaders import LOADERS, Loader
 from transect.onnx_models.models import Outputs
-from transect.onnx_models.results import fault, result
+from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.tensors import NoTensor, read_tensors
 
-_LIBRARIES = (
-    "onnx",
-    "onnx2torch",
-    "torch",
-    "jax",
-    "jaxonnxruntime",
-    "opencv-python-headless",
-    "openvino",
-    "tinygrad",
-    "numpy",
-)
-_MAX_WORDS = 400
+_LIBRARIES = "onnx onnx2torch torch jax jaxonnxruntime opencv-python-headless openvino tinygrad numpy"
 
 
 def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
@@ -105,31 +91,21 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
             "rows_compared": rows,
             "seconds": seconds,
         },
-        libraries=_libraries(),
+        libraries=versions(*_LIBRARIES.split()),
     )
-
-
-def _libraries() -> dict[str, str]:
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _wrong(error: BadInput) -> dict[str, Any]:
     """Return the result of a framework that loads the file, and gives other outputs than it has."""
-    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=str(error), libraries=_libraries())
+    return result(
+        status=Status.FAILED, cause=Cause.WRONG_RESULT, message=str(error), libraries=versions(*_LIBRARIES.split())
+    )
 
 
 def _refused(error: BaseException) -> dict[str, Any]:
-    traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
+    failed = refused(error)
     # A translator that has a module for each operator lacks one of its own, not a package.
     own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
-    if own or failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
+    if own or failed["cause"] == Cause.BAD_INPUT.value:
         failed["cause"] = Cause.UNSUPPORTED.value
-    message = " ".join(failed["message"].split())[:_MAX_WORDS]
-    return failed | {"message": message, "libraries": _libraries()}
+    return failed | {"libraries": versions(*_LIBRARIES.split())}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,6 @@ from transect.training.workloads import Parameters
 
 # What runtimes without the ONNX graphs read.
 WORKLOAD = "workload.json"
-_LIBRARIES = ("torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy")
 # Rows of the batch that the export looks at.
 _EXAMPLE = 4
 
@@ -114,14 +111,3 @@ def _loss(parameters: Parameters) -> Callable[[Any, Any], Any]:
         return 0.5 * (outputs - wanted).square().sum(dim=1).mean()
 
     return half_squared_distance if parameters.loss == "mse" else torch.nn.functional.cross_entropy
-
-
-def libraries() -> dict[str, str]:
-    """Return the versions of what exported and computed."""
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

@@ -27,8 +27,6 @@ EXPORTERS = ("torch", "onnx", "onnx_ir", "onnxscript")
 # Operators as torch writes them: `aten::zeta`, `aten.zeta.default`, `derivative for 'zeta'`, and
 # those of other libraries: `op='torchvision.roi_align'`.
 OPERATOR = re.compile(r"(?:aten|prims)(?:::|\.)(\w+)|derivative for '(\w+)'|op='\w+\.(\w+)'")
-# What the gradient of affine_grid says, without a name.
-NUMBERS_ONLY = "SymIntArrayRef expected to contain only concrete integers"
 
 
 class NoGradient(Exception):
@@ -74,16 +72,16 @@ def following(module: torch.nn.Module) -> Iterator[Places]:
 
     places = Places({id(part): name for name, part in module.named_modules()})
     entered = hooks.register_module_forward_pre_hook(lambda part, _: places.stack.append(part))
-    left = hooks.register_module_forward_hook(lambda *_: _leave(places))
+
+    def leave(*_: Any) -> None:
+        places.stack.pop()
+
+    left = hooks.register_module_forward_hook(leave)
     try:
         yield places
     finally:
         entered.remove()
         left.remove()
-
-
-def _leave(places: Places) -> None:
-    places.stack.pop()
 
 
 def explained(error: Exception, places: Places, module: torch.nn.Module, run: Callable[[], Any]) -> BadInput:
@@ -102,8 +100,6 @@ def explained(error: Exception, places: Places, module: torch.nn.Module, run: Ca
         return error
     found = OPERATOR.search(_chain(error))
     operator = next(filter(None, found.groups())) if found else ""
-    if NUMBERS_ONLY in _chain(error):
-        operator = "affine_grid_generator"
     for call in _calls(module, run) if operator else ():
         if _same(call.operator, operator):
             return BadInput(f"{call}: {reason}")
@@ -113,10 +109,6 @@ def explained(error: Exception, places: Places, module: torch.nn.Module, run: Ca
 def _reason(error: Exception) -> str:
     if "No ONNX function found" in _chain(error):
         return "the operator cannot be exported: there is no translation into ONNX for it"
-    if type(error).__name__ == "UnsupportedOperatorException":
-        return f"{error}: the operator cannot be exported: torch itself cannot trace it"
-    if NUMBERS_ONLY in _chain(error):
-        return "its gradient takes no length that may vary; expected numbers: `dynamic={}`"
     if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
         return "what it does depends on the values of a tensor; expected the same operators for all"
     if "mutating a non-functional tensor" in str(error):
@@ -160,7 +152,7 @@ def _calls(module: torch.nn.Module, run: Callable[[], Any]) -> list[Call]:
     class Functions(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
-            if _needs_gradient((args, kwargs)) and _has_tensors(result):
+            if _needs_gradient((args, kwargs)) and _tensors(result):
                 note(getattr(func, "__name__", str(func)), not _needs_gradient(result))
             return result
 
@@ -178,10 +170,6 @@ def _calls(module: torch.nn.Module, run: Callable[[], Any]) -> list[Call]:
 
 def _needs_gradient(values: Any) -> bool:
     return any(one.requires_grad for one in _tensors(values))
-
-
-def _has_tensors(values: Any) -> bool:
-    return bool(_tensors(values))
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
 from transect.portable_step.assembly import ACCUMULATED, Options, Plan, accumulate_model, step_model
 from transect.portable_step.cleaning import order_inputs
 from transect.portable_step.description import (
@@ -20,8 +23,7 @@ from transect.portable_step.description import (
     refuse_twice,
 )
 from transect.portable_step.eager import Eager
-from transect.portable_step.folder import check_folder, write_folder
-from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed
+from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed, read_manifest
 from transect.portable_step.modules import METRICS, ModuleStep, Scalar
 from transect.portable_step.optimisers import Optimiser, read_optimiser
 from transect.portable_step.state import state_bytes
@@ -253,3 +255,34 @@ def _with_names(
     files[STATE] = state_bytes(values, manifest)
     files[MANIFEST] = manifest.to_json().encode()
     return files, manifest
+
+
+def check_folder(folder: Path) -> None:
+    """Raise BadInput unless the folder is new, empty or that of a step, which is replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder}: a file, expected a folder to write the step into")
+    if folder.is_dir() and any(folder.iterdir()):
+        try:
+            read_manifest(folder)
+        except BadInput as error:
+            raise BadInput(f"{folder}: it holds something else than a step: {error}") from None
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write all files beside the folder, then put them in its place.
+
+    Raises OSError when there is no room; the folder then is as it was.
+    """
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    before = beside.with_suffix(".before")
+    try:
+        for name, content in files.items():
+            write_atomic(beside / name, content)
+        if folder.exists():
+            folder.rename(before)
+        beside.rename(folder)
+    finally:
+        if before.exists() and not folder.exists():
+            before.rename(folder)
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(before, ignore_errors=True)

@@ -13,9 +13,8 @@ from transect.text.corpus_columns import Columns
 from transect.text.normalise import normalise
 from transect.text.people import People, Span
 from transect.text.redaction import Counts, redact, replace_spans
-from transect.text.rejection import rejected
 from transect.text.salt import Salt
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 # It is the name of a class, and stands in tables and charts.
 MAX_QUEUE = 200

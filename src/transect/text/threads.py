@@ -15,8 +15,7 @@ from pydantic import Field
 
 from transect.text.formats._options import ReadingOptions, cleaned
 from transect.text.mail import BrokenMail, Head, body, head, same_subject
-from transect.text.rejection import rejected
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 
 class MailOptions(ReadingOptions):

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from transect.onnx_models.agreement import difference
 from transect.onnx_models.tensors import write_tensors
+from transect.runtimes.conformance import difference
 
 # --- comparing
 

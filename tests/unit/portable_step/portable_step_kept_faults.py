@@ -28,16 +28,8 @@ class Keeping(nn.Module):
         return x - self.mean - self.seen + self.calls + self.numbers[0] + self.named["calls"]
 
 
-def counts(part: Any, x: torch.Tensor) -> None:
-    part.calls += 1
-
-
 def counts_in_a_list(part: Any, x: torch.Tensor) -> None:
     part.numbers[0] += 1
-
-
-def counts_in_a_dict(part: Any, x: torch.Tensor) -> None:
-    part.named["calls"] += 1
 
 
 @dataclass(slots=True)
@@ -55,10 +47,6 @@ def counts_in(kept: Any) -> Callable[[Any, torch.Tensor], None]:
         part.mean = torch.zeros(3) + float(kept.calls > 100)
 
     return keep
-
-
-def halves(part: Any, x: torch.Tensor) -> None:
-    part.calls = part.calls / 2 + 1
 
 
 def makes(part: Any, x: torch.Tensor) -> None:
@@ -144,18 +132,14 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
 
     return {
         "kept_in_a_list": lambda: arguments(Keeping(counts_in_a_list)),
-        "kept_in_a_dict": lambda: arguments(Keeping(counts_in_a_dict)),
         "kept_in_slots": lambda: arguments(Keeping(counts_in(Calls()))),
         "kept_in_a_namespace": lambda: arguments(Keeping(counts_in(SimpleNamespace(calls=0)))),
-        "kept_as_another_type": lambda: arguments(Keeping(halves)),
         "made_by_the_first": lambda: arguments(Keeping(makes)),
         "kept_in_the_loss": in_the_loss,
         "own_generator": own_generator,
         "suspended_generator": suspended,
         "torchscript": scripted,
         "autocast": autocast,
-        "cumulative_average": lambda: arguments(nn.BatchNorm1d(3, momentum=None)),
-        "kept_number": lambda: arguments(Keeping(counts)),
         "kept_tensor": lambda: arguments(Keeping(averages)),
         "swapped_buffer": lambda: arguments(Keeping(swaps)),
         "widened_buffer": lambda: arguments(Keeping(widens)),
@@ -164,6 +148,4 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
         "parameters_in_a_list": parameters_in_a_list,
         "gradient_hook": gradient_hook,
         "step_hook": step_hook,
-        "no_shape_yet": lambda: arguments(nn.LazyLinear(3)),
-        "dotted_name": lambda: arguments(names=("value.3", "y")),
     }

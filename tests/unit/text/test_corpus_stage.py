@@ -16,8 +16,8 @@ from test_normalise import HOSTILE
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.payloads.corpus import build
-from transect.text.rejection import CAUSES
 from transect.text.salt import Salt
+from transect.text.tickets import CAUSES
 
 SALT = Salt(b"k" * 32)
 ARRAYS = ("labels", "times", "owners")

@@ -18,9 +18,8 @@ from transect.text.formats import FORMATS
 from transect.text.formats.csv_ import CsvOptions
 from transect.text.formats.flat_csv import FlatOptions
 from transect.text.formats.jsonl import JsonOptions
-from transect.text.rejection import CAUSES
 from transect.text.threads import MailOptions
-from transect.text.tickets import Rejected, Ticket
+from transect.text.tickets import CAUSES, Rejected, Ticket
 
 
 def read(

@@ -10,9 +10,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from transect.text.options import Options
-from transect.text.rejection import rejected
 from transect.text.replies import clean
-from transect.text.tickets import Rejected, Ticket
+from transect.text.tickets import Rejected, Ticket, rejected
 
 
 class ReadingOptions(Options):

@@ -13,8 +13,7 @@ from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS, TicketFormat
 from transect.text.formats._options import TableOptions, TimeFormat, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
-from transect.text.rejection import rejected
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 _DELIMITERS = ",;\t|"
 _COLUMNS = ("id", "text", "author", "role", "time", "owner", "queue", "language")

@@ -12,8 +12,7 @@ from pydantic import Field
 from transect.text.formats import FORMATS, TicketFormat
 from transect.text.formats._options import FileOptions, TimeFormat, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
-from transect.text.rejection import rejected
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 # `\u0041` is the longest that a character can be written.
 _ESCAPE = 6
