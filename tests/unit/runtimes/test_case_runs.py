@@ -147,8 +147,3 @@ def test_a_runner_that_always_crashes_is_given_up(tmp_path, monkeypatch):
 def test_a_record_of_before_is_none_of_this_run(tmp_path):
     (tmp_path / "record.jsonl").write_text('{"case": 0, "name": "ok-0", "status": "started"}\n')
     assert statuses(run_of(tmp_path, "ok-0").run()) == ["ok"]
-
-
-def test_a_program_that_is_not_there_raises(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        run_of(tmp_path, "ok-0", command=[str(tmp_path / "absent")]).run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -55,32 +54,6 @@ def test_library_is_the_one_that_runs(program: Program, tmp_path: Path) -> None:
     else:
         assert record["library_file"].endswith("ort-wasm-simd-threaded.wasm")
         assert record["language_version"].startswith("Chromium ")
-
-
-@pytest.mark.parametrize("content", [None, b"no library"])
-def test_library_that_is_none_is_named(runner_models: Path, tmp_path: Path, content: bytes | None) -> None:
-    library = tmp_path / "libother.so"
-    if content is not None:
-        library.write_bytes(content)
-    write_tensors(tmp_path / "inputs", {"x": X})
-    program = Program.of("javascript", runner_models)
-    command = program.command(tmp_path, *program.paths(tmp_path, "linear"))
-    command[command.index("--library") + 1] = str(library)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    record = json.loads((tmp_path / "record.json").read_text())
-    assert (done.returncode, record["cause"]) == (2, "bad-input")
-    assert str(library) in record["message"]
-
-
-def test_without_a_library_the_package_s_own_is_taken(runner_models: Path, tmp_path: Path) -> None:
-    program = Program.of("javascript", runner_models)
-    write_tensors(tmp_path / "inputs", {"x": X})
-    command = program.command(tmp_path, *program.paths(tmp_path, "linear"), *("--min-runs", "5"))
-    place = command.index("--library")
-    del command[place : place + 2]
-    subprocess.run(command, check=True)
-    record = json.loads((tmp_path / "record.json").read_text())
-    assert "onnxruntime-node" in record["library_file"]
 
 
 def test_node_comes_from_a_wheel_where_the_machine_has_none(runner_models: Path, tmp_path: Path) -> None:

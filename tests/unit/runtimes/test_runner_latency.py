@@ -125,20 +125,6 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
     assert others and all(len(one["sub_threads"]) == 1 for one in others)
 
 
-@pytest.mark.parametrize("program", NATIVE, indirect=True)
-def test_an_empty_set_of_provider_options_is_no_option_that_is_not_set(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "linear", {"x": X}, options={"intra_op_num_threads": 1, "provider_options": {}})
-    assert run.code == 0, run.stderr
-    assert (run.record["session_options"], run.record["options_not_set"]) == ({"intra_op_num_threads": 1}, [])
-
-
-@pytest.mark.parametrize("program", SCRIPTS, indirect=True)
-def test_weights_in_a_file_of_their_own(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "external", {"x": X})
-    assert run.code == 0, run.stderr
-    assert run.outputs()["y"] == pytest.approx(LINEAR, abs=1e-5)
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [

@@ -31,14 +31,9 @@ UNFIT: dict[str, tuple[str, dict[str, np.ndarray], dict[str, int], list[str] | N
     "one that has a value": ("default", {"x": X, "k": np.arange(7), "b": X[0]}, {}, None, ["[x,k,b]"]),
     # Of seven rows the last pair is one.
     "partial pair": ("pairs", {"x": X}, {"batch": 2}, ["x"], ["[1,4]", "[2,4]"]),
-    "rows": ("pairs", {"x": X}, {}, ["x"], ["[7,4]", "[2,4]"]),
     "no sequence": ("takes-sequence", {"x": X}, {"batch": 7}, ["x"], None),
     "type of output": ("float8", {"x": X}, {}, ["output"], None),
     "operator": ("unknown", {"x": X}, {}, ["NoSuchOperator"], ["NoSuchOperator"]),
-    "zero byte": ("identity-string", {"x": np.array([["a\0b", ""]], object)}, {}, None, ["zero byte"]),
-    "batch of 63 bits": ("linear", {"x": X}, {"batch": 2**63}, ["header.json"], None),
-    "batch of 64 bits": ("linear", {"x": X}, {"batch": 2**64 - 1}, ["header.json"], None),
-    "batch beyond": ("linear", {"x": X}, {"batch": 2**64}, ["header.json"], None),
 }
 
 
@@ -151,32 +146,3 @@ def test_library_that_is_none_is_named(program: Program, tmp_path: Path, library
     record = json.loads((tmp_path / "record.json").read_text())
     assert (done.returncode, record["cause"]) == (code, cause), done.stderr
     assert library in record["message"]
-
-
-@pytest.mark.parametrize("program", [*NATIVE, *BROWSER_AT_TIMES], indirect=True)
-def test_outputs_that_cannot_be_written_are_named(program: Program, tmp_path: Path) -> None:
-    (tmp_path / "outputs").write_text("a file")
-    run = program.latency(tmp_path, "linear", {"x": X})
-    expected = (1, "crash") if program.runtime in NATIVE else (2, "bad-input")
-    assert (run.code, run.record["cause"]) == expected
-    assert str(tmp_path / "outputs") in run.record["message"]
-    assert f"{program.runtime}: " in run.stderr.splitlines()[-1]
-
-
-@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
-def test_no_folder_for_the_profile_is_named(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "linear", {"x": X}, "--profile", tmp_path / "gone" / "p")
-    assert (run.code, run.record["cause"]) == (2, "bad-input")
-    assert str(tmp_path / "gone") in run.record["message"]
-
-
-@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
-def test_a_record_that_cannot_be_written_leaves_nothing(program: Program, tmp_path: Path) -> None:
-    # A file cannot take a folder's name.
-    (tmp_path / "record.json").mkdir()
-    run = program.latency(tmp_path, "linear", {"x": X})
-    assert run.code == 1
-    lines = run.stderr.splitlines()
-    assert len(lines) == 1 or program.runtime in ("c", "cpp")
-    assert any(line.startswith(f"{program.runtime}: ") and "record" in line for line in lines)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["inputs", "outputs", "record.json"]

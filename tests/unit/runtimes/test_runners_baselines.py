@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -203,14 +202,3 @@ def test_other_providers_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) ->
     assert said.startswith("libno-such-thing.so.9 cannot be loaded")
     assert said.endswith(": install it")
     assert missing_library("libc.so.6", how="install it") is None
-
-
-def test_tensorrt_without_a_device_is_skipped_by_the_runner(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    python = _python("python", tmp_path)
-    monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "-1")
-    shutil.copytree(folder / "torchscript" / "inputs", tmp_path / "inputs")
-    more = ("--model", folder / "torchscript" / "model.onnx", "--provider", "tensorrt")
-    code, record, _ = _start("python", python, tmp_path, *more)
-    assert (code, record["reason"]) == (3, "no CUDA device")

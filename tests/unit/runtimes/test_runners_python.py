@@ -12,7 +12,6 @@ import pytest
 
 from onnx_cells import ROWS, infer, metrics
 from transect.domain.cell import Cell
-from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
 
 
@@ -45,17 +44,6 @@ def test_modules_or_a_container_go_before_the_runner(torch_python: str, cell_fol
     _, result, stderr = infer(torch_python, cell_folder, "torchscript", wrap=wrap)
     assert result["status"] == "ok", stderr
     assert mark.exists()
-
-
-def test_all_rows_are_written(torch_python: str, cell_folder: Path) -> None:
-    infer(torch_python, cell_folder, "torchscript", batch=16)
-    outputs = read_tensors(cell_folder / "infer" / "outputs")["output"]
-    assert outputs.shape == (ROWS, 10)
-
-
-def test_threads_reach_the_session(torch_python: str, cell_folder: Path) -> None:
-    _, result, _ = infer(torch_python, cell_folder, "torchscript", threads=2)
-    assert result["details"]["session_options"]["intra_op_num_threads"] == 2
 
 
 def test_wrong_outputs_are_a_wrong_result_without_times(torch_python: str, cell_folder: Path) -> None:

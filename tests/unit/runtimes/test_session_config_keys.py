@@ -59,11 +59,6 @@ def test_a_misspelt_name_is_refused_with_the_nearest_one(key: str, near: str, va
     assert f"did you mean '{near}'?" in told and f"ONNX Runtime {CONFIG_KEYS_VERSION}" in told
 
 
-def test_a_name_near_to_nothing_is_refused_too() -> None:
-    with pytest.raises(BadInput, match=r"'zzz\.qqq': Expected one of intra_op_num_threads"):
-        check_options({"mine": {"zzz.qqq": "1"}}, "f: infer.options")
-
-
 def test_an_entry_that_an_option_sets_as_well_is_refused() -> None:
     """Threads of a cell would not be those that the study says."""
     with pytest.raises(BadInput, match=r"'session\.intra_op_num_threads', expected 'intra_op_num_t"):
