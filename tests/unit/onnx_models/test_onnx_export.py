@@ -69,11 +69,6 @@ def test_a_texts_length_stays_open(torch_python: str, tmp_path: Path, exporter: 
     assert details["costs"]["operators_without_rule"] == []
 
 
-def test_opset_is_taken_from_the_spec(torch_python: str, tmp_path: Path) -> None:
-    _, result, stderr = export(torch_python, tmp_path, "iris-mlp-ce", "torchscript", opset=17)
-    assert metrics(result)["opset"] == 17, stderr
-
-
 def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_path: Path) -> None:
     _, data = make_inputs(tmp_path, "iris-mlp-ce")
     other = tmp_path / "other"

@@ -88,15 +88,6 @@ def test_the_majority_tells_the_shares_of_the_training_part(run, tmp_path):
     assert result["details"]["history"] == [] and result["details"]["ended"] is None
 
 
-def test_tickets_without_a_word_can_be_told(run, tmp_path):
-    cells = write_cells(tmp_path / "cells")
-    for part in ("train", "test"):
-        put(cells, part, np.zeros((12, 1), np.int32), np.arange(12) % 3)
-    for kind in (*FITTED, "majority"):
-        _, told = run(kind, cells)
-        assert np.allclose(told, 1 / 3, atol=1e-3)
-
-
 def test_numbers_that_no_word_or_class_has_are_refused(worker, tmp_path):
     cells = write_cells(tmp_path / "cells")
     x, y = rows(12, 1)

@@ -13,8 +13,7 @@ from best_classifier import Likelihood
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
-from transect.text.synthetic.model import ALTERNATIVES, LABELS, REPLY_SLOTS, Model
-from transect.text.synthetic.options import SyntheticOptions
+from transect.text.synthetic.model import ALTERNATIVES, LABELS
 from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
 from warm import warm
 
@@ -52,50 +51,6 @@ def test_what_tells_nothing_leaves_the_largest_class(label):
     assert accuracy(label)["first"] == alike(even)
 
 
-@pytest.mark.parametrize("label", LABELS)
-def test_a_name_in_every_ticket_tells_all(label):
-    told = accuracy(label, signed=1.0)
-    assert told["conversation"]["kept"] == told["conversation"]["pseudonyms"] == pytest.approx(1)
-    assert told["conversation"]["removed"] == pytest.approx({"owner": 1 / 12, "queue": 1 / 4}[label])
-    assert told["first"]["kept"] == told["first"]["removed"]
-    told = accuracy(label, addressed=1.0)
-    assert told["first"]["kept"] == told["conversation"]["kept"] == pytest.approx(1)
-
-
-def test_a_stand_in_takes_its_share_of_what_names_tell():
-    assert accuracy(signed=1.0, stand_in=0.25)["conversation"]["kept"] == pytest.approx(0.75)
-    half = accuracy(signed=0.5, stand_in=0.25)["conversation"]["kept"]
-    assert half == pytest.approx(0.5 * 0.75 + 0.5 / 12)
-    # A name in three of four tickets would be the owner's by chance alone.
-    assert accuracy(owners=4, signed=1.0, stand_in=0.75)["conversation"]["kept"] == pytest.approx(0.25)
-
-
-def test_a_topic_tells_the_queue_and_one_of_its_owners():
-    told = accuracy("queue", focus=1.0)
-    assert told == {"conversation": alike(1), "first": alike(1)}
-    assert accuracy(focus=1.0)["first"] == alike(4 / 12)
-    assert accuracy("queue", focus=0.6)["first"] == alike(0.6 + 0.4 / 4)
-
-
-@pytest.mark.parametrize("owners", [8, 144])
-def test_words_by_habit_alone_tell_owners_apart_whose_habits_differ(owners):
-    options = NOTHING | {"owners": owners, "strength": 1.0}
-    habits = Model(SyntheticOptions(**options), 3).habits[0, :, :REPLY_SLOTS]
-    told = accuracy(owners=owners, strength=1.0)
-    assert told["conversation"] == alike(len(np.unique(habits, axis=0)) / owners)
-    assert told["first"] == alike(1 / owners)
-
-
-def test_more_habit_or_more_text_never_tells_less():
-    for axis, values in (("strength", np.linspace(0, 1, 6)), ("follow_ups", range(4))):
-        common = {"strength": 0.4} if axis == "follow_ups" else {}
-        found = [
-            accuracy(**{axis: value}, **common)["conversation"]["removed"]
-            for value in map(type(values[0]) if axis == "follow_ups" else float, values)
-        ]
-        assert all(np.diff(found) > 0), axis
-
-
 DESKS = {
     "usual": {"tickets": 1201, "owners": 8},
     "stand-ins and drift": {
@@ -111,7 +66,6 @@ DESKS = {
         "focus": 0.4,
         "german": 0.2,
     },
-    "an owner each": {"tickets": 601, "owners": 3, "queues": 3, "follow_ups": 4, "strength": 0.3},
 }
 
 
@@ -220,17 +174,10 @@ def test_the_same_seed_makes_the_same_tickets_in_the_order_of_their_time():
         assert [m.role for m in ticket.messages] == ["customer", "agent"] * (len(times) // 2)
 
 
-def test_it_says_that_it_is_synthetic():
-    assert SYNTHETIC.synthetic and not SYNTHETIC.reads
-    assert not FORMATS.get("sample").synthetic
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"owners": 145}, "there.owners: Input should be less than or equal to 144, given 145"),
-        ({"strenght": 1}, "there.strenght: .* Known options: tickets, owners"),
-        ({"strength": "high"}, "there.strength: .* given 'high'"),
         ({"owners": 4}, "there: .*8 queues and 4 owners"),
     ],
 )

@@ -78,25 +78,13 @@ def test_a_line_of_json_is_a_ticket(file: Path):
         ('{"id": 1, "text": "half', "broken-json"),
         ("[" * 100_000, "broken-json"),
         ('{"text": ' + "9" * 10_000 + "}", "broken-json"),
-        ("nonsense", "broken-json"),
         ('{"text": "a\0b"}', "broken-json"),
-        ("[]", "wrong-type"),
-        ('"text"', "wrong-type"),
         ('{"text": 1}', "wrong-type"),
         ('{"text": "a", "id": [1]}', "wrong-type"),
-        ('{"text": "a", "id": true}', "wrong-type"),
         ('{"text": "a", "role": "boss"}', "wrong-type"),
-        ('{"text": "a", "people": "Bob"}', "wrong-type"),
-        ('{"messages": {}}', "wrong-type"),
-        ('{"messages": [1]}', "wrong-type"),
         ('{"messages": [{}]}', "missing-column"),
-        ('{"id": 1}', "missing-column"),
         ('{"messages": []}', "no-message"),
         ('{"text": "a", "time": "yesterday"}', "broken-time"),
-        ('{"text": "a", "time": 1e300}', "broken-time"),
-        ('{"text": "a", "time": true}', "broken-time"),
-        ('{"text": "a", "time": "0001-01-01T00:00:00+23:00"}', "broken-time"),
-        ('{"text": "a", "time": NaN}', "broken-time"),
     ],
 )
 def test_a_broken_line_costs_nothing_but_itself(file: Path, line: str, cause: str):
@@ -104,19 +92,6 @@ def test_a_broken_line_costs_nothing_but_itself(file: Path, line: str, cause: st
     tickets, wrong = read("jsonl", file, f"{good}{line}\n\n{good}")
     assert texts(tickets) == [["good"], ["good"]]
     assert wrong == [("line 2", cause)]
-
-
-def test_what_is_rejected_says_nothing_of_the_ticket(file: Path):
-    for line in ('{"text": "Anna"', '{"text": ["Anna"]}', '{"text": "x", "time": "Anna"}', "Anna"):
-        file.write_text(line)
-        (wrong,) = FORMATS.get("jsonl").tickets(file, {}, 0)
-        assert "Anna" not in f"{wrong}"
-
-
-def test_a_file_that_was_not_written_to_its_end(file: Path):
-    whole = json.dumps(FULL)
-    tickets, wrong = read("jsonl", file, f"{whole}\n{whole[:-5]}")
-    assert len(tickets) == 1 and wrong == [("line 2", "broken-json")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -134,11 +109,6 @@ def test_another_encoding_is_said_to_be_needed_and_then_read(file: Path, encodin
         read("flat-csv", file, content)
     tickets, wrong = read("flat-csv", file, content, encoding=encoding)
     assert texts(tickets) == [["Grüße und Wünsche"]] * 20 and not wrong
-
-
-def test_a_codec_that_reads_no_such_file_is_named(file: Path):
-    with pytest.raises(BadInput, match=r"cannot be read as utf-16: .* BOM"):
-        read("jsonl", file, b'{"text": "a"}\n', encoding="utf-16")
 
 
 @pytest.mark.parametrize(
@@ -167,14 +137,6 @@ def test_a_folder_or_nothing_is_no_file(tmp_path: Path, kind: str):
         read(kind, tmp_path / "pipe")
 
 
-@pytest.mark.parametrize(
-    ("kind", "content"),
-    [("jsonl", b""), ("jsonl", b"\n\n \n"), ("jsonl", b"\xef\xbb\xbf"), ("mbox", b""), ("mbox", b"\n\n \n")],
-)
-def test_an_empty_file_has_no_tickets(file: Path, kind: str, content: bytes):
-    assert read(kind, file, content) == ([], [])
-
-
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv"])
 def test_what_is_too_large_is_rejected_and_the_rest_read(file: Path, kind: str):
     head = {"jsonl": "", "csv": "id,text\n", "flat-csv": "Document\n"}[kind]
@@ -186,27 +148,15 @@ def test_what_is_too_large_is_rejected_and_the_rest_read(file: Path, kind: str):
     assert [cause for _, cause in wrong] == ["too-large"] * 3
 
 
-def test_ten_megabytes_are_read_where_they_may_be(file: Path):
-    text = "Ünd " * 2_600_000
-    tickets, wrong = read("flat-csv", file, f"Document\n{text}\nb\n", largest=20_000_000)
-    assert [len(one[0]) for one in texts(tickets)] == [len(text), 1] and not wrong
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "key"),
     [
         ("jsonl", {"encoding": "utf-9"}, "encoding"),
-        ("jsonl", {"encoding": "base64"}, "encoding"),
         ("jsonl", {"largest": 0}, "largest"),
-        ("jsonl", {"largest": 10**30}, "largest"),
         ("jsonl", {"time_format": "%Q"}, "time_format"),
-        ("csv", {"time_format": "%Y %Y"}, "time_format"),
-        ("jsonl", {"delimiter": ","}, "delimiter"),
         ("csv", {"columns": {"body": "x"}}, "columns"),
         ("csv", {"delimiter": ",,"}, "delimiter"),
         ("flat-csv", {"replies": "maybe"}, "replies"),
-        ("mbox", {"agents": "x"}, "agents"),
-        ("email-threads", {"x": 1}, "x"),
     ],
 )
 def test_options_that_there_are_not(kind: str, options: dict[str, Any], key: str):
