@@ -55,15 +55,6 @@ def arguments(*more: nn.Module, optimiser: Any = None, **options: Any) -> dict[s
     }
 
 
-def other_library(x: torch.Tensor) -> torch.Tensor:
-    """Call an operator as torchvision's are: with a gradient, and no translation into ONNX."""
-    if not hasattr(torch.ops.regions, "pool"):
-        pool = torch.library.custom_op("regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor")
-        pool.register_fake(torch.empty_like)
-        pool.register_autograd(lambda context, gradient: gradient)
-    return torch.ops.regions.pool(x)
-
-
 def body(function: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Any]:
     return arguments(Body(function))
 
@@ -76,17 +67,13 @@ def optimised(make: Callable[..., Any]) -> dict[str, Any]:
 # A lambda stands in the line of its name.
 FAULTS |= {
     "no_derivative": lambda: body(lambda x: torch.special.zeta(x.abs() + 2, torch.ones_like(x))),
-    "no_translation": lambda: body(lambda x: torch.special.bessel_j0(x).detach() + x),
     "cut_gradient": lambda: body(lambda x: nn.functional.one_hot(x.argmax(1), 3).float()),
     "branch_on_values": lambda: body(lambda x: x if x.sum() > 0 else -x),
     "fixed_batch": lambda: body(lambda x: x.reshape(8, -1)),
     "branch_on_batch": lambda: body(lambda x: x * 2 if x.shape[0] > 4 else x),
     "own_random_numbers": lambda: body(lambda x: x + torch.randn_like(x)),
     "dropout_in_evaluation": lambda: body(lambda x: nn.functional.dropout(x, 0.5)),
-    "of_another_library": lambda: body(lambda x: x + other_library(x)),
     "vector_loss": lambda: arguments(loss=lambda outputs, y: outputs.sum(1)),
-    "one_row": lambda: arguments(example=(torch.zeros(1, 4), torch.zeros(1, dtype=torch.int64))),
-    "no_target": lambda: arguments(example=(torch.zeros(8, 4),)),
     "taken_name": lambda: arguments(names=("lr", "y")),
     "unknown_metric": lambda: arguments(metrics=["f1"]),
     "other_optimiser": lambda: optimised(lambda p: torch.optim.Adagrad(p)),
