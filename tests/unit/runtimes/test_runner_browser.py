@@ -13,18 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from runner_program import Program
+from runner_program import LINEAR, Program, X
 
 from factories import infer_cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
-
-X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
-# As runner_models.py makes it.
-EXPECTED = np.maximum(X @ (np.arange(12, dtype=np.float32).reshape(4, 3) / 7), 0)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +128,7 @@ def test_webgpu_in_software_runs_where_it_is_asked_for(program: Program, tmp_pat
     if run.code == 3:
         pytest.skip(run.record["reason"])
     assert run.code == 0, run.stderr
-    assert run.outputs()["y"] == pytest.approx(EXPECTED, rel=1e-4, abs=1e-4)
+    assert run.outputs()["y"] == pytest.approx(LINEAR, rel=1e-4, abs=1e-4)
     record = run.record
     assert record["provider_used"] == "webgpu"
     assert "asyncify" in record["library_file"]

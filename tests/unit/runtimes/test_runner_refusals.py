@@ -62,13 +62,6 @@ def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_p
     assert re.search(rf"'y' has shape \[4(, |,| ){batch}\]", run.record["message"])
 
 
-@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
-def test_outputs_without_a_batch_have_any_shape(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "transposed", {"x": X})
-    assert run.code == 0, run.stderr
-    assert np.array_equal(run.outputs()["y"], X.T)
-
-
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "fails", {"x": X[:3]})
@@ -115,18 +108,6 @@ def test_device_without_cudas_libraries_is_skipped_and_not_run_on_the_cpu(
     assert (run.code, run.record["status"]) == (3, "skipped"), run.stderr
     assert "libcublasLt" in run.record["reason"]
     assert "provider_used" not in run.record
-
-
-@pytest.mark.parametrize("program", ["java"], indirect=True)
-def test_cases_end_where_the_provider_is_missing(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device_without_libraries: str
-) -> None:
-    monkeypatch.setenv("LD_LIBRARY_PATH", device_without_libraries)
-    run = program.cases(tmp_path, dict.fromkeys(("one", "other"), ("linear", {"x": X})), "--provider", "cuda")
-    assert run.code == 3, run.stderr
-    assert "java: skipped: " in run.stderr
-    assert "libcublasLt" in run.stderr
-    assert [line["status"] for line in run.lines()] == ["started"]
 
 
 @pytest.mark.parametrize(

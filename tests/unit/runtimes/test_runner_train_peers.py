@@ -119,25 +119,6 @@ def test_runtimes_take_turns(make: Make, optimiser: str) -> None:
     np.testing.assert_allclose(losses, _expected(run), **TOLERANCE)
 
 
-@pytest.mark.parametrize("runtime", ["torch-eager"])
-def test_micro_batches_are_a_step(make: Make, runtime: str) -> None:
-    run = make(runtime, "momentum")
-    record = run.good(accumulate=2)
-    np.testing.assert_allclose(record["losses"], _expected(run, "accumulate"), **TOLERANCE)
-
-
-def _spoil(run: Run, key: str, value: Any) -> None:
-    run.edit("step/workload.json", lambda told: told.update({key: value}))
-
-
-def test_workload_of_another_model_is_told(make: Make) -> None:
-    run = make("torch-eager", "sgd")
-    _spoil(run, "workload", "digits-mlp")
-    code, record, _ = run.train()
-    assert (code, record["cause"]) == (2, "bad-input")
-    assert "model.0.weight" in record["message"]
-
-
 @pytest.mark.parametrize(("more", "words"), [({"accumulate": 2}, "micro-batches"), ({"provider": "cuda"}, "CUDA")])
 def test_ort_training_says_what_it_lacks(make: Make, more: dict[str, Any], words: str) -> None:
     code, record, _ = make("ort-training", "adamw").train(**more)

@@ -38,14 +38,6 @@ def test_runner_agrees_and_is_timed(torch_python: str, cell_folder: Path, runtim
     assert series["count"] == details["runs"] >= 20
 
 
-def test_modules_or_a_container_go_before_the_runner(torch_python: str, cell_folder: Path, tmp_path: Path) -> None:
-    mark = tmp_path / "wrapped"
-    wrap = ("sh", "-c", f'touch {mark}; exec "$@"', "wrap")
-    _, result, stderr = infer(torch_python, cell_folder, "torchscript", wrap=wrap)
-    assert result["status"] == "ok", stderr
-    assert mark.exists()
-
-
 def test_wrong_outputs_are_a_wrong_result_without_times(torch_python: str, cell_folder: Path) -> None:
     path = cell_folder / "torchscript" / "expected" / "tensor-0.bin"
     expected = np.fromfile(path, "<f4")
@@ -65,28 +57,6 @@ def test_damaged_model_is_named(torch_python: str, cell_folder: Path, content: b
     code, result, _ = infer(torch_python, cell_folder, "torchscript")
     assert (code, result["status"], result["cause"]) == (1, "failed", "bad-input")
     assert "model.onnx" in result["message"]
-
-
-def test_folder_that_is_no_export_is_named(torch_python: str, cell_folder: Path) -> None:
-    (cell_folder / "torchscript" / "facts.json").unlink()
-    code, result, _ = infer(torch_python, cell_folder, "torchscript")
-    assert (code, result["cause"]) == (1, "bad-input")
-    assert "finished export, model or convert cell" in result["message"]
-
-
-def test_environment_without_the_runtime_is_a_missing_dependency(
-    torch_python: str, cell_folder: Path, tmp_path: Path
-) -> None:
-    # A module of that name that cannot be imported, found before the real one.
-    (tmp_path / "python").write_text(
-        f"#!/bin/sh\nexec {torch_python} -c 'import sys, runpy; "
-        'sys.modules["onnxruntime"] = None; sys.argv = sys.argv[1:]; '
-        'sys.path.insert(0, sys.argv[0].rsplit("/", 1)[0]); '
-        'runpy.run_path(sys.argv[0], run_name="__main__")\' "$@"\n'
-    )
-    (tmp_path / "python").chmod(0o755)
-    code, result, stderr = infer(str(tmp_path / "python"), cell_folder, "torchscript")
-    assert (code, result["cause"]) == (1, "missing-dependency"), (result, stderr)
 
 
 @pytest.mark.parametrize("runtime", ["python", "torch-eager"])

@@ -63,8 +63,3 @@ def test_an_entry_that_an_option_sets_as_well_is_refused() -> None:
     """Threads of a cell would not be those that the study says."""
     with pytest.raises(BadInput, match=r"'session\.intra_op_num_threads', expected 'intra_op_num_t"):
         check_options({"mine": {"session.intra_op_num_threads": "4"}}, "f: infer.options")
-
-
-def test_a_value_is_a_text() -> None:
-    with pytest.raises(BadInput, match=r"mine\.session\.disable_prepacking: got 1, expected a text"):
-        check_options({"mine": {"session.disable_prepacking": 1}}, "f: infer.options")
