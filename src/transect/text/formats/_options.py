@@ -13,6 +13,8 @@ from transect.text.options import Options
 from transect.text.replies import clean
 from transect.text.tickets import Rejected, Ticket, rejected
 
+ROLES = ("customer", "agent", "")
+
 
 class ReadingOptions(Options):
     """Of any format that reads."""
