@@ -8,7 +8,7 @@ parameter under its own name, and the module in the mode for training.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +30,26 @@ def write_inference_models(
     what it said; a file that could not be written is not there. The module's mode and weights are
     as before.
     """
+    import torch
+
     was_training = module.training
     said: dict[str, str | None] = {}
     try:
         module.train()
-        for exporter, export in _EXPORTS.items():
+        for exporter in ("dynamo", "torchscript"):
             file = folder / f"inference-{exporter}.onnx"
             file.unlink(missing_ok=True)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    export(module, tuple(inputs), list(names), file)
+                    torch.onnx.export(
+                        module,
+                        tuple(inputs),
+                        str(file),
+                        input_names=list(names),
+                        output_names=[OUTPUT],
+                        **_options(exporter, list(names)),
+                    )
                 said[exporter] = None
             except Exception as error:  # whatever an exporter raises is its answer
                 file.unlink(missing_ok=True)
@@ -50,41 +59,13 @@ def write_inference_models(
     return said
 
 
-def _torchscript(module: Any, inputs: tuple[Any, ...], names: list[str], file: Path) -> None:
+def _options(exporter: str, names: list[str]) -> dict[str, Any]:
     import torch
 
-    torch.onnx.export(
-        module,
-        inputs,
-        str(file),
-        dynamo=False,
-        opset_version=OPSET,
-        input_names=names,
-        output_names=[OUTPUT],
-        dynamic_axes={name: {0: "batch"} for name in (*names, OUTPUT)},
-        training=torch.onnx.TrainingMode.TRAINING,
-        do_constant_folding=False,
-    )
-
-
-def _dynamo(module: Any, inputs: tuple[Any, ...], names: list[str], file: Path) -> None:
-    import torch
-
-    torch.onnx.export(
-        module,
-        inputs,
-        str(file),
-        dynamo=True,
-        input_names=names,
-        output_names=[OUTPUT],
-        dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in names),
-        optimize=False,
-        external_data=False,
-        verbose=False,
-    )
-
-
-_EXPORTS: dict[str, Callable[[Any, tuple[Any, ...], list[str], Path], None]] = {
-    "dynamo": _dynamo,
-    "torchscript": _torchscript,
-}
+    if exporter == "dynamo":
+        shapes = tuple({0: torch.export.Dim("batch")} for _ in names)
+        return {"dynamo": True, "dynamic_shapes": shapes, "optimize": False, "external_data": False, "verbose": False}
+    axes = {name: {0: "batch"} for name in (*names, OUTPUT)}
+    mode = torch.onnx.TrainingMode.TRAINING
+    more = {"opset_version": OPSET, "dynamic_axes": axes, "training": mode, "do_constant_folding": False}
+    return {"dynamo": False, **more}
