@@ -220,7 +220,7 @@ def _trace(step: Step, model: ModuleStep, data: Sequence[Data]) -> tuple[ModelPr
     state = model.parameters() | model.buffers()
     counters = [SEED, "step", *([ACCUMULATED] if step.accumulation else [])]
     zeros = dict.fromkeys(counters, torch.zeros((), dtype=torch.int64))
-    functions = {"the loss": step.loss, **{f"the metric {k}": f for k, f in model.metrics.items()}}
+    functions = {"loss": step.loss, **model.metrics}
     gradients = trace(
         step.module,
         model.gradients,

@@ -13,7 +13,7 @@ from transect.portable_step.decompositions import decomposition_table, ours_firs
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following
 from transect.portable_step.lengths import refuse_fixed, watched_lengths
 from transect.portable_step.manifest import DTYPES
-from transect.portable_step.memory import forgetting, refuse_kept
+from transect.portable_step.modules import forgetting
 from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
 
@@ -163,12 +163,11 @@ def _make_graph(
     lengths = watched_lengths(places)
     mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
     fakes, symbols = _fakes(arguments, axes, mode)
-    with forgetting(module, functions) as before:
+    with forgetting(module, functions):
         table = decomposition_table()
         with mode, ours_first(), enable_python_dispatcher():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
-        refuse_kept(module, functions, before, graph)
     refuse_fixed(lengths, symbols)
     return graph, outputs
 
