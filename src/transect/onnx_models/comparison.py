@@ -28,12 +28,6 @@ class Comparison:
         """Return whether the largest absolute difference is at most `tolerance`; NaN is not."""
         return self.max_abs_difference <= tolerance
 
-    def metrics(self, *names: str) -> list[dict[str, float | str]]:
-        """Return the named fields that are finite, as entries of a result's `metrics`."""
-        values = {name: getattr(self, name) for name in names}
-        return [{"name": n, "value": v} for n, v in values.items() if np.isfinite(v)]
-
-
 def compare(outputs: np.ndarray, reference: np.ndarray) -> Comparison:
     """Compare outputs (n, classes) with the reference of the same shape.
 

@@ -6,8 +6,10 @@ import json
 import platform
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,23 @@ def result(
     status: Status = Status.OK,
     cause: Cause | None = None,
     message: str = "",
-    metrics: list[dict[str, Any]] | None = None,
+    wrong: str = "",
+    skipped: str = "",
+    metrics: list[dict[str, Any]] | Mapping[str, float | None] | None = None,
     samples: dict[str, Any] | None = None,
     details: dict[str, Any] | None = None,
     libraries: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Make a result. Raises BadInput for a metric that is not in the registry."""
+    """Make a result. Raises BadInput for a metric that is not in the registry.
+
+    `wrong` and `skipped` are messages of results that are wrong, or that nothing supports. Of metrics by name those
+    that are no number are left out.
+    """
+    if wrong or skipped:
+        message, status = wrong or skipped, Status.FAILED if wrong else Status.SKIPPED
+        cause = Cause.WRONG_RESULT if wrong else Cause.UNSUPPORTED
+    if isinstance(metrics, Mapping):
+        metrics = [{"name": n, "value": v} for n, v in metrics.items() if v is not None and isfinite(v)]
     for entry in metrics or []:
         metric(entry["name"])
     return {

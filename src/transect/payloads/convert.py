@@ -18,7 +18,6 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.dynamic_tolerance import DYNAMIC_RULE
@@ -68,7 +67,6 @@ def _samples(model: Path, data: Path | None, *, batched: bool) -> _Samples:
 
 
 def _accuracy(session: Any, samples: _Samples) -> float:
-    """Return the share of all test samples whose largest output is that of their class."""
     assert samples.labels is not None
     name, right = next(iter(samples.inputs)), 0
     for start in range(0, len(samples.labels), _BATCH):
@@ -182,11 +180,7 @@ def _write_outputs(
 def convert(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Convert one cell's file; return its result."""
     cell, sizes = Cell.of(**spec["cell"]), spec.get("batches", [])
-    return convert_cell(cell, sizes, folders["model"], folders.get("data"), out)
-
-
-def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, out: Path) -> dict[str, Any]:
-    """Convert one cell's file into `out`; return its result. `sizes` are of batches to come."""
+    model, data = folders["model"], folders.get("data")
     told = facts_of_model(model)
     samples = _samples(model, data, batched=told["batched"])
     path, precision = out / MODEL, cell.precision
@@ -196,8 +190,7 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
     except FAULTS as error:
         return refused(error, "the converter gives no file of this model")
     if not is_lowered(path, precision):
-        text = f"the converter finds nothing that it could turn into {precision}"
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=text)
+        return result(skipped=f"the converter finds nothing that it could turn into {precision}")
     before = open_session(model / MODEL)
     wanted = run_session(before, samples.inputs)
     # Where native code crashes, the tail of the log says what was under way.
@@ -230,8 +223,4 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
         accuracies = [_accuracy(session, samples) for session in (before, after)]
         values |= {"accuracy": accuracies[1], "accuracy_loss": accuracies[0] - accuracies[1]}
         details |= {"accuracy_before": accuracies[0], "rows_scored": len(samples.labels)}
-    return result(
-        metrics=[{"name": n, "value": v} for n, v in values.items() if v is not None],
-        details=details,
-        libraries=versions("onnx", "onnxruntime-gpu", "numpy"),
-    )
+    return result(metrics=values, details=details, libraries=versions("onnx", "onnxruntime-gpu", "numpy"))

@@ -17,7 +17,6 @@ import numpy as np
 
 from transect.domain.axes.export import ExportCell
 from transect.domain.errors import BadInput
-from transect.domain.record import Cause, Status
 from transect.onnx_models.comparison import Comparison, compare
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.facts import write_facts
@@ -32,6 +31,7 @@ from transect.training.workloads import WORKLOADS, model_of
 
 MODEL = "model.onnx"
 _BATCHES = (1, 7)
+_DIFFERENCES = ("max_abs_difference", "max_rel_difference", "top1_agreement")
 # Enough to compare outputs; test sets of images are larger.
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 
@@ -60,29 +60,23 @@ def _worst(comparisons: Collection[Comparison]) -> Comparison:
 
 
 def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
-    """Export one cell's trained model; return its result."""
-    with np.load(folders["weights"] / "weights.npz") as file:
-        weights = {name: file[name] for name in file.files}
-    stored = load_arrays(folders["data"], np.float32)["x_test"]
-    rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
-    return export_cell(ExportCell.of(**spec["cell"]), weights, stored[:rows], out, spec.get("opset"))
+    """Export one cell's trained model; return its result.
 
-
-def export_cell(
-    cell: ExportCell, weights: dict[str, np.ndarray], x_test: np.ndarray, out: Path, opset: int | None = None
-) -> dict[str, Any]:
-    """Export one cell into `out`; return its result.
-
-    `weights` are in the neutral layout, `x_test` is (n, ...); real numbers are rounded to float32.
     Raises BadInput when the cell cannot be exported, and what the exporter, checker or runtime raise.
     """
     import torch
 
     from transect.training.frameworks._torch_modules import load_weights
 
+    cell = ExportCell.of(**spec["cell"])
+    with np.load(folders["weights"] / "weights.npz") as file:
+        weights = {name: file[name] for name in file.files}
+    stored = load_arrays(folders["data"], np.float32)["x_test"]
+    rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
+    x_test = stored[:rows]
     model, exporter = model_of(WORKLOADS.get(cell.workload)), EXPORTERS.get(cell.exporter)
     if reason := exporter.supports(cell) or no_module(model):
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
+        return result(skipped=reason)
     assert isinstance(model, TorchModel)
     if x_test.shape[1:] != model.sample or len(x_test) < 2:
         raise BadInput(f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{model.sample})")
@@ -100,7 +94,7 @@ def export_cell(
 
     path = out / MODEL
     begin = time.perf_counter()
-    source = Source(model=module, examples={INPUT: x[:2]}, axes=model.axes, opset=opset)
+    source = Source(model=module, examples={INPUT: x[:2]}, axes=model.axes, opset=spec.get("opset"))
     exporter.export(source, path)
     export_time_s = time.perf_counter() - begin
 
@@ -122,16 +116,12 @@ def export_cell(
         "export_time": export_time_s,
     }
     write_facts(out, tolerance=tolerance.tolerance, batched=True, costs=facts["costs"])
-    good = worst.within(tolerance.tolerance)
     return result(
-        status=Status.OK if good else Status.FAILED,
-        cause=None if good else Cause.WRONG_RESULT,
-        message=""
-        if good
+        wrong=""
+        if worst.within(tolerance.tolerance)
         else f"ONNX Runtime differs from {exporter.framework} by up to "
         f"{worst.max_abs_difference:.3g}, the tolerance is {tolerance.tolerance:.3g}",
-        metrics=[{"name": name, "value": value} for name, value in values.items()]
-        + worst.metrics("max_abs_difference", "max_rel_difference", "top1_agreement"),
+        metrics=values | {name: getattr(worst, name) for name in _DIFFERENCES},
         details=facts
         | asdict(tolerance)
         | {

@@ -17,7 +17,6 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.record import Cause, Status
 from transect.onnx_models.accumulation import (
     IMPRECISE,
     MADE_TOLERANCE_RULE,
@@ -60,13 +59,11 @@ def _named(ends: list[dict[str, Any]], given: Mapping[str, Any], what: str) -> d
 
 
 def _runs(path: Path, inputs: Arrays, batched: bool) -> list[Outputs]:
-    """Return what ONNX Runtime computes, in every size of batch."""
     session = open_session(path)
     return [run_session(session, inputs, batch) for batch in (None, *(_BATCHES if batched else ()))]
 
 
 def _differences(runs: list[Outputs], expected: Outputs) -> dict[str, float]:
-    """Return the largest difference of each output. Raises BadInput when one is another tensor."""
     worst: dict[str, float] = {}
     for run in runs:
         for name, apart in differences(run, expected).items():
@@ -86,21 +83,16 @@ def _export(exporter: Exporter, built: Built, path: Path) -> tuple[float, dict[s
 
 
 def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
-    """Make one cell into `out`; return its result."""
+    """Make one cell into `out`; return its result. Raises what building the model raises."""
     cell = Cell.of(**spec["cell"])
     framework = str(cell.get("framework"))
     if framework.startswith("keras-"):
         # Read when Keras is imported.
         os.environ["KERAS_BACKEND"] = framework.removeprefix("keras-")
-    return model_cell(cell, spec["seed"], out)
-
-
-def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
-    """Make one cell into `out`; return its result. Raises what building the model raises."""
     model, exporter = MODELS.get(str(cell.workload)), EXPORTERS.get(cell.get("exporter"))
     if reason := model.supports(cell) or exporter.supports(cell):
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
-    built = model.build(exporter.framework, cell.get("exporter"), seed)
+        return result(skipped=reason)
+    built = model.build(exporter.framework, cell.get("exporter"), spec["seed"])
     path = out / MODEL
     try:
         export_time_s, facts = _export(exporter, built, path)
@@ -115,7 +107,8 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
     try:
         apart = _differences(runs, expected)
     except BadInput as error:
-        return _wrong(f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}")
+        told = f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}"
+        return result(wrong=told, libraries=versions(*_LIBRARIES.split()))
     write_tensors(out / "inputs", inputs)
     write_tensors(out / "expected", expected)
     write_tensors(out / "calibration", _named(facts["input"], built.calibration, "inputs"))
@@ -127,9 +120,7 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
     imprecise = imprecise_outputs(expected, exact, longest)
     wrong = _what_is_wrong(exporter.framework, imprecise, apart, tolerances)
     return result(
-        status=Status.FAILED if wrong else Status.OK,
-        cause=Cause.WRONG_RESULT if wrong else None,
-        message=wrong,
+        wrong=wrong,
         metrics=_metrics(path, facts, export_time_s, apart),
         details=facts
         | {
@@ -156,12 +147,6 @@ def _what_is_wrong(
     return f"ONNX Runtime differs from {framework}: {given}, the tolerance is {most}"
 
 
-def _wrong(message: str) -> dict[str, Any]:
-    return result(
-        status=Status.FAILED, cause=Cause.WRONG_RESULT, message=message, libraries=versions(*_LIBRARIES.split())
-    )
-
-
 def _longest(path: Path) -> int:
     import onnx
 
@@ -177,8 +162,8 @@ def _pairs(numbers: dict[str, float]) -> str:
     return ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
 
 
-def _metrics(path: Path, facts: dict[str, Any], export_time_s: float, apart: dict[str, float]) -> list[dict[str, Any]]:
-    values = {
+def _metrics(path: Path, facts: dict[str, Any], export_time_s: float, apart: dict[str, float]) -> dict[str, float]:
+    return {
         "model_bytes": path.stat().st_size,
         "opset": facts.pop("opset"),
         "ir_version": facts.pop("ir_version"),
@@ -186,4 +171,3 @@ def _metrics(path: Path, facts: dict[str, Any], export_time_s: float, apart: dic
         "export_time": export_time_s,
         "max_abs_difference": max(apart.values()),
     }
-    return [{"name": n, "value": v} for n, v in values.items() if np.isfinite(v)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.record import Cause, Status
+from transect.domain.record import Cause
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.facts import facts_of_model
@@ -55,11 +55,7 @@ def _named(found: list[Any], expected: Outputs) -> Outputs:
 
 def roundtrip(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Load one cell's file; return its result."""
-    return roundtrip_cell(Cell.of(**spec["cell"]), folders["model"])
-
-
-def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
-    """Load the file of a model cell; return the result."""
+    cell, model = Cell.of(**spec["cell"]), folders["model"]
     loader = LOADERS.get(cell.get("loader"))
     facts = facts_of_model(model)
     rows = loader.rows if facts["batched"] else None
@@ -76,15 +72,13 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
     try:
         apart = differences(_named(computed, expected), expected, stand_ins=loader.stand_ins)
     except BadInput as error:
-        return _wrong(error)
+        return result(wrong=str(error), libraries=versions(*_LIBRARIES.split()))
     tolerance = facts["tolerance"]
     good = all(apart[name] <= tolerance[name] for name in apart)
     worst = max(apart.values(), default=0.0)
     return result(
-        status=Status.OK if good else Status.FAILED,
-        cause=None if good else Cause.WRONG_RESULT,
-        message="" if good else f"it differs by {apart}, the tolerance is {tolerance}",
-        metrics=[{"name": "max_abs_difference", "value": worst}] if np.isfinite(worst) else [],
+        wrong="" if good else f"it differs by {apart}, the tolerance is {tolerance}",
+        metrics={"max_abs_difference": worst},
         details={
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
             "tolerance": tolerance,
@@ -92,13 +86,6 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
             "seconds": seconds,
         },
         libraries=versions(*_LIBRARIES.split()),
-    )
-
-
-def _wrong(error: BadInput) -> dict[str, Any]:
-    """Return the result of a framework that loads the file, and gives other outputs than it has."""
-    return result(
-        status=Status.FAILED, cause=Cause.WRONG_RESULT, message=str(error), libraries=versions(*_LIBRARIES.split())
     )
 
 

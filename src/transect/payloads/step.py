@@ -51,8 +51,8 @@ import numpy as np
 from transect.domain.axes.retrain import StepCell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
-from transect.domain.record import Cause, Status
 from transect.onnx_models.results import result, versions
+from transect.onnx_models.running import open_session
 from transect.onnx_models.tensors import write_tensors
 from transect.payloads.step_base import Bases, export
 from transect.payloads.step_path import Course, follow, rate_error_seen, retraining_rates, score, tolerance, trainer_of
@@ -190,10 +190,8 @@ def _result(cell: StepCell, out: Path, export_time_s: float, facts: dict[str, An
         "export_time": export_time_s,
     }
     return result(
-        status=Status.FAILED if fault else Status.OK,
-        cause=Cause.WRONG_RESULT if fault else None,
-        message=fault,
-        metrics=[{"name": name, "value": value} for name, value in values.items()],
+        wrong=fault,
+        metrics=values,
         details=facts,
         libraries=versions("python", "torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy"),
     )
@@ -225,14 +223,8 @@ def _losses(
     folder: Path, manifest: Manifest, state: dict[str, np.ndarray], course: Course, rates: list[float]
 ) -> list[float]:
     """Return the losses of the first steps, each the mean of its micro-batches'."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
     sessions = {
-        name: onnxruntime.InferenceSession(
-            str(folder / manifest.graphs[name].file), options, providers=["CPUExecutionProvider"]
-        )
+        name: open_session(folder / manifest.graphs[name].file)
         for name in ("step", "accumulate")
         if name in manifest.graphs
     }

@@ -120,7 +120,6 @@ def _reason(error: Exception) -> str:
 
 
 def _chain(error: BaseException) -> str:
-    """Join the messages of an error and its causes, the first cause first."""
     texts = []
     one: BaseException | None = error
     while one is not None:
@@ -130,7 +129,6 @@ def _chain(error: BaseException) -> str:
 
 
 def _same(name: str, wanted: str) -> bool:
-    """Tell whether an operator that ran forwards stands behind one of the graph."""
     forward = wanted.removesuffix("_backward")
     return name == forward or name.endswith(f"_{forward}") or forward.startswith(f"{name}_")
 
@@ -180,7 +178,6 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 
 
 def _is_theirs(file: str) -> bool:
-    """Tell a user's source from torch's and ours."""
     import torch
 
     library = str(Path(linecache.__file__).parent)
@@ -191,7 +188,6 @@ def _is_theirs(file: str) -> bool:
 
 
 def _line(frames: traceback.StackSummary) -> str:
-    """Return the innermost line of the user's source below ours."""
     below = [i for i, frame in enumerate(frames) if frame.filename.startswith(OURS)]
     for frame in reversed(frames[below[0] if below else 0 :]):
         if _is_theirs(frame.filename):

@@ -201,7 +201,6 @@ def _optimiser(step: Step) -> Optimiser:
 
 
 def _refuse_hooks(name: str, parameter: torch.nn.Parameter) -> None:
-    """Raise BadInput for what the graph would leave out of a gradient."""
     from torch.nn.parameter import is_lazy
 
     if is_lazy(parameter):
@@ -249,7 +248,6 @@ def _graph(name: str, model: ModelProto) -> Graph:
 def _with_names(
     files: dict[str, bytes], values: Mapping[str, np.ndarray], manifest: Manifest
 ) -> tuple[dict[str, bytes], Manifest]:
-    """Add manifest and state, which name the step by the hash of its bytes."""
     digest = hashlib.sha256(files["step.onnx"]).hexdigest()
     manifest = replace(manifest, step_graph=digest)
     files[STATE] = state_bytes(values, manifest)

@@ -133,7 +133,6 @@ class ModuleStep:
 
     @contextlib.contextmanager
     def _predicting(self) -> Iterator[None]:
-        """Put the module into evaluation mode, and each part back into its own afterwards."""
         modes = {part: part.training for part in self.module.modules()}
         self.module.eval()
         try:
@@ -187,7 +186,6 @@ def refuse_written(name: str, tensor: torch.Tensor, after: torch.Tensor, storage
 
 
 def _next(name: str, old: torch.Tensor, after: Tensors) -> torch.Tensor:
-    """Return what a buffer is after the forward pass, written in place or assigned anew."""
     short = name.removeprefix("model.")
     new = after[short].detach()
     if (new.dtype, new.shape) != (old.dtype, old.shape):

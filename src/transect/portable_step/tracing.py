@@ -113,7 +113,6 @@ def _refuse_random(graph: torch.fx.GraphModule) -> None:
 
 
 def _refuse_types(graph: torch.fx.GraphModule) -> None:
-    """Refuse numbers that ONNX has few operators of, or ONNX Runtime no kernels for on the CPU."""
     import torch
 
     for node in graph.graph.nodes:

@@ -157,7 +157,6 @@ class _Check:
         return hyper | {k: EPSILON for k in hyper if k.partition(".")[0] == "eps"}
 
     def _repeats(self, again: Arrays, want: Arrays, where: str) -> None:
-        """Raise BadInput when PyTorch gives other numbers for the same state and batch."""
         # PyTorch's sums over threads may differ in the last bits, which is all of a gradient that is 0.
         gradients = [np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient.")]
         rounding_error = 1e-6 * float(max(gradients))

@@ -139,7 +139,7 @@ def conformance_result(
         command = [*wrap, *runtime.command(python, arguments)]
         verdicts = verdicts_of(command, tests, work, out.resolve(), threads=cell.threads)
     except Unsupported as reason:
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(reason))
+        return result(skipped=str(reason))
     except RunnerFault as fault:
         return result(status=Status.FAILED, cause=Cause.CRASH, message=str(fault))
     except FileNotFoundError as error:
@@ -175,7 +175,6 @@ def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
 
 
 def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
-    """Return the tests that did not pass by outcome and reason, reasons of most tests first."""
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for one in verdicts:
         if one.outcome != "pass":

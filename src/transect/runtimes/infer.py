@@ -126,9 +126,7 @@ def _judge(
             values["program_bytes"] = size
         metrics = [{"name": name, "value": value} for name, value in values.items()] + metrics
     return result(
-        status=Status.FAILED if verdict.wrong else Status.OK,
-        cause=Cause.WRONG_RESULT if verdict.wrong else None,
-        message="; ".join(verdict.wrong),
+        wrong="; ".join(verdict.wrong),
         metrics=metrics,
         samples=samples,
         details=details,
@@ -146,7 +144,7 @@ def conclude(
     """
     record = read_runner_record(out / RECORD, code)
     if record["status"] == "skipped":
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?"))
+        return result(skipped=record.get("reason", "?"))
     if record["status"] != "ok":
         return result(
             status=Status.FAILED,
@@ -168,11 +166,11 @@ def infer_cell(
     cell = Cell.of(**spec["cell"])
     assert isinstance(cell, InferCell)
     if reason := RUNTIMES.get(cell.runtime).supports(cell):
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
+        return result(skipped=reason)
     try:
         command = [*wrap, *prepare_run(spec, cell, model, weights, out, python)]
     except Unsupported as error:
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(error))
+        return result(skipped=str(error))
     environment = os.environ | thread_variables(cell.threads)
     started_ns = time.monotonic_ns()
     ended = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -72,7 +72,6 @@ def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
 
 
 def _check_key(key: str, where: str) -> None:
-    """Raise BadInput for a name that nothing would listen to, whatever its value."""
     if key in _EQUAL or key in CONFIG_KEYS or _OF_PROVIDER.fullmatch(key):
         own = key.removeprefix("session.")
         if own != key and own in _EQUAL:
@@ -89,7 +88,6 @@ def _check_key(key: str, where: str) -> None:
 
 
 def _expected(key: str, value: Any) -> str | None:
-    """Return what the value of an option should be, when it is not."""
     if key in _CHOICES:
         return None if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in (_THREADS, "inter_op_num_threads"):

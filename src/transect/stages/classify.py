@@ -288,7 +288,6 @@ def _all_but_epochs(cell: Any) -> Hashable:
 
 
 def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:
-    """Return the longest planned run that is shorter than this one and else the same."""
     if cell.epochs is None:
         return None
     same = context.all_of("classify", _all_but_epochs, _all_but_epochs(cell))

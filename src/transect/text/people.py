@@ -157,7 +157,6 @@ def _goes_by(name: tuple[str, ...], words: tuple[str, ...]) -> bool:
 
 
 def _orders(words: tuple[str, ...]) -> set[tuple[str, ...]]:
-    """Return the orders in which a name of several words is written, in all ways of spelling."""
     if len(words) < 2:
         return set()
     orders = {words}

@@ -18,7 +18,7 @@ from transect.engine.stage import RUNNERS
 from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.tensors import write_tensors
-from transect.payloads.roundtrip import roundtrip_cell
+from transect.payloads.roundtrip import roundtrip
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 
@@ -72,7 +72,7 @@ def test_a_loader_that_gives_other_outputs_is_wrong_and_one_that_raises_does_not
 ) -> None:
     monkeypatch.setattr(LOADERS, "get", lambda name, *_: Fake(*outputs))
     cell = Cell.of(stage="roundtrip", workload="mlp", exporter="dynamo", loader="opencv")
-    result = roundtrip_cell(cell, folder_of_model(tmp_path))
+    result = roundtrip({"cell": cell.axes()}, {"model": folder_of_model(tmp_path)}, tmp_path)
     assert result["cause"] == cause and words in result["message"]
 
 

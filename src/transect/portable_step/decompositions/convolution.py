@@ -227,7 +227,6 @@ def _moved(x: Tensor, axis: int, before: int, size: int, spatial: int) -> Tensor
 
 
 def _joined(parts: list[Tensor], axis: int) -> Tensor:
-    """Join tensors along an axis."""
     import torch
 
     return torch.cat(parts, axis)

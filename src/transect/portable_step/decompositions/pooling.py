@@ -121,7 +121,6 @@ def _places(sizes: Sizes, outputs: Sizes) -> list[list[int]]:
 
 
 def _adaptive_windows(size: int, outputs: int) -> list[tuple[int, int, float]]:
-    """Return start, end and one over the length of each window of an adaptive pooling."""
     bounds = [(i * size // outputs, -(-(i + 1) * size // outputs)) for i in range(outputs)]
     return [(start, end, 1 / (end - start)) for start, end in bounds]
 

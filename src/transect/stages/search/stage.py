@@ -243,7 +243,6 @@ def places_of(rule: SearchRule) -> int:
 
 
 def _space(rule: SearchRule) -> dict[str, Any]:
-    """Return what is varied, by knob."""
     given = {knob: getattr(rule.space, key, None) for knob, key in LISTS.items()}
     return {knob: values for knob, values in given.items() if values is not None}
 
