@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,12 +15,6 @@ from thirds import thirds
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 
-DRIVER = """
-int cuInit(unsigned f) { return f; }
-int cuDeviceGetCount(int *n) { *n = 1; return 0; }
-int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !size; }
-int cuMemcpyHtoD_v2(void *to, void *from, long size) { return !to + !from + !size; }
-"""
 # Each: model, inputs, header, and words that the message must have, in C, C++, Rust and Go and in JavaScript.
 UNFIT: dict[str, tuple[str, dict[str, np.ndarray], dict[str, int], list[str] | None, list[str] | None]] = {
     "one less": ("default", {"x": X}, {}, ["k"], ["k", "[x]"]),
@@ -82,32 +73,6 @@ def test_provider_that_is_not_there_is_skipped(program: Program, tmp_path: Path)
     assert run.record["reason"] in run.stderr
     assert ("CUDA" if provider == "cuda" else "WebGPU") in run.record["reason"]
     assert "run_ns" not in run.record
-
-
-@pytest.fixture
-def device_without_libraries(tmp_path: Path) -> str:
-    """A folder with a driver that shows a device, on a machine without CUDA's libraries."""
-    if shutil.which("cc") is None:
-        pytest.skip("cc is not on PATH: it compiles a driver that shows a device")
-    with contextlib.suppress(OSError):
-        ctypes.CDLL("libcublasLt.so.13")
-        pytest.skip("this machine has CUDA's libraries")
-    (tmp_path / "driver.c").write_text(DRIVER)
-    command = ["cc", "-shared", "-fPIC", "driver.c", "-o", "libcuda.so.1"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    return str(tmp_path)
-
-
-@pytest.mark.parametrize("program", NATIVE, indirect=True)
-def test_device_without_cudas_libraries_is_skipped_and_not_run_on_the_cpu(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device_without_libraries: str
-) -> None:
-    monkeypatch.setenv("LD_LIBRARY_PATH", device_without_libraries)
-    options = {"provider_options": {"device_id": "0", "use_tf32": "0"}}
-    run = program.latency(tmp_path, "linear", {"x": X}, "--provider", "cuda", options=options)
-    assert (run.code, run.record["status"]) == (3, "skipped"), run.stderr
-    assert "libcublasLt" in run.record["reason"]
-    assert "provider_used" not in run.record
 
 
 @pytest.mark.parametrize(

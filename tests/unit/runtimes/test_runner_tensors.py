@@ -119,33 +119,6 @@ def test_what_is_no_tensor_has_a_kind_and_no_file(program: Program, tmp_path: Pa
     assert not (tmp_path / "outputs" / "output-1.bin").exists()
 
 
-@pytest.mark.parametrize("program", NATIVE, indirect=True)
-def test_kinds_are_told_whole(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "classes", {"x": X}, batch=3)
-    assert run.code == 0, run.stderr
-    assert run.outputs() == {"y": NoTensor("sequence(map(int64,float32))")}
-    run = program.latency(tmp_path, "absent", {"x": X})
-    # onnxruntime_go and the crate `ort` have no such output.
-    if program.runtime in ("rust", "go"):
-        assert (run.code > 0, run.record["status"]) == (True, "failed")
-    else:
-        assert run.code == 0, run.stderr
-        assert run.outputs()["o"] == NoTensor("optional(float32)")
-
-
-@pytest.mark.parametrize("program", ["java"], indirect=True)
-def test_java_gives_unsigned_numbers_and_takes_none(program: Program, tmp_path: Path) -> None:
-    numbers = np.array([[1, 2], [3, 70000], [5, 6]])
-    run = program.latency(tmp_path, "unsigned", {"i": numbers}, batch=2)
-    assert run.code == 0, run.stderr
-    for name in LACKING["java"]:
-        assert np.array_equal(run.outputs()[name], numbers.astype(name)), name
-    run = program.latency(tmp_path, "identity-uint32", {"x": np.array([[1]], np.uint32)})
-    assert (run.code, run.record["cause"]) == (2, "bad-input")
-    assert "uint32" in run.record["message"]
-    assert run.stderr.splitlines() == [f"java: {run.record['message']}"]
-
-
 CUT = b"\3\0\0\0abc"
 # Words of C, C++, Rust and Go, and of Java; None: it is not tried there.
 BROKEN: dict[str, tuple[str, bytes, str, str | None]] = {

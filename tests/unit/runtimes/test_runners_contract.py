@@ -2,57 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from transect.domain.cell import Cell
-from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes import RUNTIMES
 from transect.runtimes._records import read_runner_record
 from transect.runtimes.times import run_values
-
-
-@pytest.fixture(scope="module")
-def runner(  # the runners' modules are found as the programs find them
-) -> Iterator[SimpleNamespace]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(RUNNERS / "python"))
-        names = ("tensors", "arguments", "contract", "latency", "load", "cases")
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
-        for name in names:
-            del sys.modules[name]
-
-
-@pytest.mark.parametrize(
-    ("values", "narrow"),
-    [([100] * 100, True), (list(range(100, 200)), False), ([100] * 3, False), ([100] * 90 + [9000] * 10, True)],
-)
-def test_interval_is_of_the_median(runner: SimpleNamespace, values: list[int], narrow: bool) -> None:
-    assert runner.latency.interval_is_narrow(values) is narrow
-
-
-@pytest.mark.parametrize(
-    ("times", "seconds", "stop", "runs"), [([100], 60.0, "interval-reached", 50), ([1, 1000], 0.0, "time-limit", 50)]
-)
-def test_measurement_says_why_it_stopped(
-    runner: SimpleNamespace, times: list[int], seconds: float, stop: str, runs: int
-) -> None:
-    seen: list[Any] = []
-
-    def step(batch: Any) -> tuple[int, int, int]:
-        seen.append(batch)
-        return 1, times[len(seen) % len(times)], 2
-
-    series = runner.latency.measure(step, ["a", "b", "c"], warmup=4, min_runs=50, max_seconds=seconds)
-    assert (series["stop_reason"], len(series["run_ns"])) == (stop, runs)
-    assert len(series["bind_ns"]) == len(series["copy_ns"]) == runs
-    assert seen[:4] == ["a", "b", "c", "a"]
-    assert seen[4:8] == ["a", "b", "c", "a"]
 
 
 @pytest.mark.parametrize("name", RUNTIMES.names())
