@@ -124,7 +124,7 @@ def _judge(
             values["peak_memory"] = peak
         if (size := _program_bytes(cell, python)) is not None:
             values["program_bytes"] = size
-        metrics = [{"name": name, "value": value} for name, value in values.items()] + metrics
+        metrics |= values
     return result(
         wrong="; ".join(verdict.wrong),
         metrics=metrics,
