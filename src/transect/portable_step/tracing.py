@@ -51,7 +51,7 @@ def trace(
         try:
             return _trace(module, function, arguments, axes, masks, places, beside)
         except Exception as error:
-            raise explained(error, places, module, lambda: function(arguments)) from error
+            raise explained(error, places) from error
 
 
 def make_graph(

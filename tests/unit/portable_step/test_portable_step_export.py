@@ -17,12 +17,12 @@ pytestmark = pytest.mark.env
 SCRIPT = Path(__file__).with_name("portable_step_faults.py")
 # Words of the error; {line} stands for the place of the lambda in the script.
 ERRORS = {
-    "no_derivative": ["1.0 (Body)", "{line}", "torch.special.zeta", "special_zeta"],
-    "cut_gradient": ["0.weight", "1.0 (Body)", "{line}", "argmax"],
+    "no_derivative": ["derivative for 'zeta'"],
+    "cut_gradient": ["0.weight", "no gradient", "argmax"],
     "branch_on_values": ["1.0 (Body)", "{line}", "the values of a tensor"],
     "fixed_batch": ["1.0 (Body)", "{line}", "Mod(3*batch, 8)"],
     "branch_on_batch": ["1.0 (Body)", "{line}", "batch > 4"],
-    "own_random_numbers": ["1.0 (Body)", "{line}", "randn_like"],
+    "own_random_numbers": ["randn_like", "random numbers"],
     "dropout_in_evaluation": ["1.0 (Body)", "{line}", "evaluation mode"],
     "vector_loss": ["loss", "scalar"],
     "evaluation_mode": ["module.train()"],
@@ -41,7 +41,7 @@ ERRORS = {
     "kept_in_the_loss": ["the second time", "register_buffer"],
     "own_generator": ["the second time", "generator of its own"],
     "torchscript": ["1.0", "TorchScript", "class or function in Python"],
-    "autocast": ["1.0.inner (Linear)", "bfloat16", "autocast"],
+    "autocast": ["bfloat16", "autocast"],
     "numpys_random_numbers": ["the second time", "dropout"],
     "kept_tensor": ["the second time", "register_buffer"],
     "swapped_buffer": ["1.0.seen", "`.data`"],
