@@ -1,39 +1,23 @@
-"""One inference cell: prepare inputs, start the runner, compare its outputs, write the result.
-
-`python -m transect.runtimes.infer --spec … --export DIR --weights … --out … --python …`. The spec
-holds `cell`, `options` (those of the session) and optionally `limits`. `--export` is the folder of
-a cell that makes models: model, inputs, expected outputs, and `facts.json` with the tolerance.
-Exit code 0 when the verdict stands in `result.json` (`skipped` and `wrong-result` included),
-1 when the runner failed or something was raised.
-"""
+"""The result of one inference cell: what its runner left, beside what the framework computed."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transect.domain.axes.infer import InferCell
-from transect.domain.cell import Cell
-from transect.domain.errors import FAULTS, BadInput, Unsupported
+from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
 from transect.onnx_models.facts import facts_of_model, of_batch
-from transect.onnx_models.results import result, write_fault, write_result
+from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._records import TOLD, read_runner_record
 from transect.runtimes.conditions import kernels_of, options_seen, profiled_runs
-from transect.runtimes.options import thread_variables
 from transect.runtimes.outputs import judge
-from transect.runtimes.prepare import RECORD, expected_outputs, prepare_run
+from transect.runtimes.prepare import RECORD, expected_outputs
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS, model_of
@@ -154,51 +138,3 @@ def conclude(
     if record["provider_used"] != cell.provider:
         raise BadInput(f"runner '{cell.runtime}' ran on {record['provider_used']}, the cell asks for {cell.provider}")
     return _judge(cell, record, model, out, python, log, started_ns)
-
-
-def infer_cell(
-    spec: dict[str, Any], model: Path, weights: Path | None, out: Path, python: str, wrap: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Run one inference cell into `out`; return its result.
-
-    Raises BadInput when the cell or the model's folder cannot be used.
-    """
-    cell = Cell.of(**spec["cell"])
-    assert isinstance(cell, InferCell)
-    if reason := RUNTIMES.get(cell.runtime).supports(cell):
-        return result(skipped=reason)
-    try:
-        command = [*wrap, *prepare_run(spec, cell, model, weights, out, python)]
-    except Unsupported as error:
-        return result(skipped=str(error))
-    environment = os.environ | thread_variables(cell.threads)
-    started_ns = time.monotonic_ns()
-    ended = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    log = ended.stdout.decode(errors="replace")
-    sys.stderr.write(log)
-    return conclude(cell, model, out, ended.returncode, python=python, log=log, started_ns=started_ns)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run one inference cell."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", type=Path, required=True)
-    parser.add_argument("--export", type=Path, required=True, help="folder of an export cell")
-    parser.add_argument("--weights", type=Path, help="INDEX.weight, INDEX.bias")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--python", required=True, help="interpreter of the environment")
-    parser.add_argument("--wrap", default="[]", help="JSON list put before the runner: modules, a container")
-    given = parser.parse_args(arguments)
-    try:
-        given.out.mkdir(parents=True, exist_ok=True)
-        spec = json.loads(given.spec.read_text())
-        wrap = json.loads(given.wrap)
-        found = infer_cell(spec, given.export, given.weights, given.out, given.python, wrap)
-        write_result(given.out, found)
-    except FAULTS as error:
-        return write_fault(given.out, error)
-    return 1 if found["status"] == "failed" and found["cause"] != Cause.WRONG_RESULT else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

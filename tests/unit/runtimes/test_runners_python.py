@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from onnx_cells import ROWS, infer, metrics
-from transect.domain.cell import Cell
-from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes import RUNNERS
 
 
 @pytest.fixture
@@ -74,12 +73,3 @@ def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
     assert done.returncode == 3
     assert (record["status"], record["reason"]) == ("skipped", "no CUDA device")
     assert "run_ns" not in record
-
-
-def test_cuda_cell_without_a_device_is_skipped(torch_python: str, cell_folder: Path) -> None:
-    cell = Cell.of(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
-    if RUNTIMES.get("python").supports(cell) is None:
-        pytest.skip("this machine has a CUDA device")
-    code, result, _ = infer(torch_python, cell_folder, "torchscript", provider="cuda")
-    assert (code, result["status"], result["cause"]) == (0, "skipped", "unsupported")
-    assert result["message"].startswith("no CUDA device")
