@@ -19,7 +19,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.terminal import say
-from transect.onnx_models.comparison import differences
+from transect.onnx_models.comparison import differences, largest_differences
 from transect.onnx_models.dynamic_tolerance import DYNAMIC_RULE
 from transect.onnx_models.exporters import INPUT
 from transect.onnx_models.facts import facts_of_model, write_facts
@@ -100,10 +100,7 @@ def _others(path: Path, samples: _Samples) -> list[Outputs]:
 
 def _worst(runs: list[Outputs], wanted: Outputs) -> dict[str, float]:
     """Return the largest difference of each output. Raises BadInput where one is not finite."""
-    worst: dict[str, float] = {}
-    for run in runs:
-        for name, apart in differences(run, wanted).items():
-            worst[name] = max(worst.get(name, 0.0), apart)
+    worst = largest_differences(runs, wanted)
     if not all(np.isfinite(list(worst.values()))):
         raise BadInput("its outputs are not finite")
     return worst

@@ -7,7 +7,7 @@ Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes), `fact
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -17,7 +17,6 @@ import numpy as np
 
 from transect.domain.axes.export import ExportCell
 from transect.domain.errors import BadInput
-from transect.onnx_models.comparison import Comparison, compare
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
@@ -25,13 +24,13 @@ from transect.onnx_models.results import result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
+from transect.runtimes.outputs import judge
 from transect.training.inputs import load_arrays
 from transect.training.models import TorchModel, no_module
 from transect.training.workloads import WORKLOADS, model_of
 
 MODEL = "model.onnx"
 _BATCHES = (1, 7)
-_DIFFERENCES = ("max_abs_difference", "max_rel_difference", "top1_agreement")
 # Enough to compare outputs; test sets of images are larger.
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 
@@ -47,16 +46,6 @@ def _shortened(x: np.ndarray, axes: Mapping[int, tuple[str, int]]) -> Iterator[t
         for size in (x.shape[axis] // 2, 1):
             rows = np.ascontiguousarray(np.take(x, range(size), axis))
             yield rows.shape, rows
-
-
-def _worst(comparisons: Collection[Comparison]) -> Comparison:
-    """Return the comparison with the largest difference; one with NaN before all others."""
-
-    def size(one: Comparison) -> float:
-        largest = one.max_abs_difference
-        return largest if np.isfinite(largest) else np.inf
-
-    return max(comparisons, key=size)
 
 
 def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
@@ -101,14 +90,14 @@ def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     sizes = {name: x.shape[axis] for axis, (name, _) in model.axes.items()}
     facts = inspect_model(path, sizes)
     tolerance = output_tolerance(model, module, x, expected)
-    comparisons = {batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))}
-    shorter = {
-        shape: compare(run_onnx(path, rows, len(rows)), computed(rows)) for shape, rows in _shortened(x, model.axes)
-    }
-    worst = _worst([*comparisons.values(), *shorter.values()])
+    batches, shorter = (*_BATCHES, len(x)), dict(_shortened(x, model.axes))
+    runs = [(run_onnx(path, x, batch), expected) for batch in batches]
+    runs += [(run_onnx(path, rows, len(rows)), computed(rows)) for rows in shorter.values()]
+    found, wanted = (np.concatenate(side) for side in zip(*runs, strict=True))
+    verdict = judge({OUTPUT: found}, {OUTPUT: wanted}, tolerance.tolerance)
     write_tensors(out / "inputs", {INPUT: x})
     write_tensors(out / "expected", {OUTPUT: expected})
-    values = {
+    values: dict[str, float | None] = {
         "model_bytes": path.stat().st_size + sum(f.stat().st_size for f in out.glob("*.data")),
         "opset": facts.pop("opset"),
         "ir_version": facts.pop("ir_version"),
@@ -117,18 +106,14 @@ def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     }
     write_facts(out, tolerance=tolerance.tolerance, batched=True, costs=facts["costs"])
     return result(
-        wrong=""
-        if worst.within(tolerance.tolerance)
-        else f"ONNX Runtime differs from {exporter.framework} by up to "
-        f"{worst.max_abs_difference:.3g}, the tolerance is {tolerance.tolerance:.3g}",
-        metrics=values | {name: getattr(worst, name) for name in _DIFFERENCES},
+        wrong="; ".join(verdict.wrong),
+        metrics=values | verdict.metrics(),
         details=facts
         | asdict(tolerance)
         | {
             "tolerance_rule": TOLERANCE_RULE,
             "batched": True,
-            "rel_floor": worst.rel_floor,
-            "batches_compared": list(comparisons),
+            "batches_compared": list(batches),
             "shapes_compared": [list(shape) for shape in shorter],
             "rows_compared": len(x),
         },

@@ -24,7 +24,7 @@ from transect.onnx_models.accumulation import (
     longest_accumulation,
     made_tolerances,
 )
-from transect.onnx_models.comparison import differences
+from transect.onnx_models.comparison import largest_differences
 from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
@@ -63,14 +63,6 @@ def _runs(path: Path, inputs: Arrays, batched: bool) -> list[Outputs]:
     return [run_session(session, inputs, batch) for batch in (None, *(_BATCHES if batched else ()))]
 
 
-def _differences(runs: list[Outputs], expected: Outputs) -> dict[str, float]:
-    worst: dict[str, float] = {}
-    for run in runs:
-        for name, apart in differences(run, expected).items():
-            worst[name] = max(worst.get(name, 0.0), apart)
-    return worst
-
-
 def _export(exporter: Exporter, built: Built, path: Path) -> tuple[float, dict[str, Any]]:
     """Write the file; return how long that took, in seconds, and what is inside."""
     examples = {name: x[:2] if built.batched else x for name, x in built.inputs.items()}
@@ -105,7 +97,7 @@ def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     except FAULTS as error:
         return _refused("ONNX Runtime does not run the file", error)
     try:
-        apart = _differences(runs, expected)
+        apart = largest_differences(runs, expected)
     except BadInput as error:
         told = f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}"
         return result(wrong=told, libraries=versions(*_LIBRARIES.split()))

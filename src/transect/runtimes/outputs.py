@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transect.onnx_models.comparison import RELATIVE_FLOOR, other_kind
+from transect.onnx_models.comparison import other_kind
 from transect.onnx_models.tensors import NoTensor
+
+# Outputs below this share of the largest one are set against that share: a logit that happens
+# to lie near zero has no meaningful relative error.
+RELATIVE_FLOOR = 1e-3
 
 
 @dataclass(slots=True)
