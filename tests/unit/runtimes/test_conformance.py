@@ -94,13 +94,6 @@ def test_float16_scalars_and_empty_tensors_keep_type_and_shape(unpacked):
     assert empty["data"].shape == (2, 0, 4)
 
 
-def test_a_test_without_the_default_domain_has_the_other_one_s_name(unpacked):
-    tests, _ = unpacked
-    assert tests["test_ai_onnx_ml_label_encoder_string_int"].opset == "ai.onnx.ml 4"
-    assert tests["test_abs"].opset == "13"
-    assert (tests["test_abs"].rtol, tests["test_abs"].atol) == (1e-3, 1e-7)
-
-
 def test_outputs_that_cannot_be_read_are_wrong(tmp_path, unpacked):
     tests, _ = unpacked
     write_tensors(tmp_path / "expected", {"y": np.float32([1])})

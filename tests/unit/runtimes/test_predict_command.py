@@ -123,10 +123,3 @@ def test_a_pipeline_with_other_classes_is_refused(bundle: Path, tickets: Path, t
     done = predict(tmp_path, tickets, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{len(CLASSES)} classes: expected the {len(CLASSES) - 1}" in done.stderr
-
-
-@pytest.mark.env
-def test_a_model_without_its_pipeline_is_refused(tickets: Path, tmp_path: Path) -> None:
-    done = predict(tmp_path, tickets, folder=tmp_path)
-    assert done.returncode == 2
-    assert "predict.onnx: no such file; expected predict.onnx and pipeline.json" in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -160,27 +159,6 @@ def test_arrivals_that_are_none_are_named(case: Case, arrivals: str) -> None:
     code, record, stderr = case.run()
     assert (code, record.get("cause")) == (2, "bad-input"), (record, stderr)
     assert "arrivals.bin" in record["message"]
-
-
-DAMAGED = ("model.onnx", "inputs/header.json", "options.json")
-DAMAGE = [f"{name} {seed}" for name in DAMAGED for seed in range(8)]
-
-
-@pytest.mark.parametrize(("runner", "damage"), thirds(SERVING, DAMAGE, []), indirect=["runner"])
-def test_random_damage_is_an_answer_and_no_crash(case: Case, damage: str) -> None:
-    name, generator = damage.split()[0], random.Random(damage)
-    damaged = bytearray((case.folder / name).read_bytes())
-    for _ in range(generator.randint(1, 4)):
-        damaged[generator.randrange(len(damaged))] = generator.randrange(256)
-    cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
-    case.write(name, bytes(damaged[:cut]))
-    code, record, stderr = case.run()
-    # Damage may leave a file that is right, or a model that ONNX Runtime alone refuses.
-    assert code in (0, 1, 2), (code, stderr)
-    assert record["status"] in ("ok", "failed")
-    if record["status"] == "failed":
-        assert record["message"]
-        assert record["cause"] in ("bad-input", "crash", "out-of-memory")
 
 
 def test_without_a_record_the_message_is_all(case: Case) -> None:

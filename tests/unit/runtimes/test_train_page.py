@@ -144,30 +144,6 @@ def test_divergence_is_said_and_the_state_of_before_kept(opened: Any, served: tu
     assert Path(download.value.path()).read_bytes() == state.read_bytes()
 
 
-@pytest.mark.exhaustive
-def test_example_of_the_documentation_trains(browser: Any, served: tuple[Path, str]) -> None:
-    folder, address = served
-    text = (ROOT / "docs" / "train-in-the-browser.md").read_text()
-    example = text.partition("```js\n")[2].partition("```")[0]
-    batch = "{ pixels: new Float32Array(4096).fill(0.5), classes: new BigInt64Array(64) }"
-    (folder / "example.mjs").write_text(
-        "import { checkManifest } from './runner/train/manifest.mjs';\n"
-        "import { readState, stepOf, writeState } from './runner/train/state.mjs';\n"
-        "import { Trainer } from './runner/train/trainer.mjs';\n"
-        "import * as ort from './ort/ort.wasm.min.mjs';\n"
-        f"const batches = [{batch}, {batch}, {batch}];\n"
-        f"{example}\n"
-        "window.trained = [stepOf(trainer.state, manifest), file.size];\n"
-    )
-    (folder / "example.html").write_text('<script type="module" src="example.mjs"></script>')
-    page = browser.new_page()
-    page.goto(f"{address}example.html")
-    page.wait_for_function("window.trained", timeout=PATIENCE_MS)
-    size = (folder / "step" / "state.safetensors").stat().st_size
-    assert page.evaluate("window.trained") == [3, size]
-    page.close()
-
-
 def test_types_hold_strictly(assembled: Path, tmp_path: Path) -> None:
     folder = tmp_path / "page"
     shutil.copytree(assembled, folder)

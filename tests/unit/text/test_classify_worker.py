@@ -185,22 +185,6 @@ def test_what_cannot_be_trained_says_so(run, tmp_path):
     assert result["cause"] == "bad-input" and "options.heads" in result["message"]
 
 
-def test_a_run_without_valid_or_test_is_scored_on_the_other(run, tmp_path):
-    cells = write_cells(tmp_path / "tested", {"train": 40, "test": 20})
-    result = run("one", "transformer", {"epochs": 1}, cells=cells)
-    names = {one["name"] for one in result["metrics"]}
-    assert "accuracy" in names and "valid_accuracy" not in names
-    assert result["details"]["history"][0]["valid_loss"] is None
-    cells = write_cells(tmp_path / "validated", {"train": 40, "valid": 20})
-    result = run("two", "transformer", {"epochs": 1}, cells=cells)
-    names = {one["name"] for one in result["metrics"]}
-    assert "accuracy" not in names and "valid_accuracy" in names
-    assert result["details"]["scored"] == "valid"
-    cells = write_cells(tmp_path / "neither", {"train": 40})
-    result = run("three", "transformer", {"epochs": 1}, cells=cells)
-    assert result["cause"] == "bad-input" and "can be scored" in result["message"]
-
-
 def test_a_gpu_trains_or_is_missed(run, worker, tmp_path):
     axes = {"device": "cuda"}
     knobs = {"epochs": 3, "batch": 16, "learning_rate": 0.01}

@@ -120,17 +120,6 @@ def test_a_source_without_a_ticket_is_an_error(made: Callable[..., Made], kind: 
         made(kind, content)
 
 
-def test_a_language_is_one_without_its_country_and_a_queue_a_name(made: Callable[..., Made]):
-    content = (
-        '{"text": "a", "queue": "q", "language": "de-AT"}\n{"text": "a", "queue": "q", "language": "German"}\n'
-        f'{{"text": "a", "queue": "{"q" * 201}"}}\n{{"text": "a", "queue": " <b>\\u202e\\n\\u001b[1m "}}\n'
-    )
-    corpus = made("jsonl", content)
-    assert corpus.details["languages"] == {"unknown": 2, "de": 1}
-    assert corpus.details["rejected"] == {"too-large": 1}
-    assert corpus.details["classes"] == ["<b> [1m", "q"] and corpus.details["same_text"] == 2
-
-
 def test_made_up_tickets_say_so_and_what_can_be_reached(made: Callable[..., Made]):
     corpus = made("synthetic", None, options={"tickets": 60, "owners": 4, "queues": 2}, label="owner")
     assert corpus.details["synthetic"] is True and corpus.details["source_sha256"] is None

@@ -95,14 +95,6 @@ def test_a_mail_that_is_there_twice_counts_once(file: Path):
     assert len(tickets) == 2 and wrong == [("mail 3", "duplicate-message")]
 
 
-def test_a_line_that_looks_like_a_mail_is_none(file: Path):
-    text = "From here on\nFrom there\n\n>From quoted\n>>From twice"
-    tickets, _ = read("mbox", file, mbox(mail(1, text=text)), replies="keep")
-    (message,) = tickets[0].messages
-    assert "From here on\nFrom there" in message.text and len(tickets) == 1
-    assert message.text.endswith("\nFrom quoted\n>From twice\n")
-
-
 @pytest.mark.parametrize(
     "content", [b"Subject: x\n\ntext", b"{}", b"\xff\xfe", b">From x\n", b"\nSubject: x\n\nFrom x\n"]
 )

@@ -86,12 +86,6 @@ def test_ip_addresses_go(ip: str, around: str):
     assert IP in told and "2.3" not in told and "db8" not in told and counts.ips == 1, told
 
 
-@given(HOSTILE, st.sampled_from(["bob@firm.example", "+49 551 3912345", "10.1.2.3"]), HOSTILE)
-def test_nothing_beside_it_hides_it(before: str, secret: str, after: str):
-    told = redact(f"{before} {secret} {after}", Counts())
-    assert secret not in told.split(" ")
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -122,18 +121,6 @@ def test_bytes_that_the_encoding_lacks_are_rejected(
 ):
     tickets, wrong = read("flat-csv", file, b"Document,Topic_group\n" + rows, **options)
     assert len(tickets) == good and wrong == [(place, "broken-encoding")]
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv", "mbox"])
-def test_a_folder_or_nothing_is_no_file(tmp_path: Path, kind: str):
-    with pytest.raises(BadInput, match="is a folder"):
-        read(kind, tmp_path)
-    with pytest.raises(BadInput, match="no such file"):
-        read(kind, tmp_path / "none")
-    # Reading it would wait for ever.
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(BadInput, match="no plain file"):
-        read(kind, tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv"])
