@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transect.onnx_models.comparison import differences
-from transect.onnx_models.dynamic_tolerance import DynamicTolerance, dynamic_tolerance, jiggled
+from transect.onnx_models.dynamic_tolerance import dynamic_tolerance, jiggled
 from transect.onnx_models.facts import batch_folder, write_facts
 from transect.onnx_models.lowered_tolerance import lowered_tolerance
 from transect.onnx_models.models import Arrays, Outputs
@@ -46,8 +47,7 @@ class DynamicRuns:
             assert isinstance(right, np.ndarray)
             if right.dtype.kind == "f" and right.size:
                 outputs = [np.asarray(run[name]) for run in runs]
-                found = dynamic_tolerance(right, outputs, np.asarray(self._float32[name]))
-                every[name] = _told(found)
+                every[name] = asdict(dynamic_tolerance(right, outputs, np.asarray(self._float32[name])))
             else:
                 share = lowered_tolerance(right, spread[name], distance[name], "int8-dynamic")
                 every[name] = {
@@ -58,18 +58,6 @@ class DynamicRuns:
                 }
         keys = dict.fromkeys(key for told in every.values() for key in told)
         return expected, {key: {name: told[key] for name, told in every.items() if key in told} for key in keys}
-
-
-def _told(found: DynamicTolerance) -> dict[str, Any]:
-    return {
-        "tolerance": found.tolerance,
-        "mean_tolerance": found.mean_tolerance,
-        "tolerance_from": found.source,
-        "spread": found.spread,
-        "mean_spread": found.mean_spread,
-        "distance": found.distance,
-        "mean_distance": found.mean_distance,
-    }
 
 
 def write_batches(

@@ -20,7 +20,7 @@ from transect.domain.errors import BadInput
 from transect.onnx_models.accumulation import MADE_TOLERANCE_RULE, longest_in_file, made_tolerances
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.facts import write_facts
-from transect.onnx_models.inspection import inspect_model
+from transect.onnx_models.inspection import file_metrics, inspect_model
 from transect.onnx_models.results import result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
@@ -100,17 +100,10 @@ def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     verdict = judge({OUTPUT: found}, {OUTPUT: wanted}, tolerances)
     write_tensors(out / "inputs", {INPUT: x})
     write_tensors(out / "expected", {OUTPUT: expected})
-    values: dict[str, float | None] = {
-        "model_bytes": path.stat().st_size + sum(f.stat().st_size for f in out.glob("*.data")),
-        "opset": facts.pop("opset"),
-        "ir_version": facts.pop("ir_version"),
-        "operators": sum(facts["operators_by_type"].values()),
-        "export_time": export_time_s,
-    }
     write_facts(out, tolerance=tolerances[OUTPUT], batched=True, costs=facts["costs"])
     return result(
         wrong="; ".join(verdict.wrong),
-        metrics=values | verdict.metrics(),
+        metrics=file_metrics(path, facts, export_time_s) | verdict.metrics(),
         details=facts
         | {
             "tolerance": tolerances[OUTPUT],

@@ -27,7 +27,7 @@ from transect.onnx_models.accumulation import (
 from transect.onnx_models.comparison import largest_differences
 from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 from transect.onnx_models.facts import write_facts
-from transect.onnx_models.inspection import inspect_model
+from transect.onnx_models.inspection import file_metrics, inspect_model
 from transect.onnx_models.models import MODELS, Arrays, Built, Outputs
 from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.running import open_session, run_session
@@ -113,7 +113,7 @@ def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     wrong = _what_is_wrong(exporter.framework, imprecise, apart, tolerances)
     return result(
         wrong=wrong,
-        metrics=_metrics(path, facts, export_time_s, apart),
+        metrics=file_metrics(path, facts, export_time_s) | {"max_abs_difference": max(apart.values())},
         details=facts
         | {
             "tolerance": tolerances,
@@ -146,14 +146,3 @@ def _computes(costs: dict[str, Any] | None) -> bool:
 
 def _pairs(numbers: dict[str, float]) -> str:
     return ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
-
-
-def _metrics(path: Path, facts: dict[str, Any], export_time_s: float, apart: dict[str, float]) -> dict[str, float]:
-    return {
-        "model_bytes": path.stat().st_size,
-        "opset": facts.pop("opset"),
-        "ir_version": facts.pop("ir_version"),
-        "operators": sum(facts["operators_by_type"].values()),
-        "export_time": export_time_s,
-        "max_abs_difference": max(apart.values()),
-    }

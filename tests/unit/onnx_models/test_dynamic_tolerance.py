@@ -42,11 +42,11 @@ def test_flips_of_one_step_pass_and_the_float32_file_does_not(others: list[np.nd
 
 
 def test_executions_that_differ_like_float32_are_named() -> None:
-    assert dynamic_tolerance(RIGHT, [RIGHT], FLOAT32).source == "one step"
-    assert dynamic_tolerance(RIGHT, [flipped(12, FAR)], FLOAT32).source == "executions"
-    assert dynamic_tolerance(RIGHT, [flipped(60, FAR)], FLOAT32).source == "distance to float32"
+    assert dynamic_tolerance(RIGHT, [RIGHT], FLOAT32).tolerance_from == "one step"
+    assert dynamic_tolerance(RIGHT, [flipped(12, FAR)], FLOAT32).tolerance_from == "executions"
+    assert dynamic_tolerance(RIGHT, [flipped(60, FAR)], FLOAT32).tolerance_from == "distance to float32"
     rule = dynamic_tolerance(RIGHT, [FLOAT32], FLOAT32)
-    assert rule.source == "executions that differ like float32"
+    assert rule.tolerance_from == "executions that differ like float32"
     assert rule.mean_tolerance == 1.5 * rule.mean_spread
 
 
