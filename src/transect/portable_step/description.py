@@ -130,13 +130,6 @@ def describe_outputs(model: ModelProto) -> tuple[Output, ...]:
     return tuple(found)
 
 
-def refuse_names(names: Iterable[str]) -> None:
-    """Raise BadInput for a name given by the caller that ONNX or the step itself has a use for."""
-    for name in names:
-        if not name or "." in name:
-            raise BadInput(f"{name!r}: expected a name without a dot: those are the step's own")
-
-
 def refuse_twice(names: Iterable[str]) -> None:
     """Raise BadInput when two inputs or outputs of a step would have one name."""
     seen: set[str] = set()

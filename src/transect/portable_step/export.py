@@ -19,7 +19,6 @@ from transect.portable_step.description import (
     describe_hyper,
     describe_outputs,
     describe_state,
-    refuse_names,
     refuse_twice,
 )
 from transect.portable_step.eager import Eager
@@ -123,7 +122,6 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     optimiser = _optimiser(step)
     options = Options(accumulation=step.accumulation, clip=step.clip, proximal=step.proximal)
     hyper = describe_hyper(optimiser, options, step.defaults)
-    refuse_names((*model.data, *model.metrics, *(step.outputs or ())))
     names = (*model.data, *(one.name for one in hyper), SEED, "step", ACCUMULATED)
     refuse_twice((*names, "loss", *model.metrics))
     gradients, models = _trace(step, model, data)
@@ -163,15 +161,9 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
 
 
 def _check(step: Step) -> None:
-    from torch.jit import ScriptFunction, ScriptModule
     from torch.nn.modules.batchnorm import _NormBase
 
-    for name, part in (*step.module.named_modules(), ("loss", step.loss)):
-        if isinstance(part, (ScriptModule, ScriptFunction)):
-            raise BadInput(
-                f"{name or 'module'}: {type(part).__name__}, of TorchScript, which cannot be traced "
-                "again; expected the class or function in Python that it was made from"
-            )
+    for name, part in step.module.named_modules():
         if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
             raise BadInput(
                 f"{name or 'module'} ({type(part).__name__}): momentum=None, a cumulative average, "

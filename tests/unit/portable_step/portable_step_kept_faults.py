@@ -77,9 +77,6 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
         generator = np.random.default_rng(0)
         return arguments(Keeping(lambda part, x: part.seen.fill_(generator.random())))
 
-    def scripted() -> Arguments:
-        return arguments(torch.jit.trace(nn.Linear(3, 3), torch.zeros(2, 3)))
-
     def autocast() -> Arguments:
         class Short(nn.Module):
             def __init__(self) -> None:
@@ -96,7 +93,6 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
         "kept_in_a_list": lambda: arguments(Keeping(counts_in_a_list)),
         "kept_in_the_loss": in_the_loss,
         "own_generator": own_generator,
-        "torchscript": scripted,
         "autocast": autocast,
         "kept_tensor": lambda: arguments(Keeping(averages)),
         "swapped_buffer": lambda: arguments(Keeping(swaps)),

@@ -40,7 +40,6 @@ ERRORS = {
     "kept_in_a_list": ["the second time", "register_buffer"],
     "kept_in_the_loss": ["the second time", "register_buffer"],
     "own_generator": ["the second time", "generator of its own"],
-    "torchscript": ["1.0", "TorchScript", "class or function in Python"],
     "autocast": ["bfloat16", "autocast"],
     "numpys_random_numbers": ["the second time", "dropout"],
     "kept_tensor": ["the second time", "register_buffer"],
