@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,6 @@ from transect.onnx_models.results import result
 from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors, tensor_types
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
-from transect.runtimes._messages import said
 from transect.runtimes.options import EQUAL, session_options, thread_variables
 
 # `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
@@ -247,3 +247,27 @@ def _shown(array: np.ndarray, place: int) -> str:
     if isinstance(value, str):
         return repr(value)
     return f"{value:.7g}" if array.dtype.kind == "f" else str(value)
+
+
+# What languages and interfaces put before the message itself.
+_BEFORE = re.compile(r"^.*?(?:\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |ERROR_CODE: \d+, ERROR_MESSAGE: )", re.DOTALL)
+_MODEL = re.compile(r"^\S+\.onnx: ")
+_LOADING = re.compile(r"^.*?Load model from \S+ failed: ?", re.DOTALL)
+# The place in its sources: file, line, and the function with its types.
+_PLACE = re.compile(
+    r"/\S+\.(?:cc|cpp|cu|h):\d+ [^(]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?:::<lambda\([^)]*\)>)?"
+    r"(?: \[with [^\]]*\])? ?"
+)
+# An invalid node is written out with all its types before the message tells what is wrong with it.
+_NODE = re.compile(r"In Node, .*?, Error ")
+
+
+def said(message: str) -> str:
+    """Return the message's own words, on one line.
+
+    >>> said("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from /a/b.onnx failed:no such operator")
+    'no such operator'
+    """
+    text = _BEFORE.sub("", " ".join(message.split()))
+    text = _LOADING.sub("", _MODEL.sub("", text))
+    return _NODE.sub("", _PLACE.sub("", text)).strip() or "no reason was given"

@@ -17,8 +17,7 @@ from transect.onnx_models.tensors import read_tensors, tensor_types, write_tenso
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd
-from transect.runtimes._messages import said
-from transect.runtimes.conformance import conformance_result, judge
+from transect.runtimes.conformance import conformance_result, judge, said
 
 pytestmark = pytest.mark.env
 

@@ -9,8 +9,7 @@ import pytest
 
 from checkouts import environment_python
 from transect.domain.errors import BadInput
-from transect.runtimes.config_keys import CONFIG_KEYS, CONFIG_KEYS_VERSION
-from transect.runtimes.options import check_options
+from transect.runtimes.options import CONFIG_KEYS, CONFIG_KEYS_VERSION, check_options
 
 HEADER = "onnxruntime_session_options_config_keys.h"
 KEY = re.compile(r'\bconst\s+char\s*\*\s*const\s+\w+\s*=\s*"([^"]+)"')

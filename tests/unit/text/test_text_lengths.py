@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transect.text.encoding import length_of
+from transect.payloads.encode import length_of
 from transect.text.lengths import Lengths
 
 SOME = st.lists(st.integers(0, 3000), min_size=1, max_size=200)
