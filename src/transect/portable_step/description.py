@@ -9,10 +9,10 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.portable_step.assembly import ACCUMULATED, Options
-from transect.portable_step.cleaning import resolve
 from transect.portable_step.manifest import DTYPES, Data, Hyper, Output, StateTensor
 from transect.portable_step.modules import ModuleStep
 from transect.portable_step.optimisers import Optimiser
+from transect.portable_step.simplification import resolve
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.portable_step.assembly import ACCUMULATED, Options, Plan, accumulate_model, step_model
-from transect.portable_step.cleaning import order_inputs
 from transect.portable_step.description import (
     describe_data,
     describe_hyper,
@@ -25,6 +24,7 @@ from transect.portable_step.eager import Eager
 from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed, read_manifest
 from transect.portable_step.modules import METRICS, ModuleStep, Scalar
 from transect.portable_step.optimisers import Optimiser, read_optimiser
+from transect.portable_step.simplification import order_inputs
 from transect.portable_step.state import state_bytes
 from transect.portable_step.tracing import trace
 from transect.portable_step.verification import verify

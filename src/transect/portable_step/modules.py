@@ -148,7 +148,11 @@ def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterato
 
     A trace leaves tensors without content in them.
     """
-    owners = [one.__dict__ for one in (*module.modules(), *functions.values()) if isinstance(getattr(one, "__dict__", None), dict)]
+    owners = [
+        one.__dict__
+        for one in (*module.modules(), *functions.values())
+        if isinstance(getattr(one, "__dict__", None), dict)
+    ]
     tensors = [one[kind] for one in owners for kind in ("_parameters", "_buffers") if kind in one]
     kept = [(one, dict(one)) for one in (*owners, *tensors)]
     try:

@@ -15,7 +15,7 @@ from factories import infer_cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes import java as java_runtime
-from transect.runtimes.conditions import options_seen
+from transect.runtimes.infer import options_seen
 
 VERSIONS = {"c": "C11, ", "cpp": "C++17, ", "rust": "Rust 1.", "go": "Go 1.", "java": "Java "}
 
