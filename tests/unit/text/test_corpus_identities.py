@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from test_mail_threads import mail, mbox
 
 from payload_calls import payload_arguments
 from transect.domain.cell import Cell
-from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.paths import StudyPaths
 from transect.engine.stage import RUNNERS
 from transect.payloads.__main__ import main
 from transect.planning.stage import STAGES
@@ -130,20 +128,6 @@ def test_a_queue_that_names_somebody_is_hashed_in_either_case(made: Callable[...
     for redact in (True, False):
         classes = made("jsonl", content, redact=redact).details["classes"]
         assert set(classes) == {SALT.identity(name) for name in names[:2]} | {"printing"}
-
-
-def test_the_documented_program_tells_whose_a_hash_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    page = (ROOT / "docs" / "predict.md").read_text()
-    (program,) = re.findall(r"```python\n([^`]*read_salt[^`]*)```", page)
-    monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "salt"))
-    monkeypatch.setattr("sys.stdin", io.StringIO("Anna Schmidt\nJörg Müßig\n"))
-    exec(compile(program, "predict.md", "exec"), {})
-    salt = read_salt(tmp_path / "salt")
-    assert capsys.readouterr().out == "".join(
-        f"{salt.identity(owner)} {owner}\n" for owner in ("Anna Schmidt", "Jörg Müßig")
-    )
 
 
 def test_pseudonyms_are_where_they_are_said_to_be(made: Callable[..., Made]):

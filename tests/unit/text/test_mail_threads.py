@@ -79,17 +79,6 @@ def test_mails_that_answer_one_another_are_a_ticket(tmp_path: Path, shape: str):
     assert by_id["<2@x.example>"].queue == ("" if shape == "mbox" else "it")
 
 
-def test_mails_without_a_date_stay_in_their_order(file: Path):
-    late, early = mail(9, text="late"), mail(1, "Re: Printer", "early", answers=9)
-    undated = mail(5, "Re: Printer", "undated", answers=9).replace(b"Date: ", b"X-Date: ")
-    broken = mail(6, "Re: Printer", "broken", answers=9).replace(b"10:06:00", b"25:99:00")
-    (ticket,), _ = read("mbox", file, mbox(late, early))
-    assert [m.text.split()[-1] for m in ticket.messages] == ["early", "late"]
-    (ticket,), _ = read("mbox", file, mbox(late, early, undated, broken))
-    assert [m.text.split()[-1] for m in ticket.messages] == ["late", "early", "undated", "broken"]
-    assert ticket.messages[2].time == ""
-
-
 def test_a_mail_that_is_there_twice_counts_once(file: Path):
     tickets, wrong = read("mbox", file, mbox(mail(1), mail(2, "Other"), mail(1)))
     assert len(tickets) == 2 and wrong == [("mail 3", "duplicate-message")]

@@ -55,15 +55,6 @@ def test_every_ticket_is_in_one_part(tmp_path, by, shares):
     json.dumps(details, allow_nan=False)
 
 
-def test_the_same_seed_gives_the_same_parts_and_another_one_others(tmp_path):
-    corpus(tmp_path)
-    found = []
-    for seed in (1, 1, 2):
-        deal(rule(train=0.5, test=0.5) | {"seed": seed}, {"corpus": tmp_path}, tmp_path)
-        found.append(parts_of(tmp_path)["train"].tolist())
-    assert found[0] == found[1] != found[2]
-
-
 def test_by_time_no_part_knows_the_future_of_another(tmp_path):
     rows = corpus(tmp_path)
     details = deal(rule("time", **PUBLISHED[1]), {"corpus": tmp_path}, tmp_path)

@@ -7,9 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from test_normalise import HOSTILE
 
 from transect.domain.errors import BadInput
 from transect.text.people import People
@@ -133,15 +130,6 @@ def test_a_name_of_several_people_means_the_one_who_is_there():
 def test_marks_that_are_not_seen_hide_no_name():
     assert without("Anna Schmidt", "An\u200bna Schm\u00adidt") == "A"
     assert SALT.identity("An\u200bna") == SALT.identity("Anna")
-
-
-@given(st.lists(st.text(max_size=20), max_size=6), HOSTILE)
-def test_spans_lie_in_the_text_one_after_another(names: list[str], text: str):
-    for whole in (text, " ".join(names), f"{text} {' '.join(names)}"):
-        end = 0
-        for start, stop, pseudonym in known(*names).find(whole, names):
-            assert end <= start < stop <= len(whole) and pseudonym.startswith("person")
-            end = stop
 
 
 def test_identities_are_those_of_addresses_where_there_are_any():

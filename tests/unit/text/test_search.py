@@ -18,7 +18,7 @@ from transect.domain.errors import BadInput, Unsupported
 from transect.domain.record import Cause, MetricValue, Status, write_record
 from transect.planning.plan import StudyPlan
 from transect.stages.search import run as search_run
-from transect.stages.search.stage import SearchRule, draw_points, places_of
+from transect.stages.search.stage import SearchRule
 
 SPACE = "{learning_rates: {low: 0.0001, high: 0.1}, batches: [4, 8, 16], heads: [1, 2]}"
 
@@ -57,16 +57,6 @@ def test_two_plans_of_a_study_have_the_same_points(tmp_path):
     assert len(set(rates)) == len(rates) and all(0.0001 <= rate <= 0.1 for rate in rates)
     changed = plan_search(tmp_path, f"budget: 60, space: {SPACE}", "seed: 3\n")
     assert points(changed) != points(one)
-
-
-def test_a_larger_budget_keeps_the_points_of_the_smaller_one():
-    small, large = rule(budget=30), rule(budget=1000, space={"batches": list(range(1, 50))})
-    few = rule(budget=30, space={"batches": list(range(1, 50))})
-    assert draw_points(few, "s", 1) == draw_points(large, "s", 1)[: places_of(few)]
-    # No point is drawn twice, and there are four.
-    found = draw_points(rule(budget=1000), "s", 1)
-    assert sorted(point["batch"] for point in found) == [1, 2, 4, 8]
-    assert draw_points(small, "s", 1) != draw_points(small, "t", 1)
 
 
 def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):

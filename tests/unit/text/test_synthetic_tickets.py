@@ -13,44 +13,11 @@ from best_classifier import Likelihood
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
-from transect.text.synthetic.model import ALTERNATIVES, LABELS
+from transect.text.synthetic.model import ALTERNATIVES
 from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
 from warm import warm
 
 SYNTHETIC = FORMATS.get("synthetic")
-NOTHING = {
-    "owners": 12,
-    "skew": 0.0,
-    "focus": 0.0,
-    "strength": 0.0,
-    "signed": 0.0,
-    "stand_in": 0.0,
-    "addressed": 0.0,
-    "follow_ups": 0,
-    "queues": 4,
-}
-
-
-def accuracy(label="owner", seed=3, **options):
-    return SYNTHETIC.accuracy(NOTHING | options, seed, label)
-
-
-def alike(value):
-    return pytest.approx(dict.fromkeys(("kept", "pseudonyms", "removed"), value), rel=1e-12)
-
-
-@pytest.mark.parametrize("label", LABELS)
-def test_what_tells_nothing_leaves_the_largest_class(label):
-    shares = np.arange(1, 13) ** -1.5
-    shares /= shares.sum()
-    largest = {"owner": shares[0], "queue": shares[0] + shares[4] + shares[8]}[label]
-    for follow_ups in (0, 3):
-        told = accuracy(label, skew=1.5, follow_ups=follow_ups)
-        assert told == {"conversation": alike(largest), "first": alike(largest)}
-    even = {"owner": 1 / 12, "queue": 1 / 4}[label]
-    assert accuracy(label)["first"] == alike(even)
-
-
 DESKS = {
     "usual": {"tickets": 1201, "owners": 8},
     "stand-ins and drift": {
@@ -159,19 +126,6 @@ def test_no_word_that_tells_is_a_stop_word(text_python):
     )
     run = warm(text_python).run("-c", code, input=json.dumps(sorted(words)).encode())
     assert (run.returncode, run.stdout.strip()) == (0, "[]"), run.stderr
-
-
-def test_the_same_seed_makes_the_same_tickets_in_the_order_of_their_time():
-    first, again, other = ([*SYNTHETIC.tickets(None, {"tickets": 50}, s)] for s in (1, 1, 2))
-    assert first == again != other
-    begins = [ticket.messages[0].time for ticket in first]
-    assert begins == sorted(begins)
-    assert len({ticket.id for ticket in first}) == 50
-    assert {ticket.language for ticket in first} == {"de", "en"}
-    for ticket in first:
-        times = [message.time for message in ticket.messages]
-        assert times == sorted(times)
-        assert [m.role for m in ticket.messages] == ["customer", "agent"] * (len(times) // 2)
 
 
 @pytest.mark.parametrize(

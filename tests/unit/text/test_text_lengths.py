@@ -1,7 +1,6 @@
 """Lengths of texts: the Gaussian's bound, the empirical one, and which of them to believe."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,16 +24,6 @@ def test_they_are_those_of_numpy(lengths, share):
     if share < 1:
         bound = stats.norm(np.mean(lengths), np.std(lengths)).ppf(share) if told.deviation() else lengths[0]
         assert told.gaussian(share) == pytest.approx(bound, abs=1e-9)
-
-
-@given(SOME)
-def test_bars_hold_every_text_once(lengths):
-    bars = Lengths(Counter(lengths)).histogram()
-    assert sum(bar["tickets"] for bar in bars) == len(lengths)
-    for bar in bars:
-        assert bar["tickets"] == sum(bar["low"] <= one < bar["high"] for one in lengths)
-    assert all(left["high"] == right["low"] for left, right in pairwise(bars))
-    assert len(bars) <= 42
 
 
 def test_the_distance_is_that_of_kolmogorov_and_smirnov():

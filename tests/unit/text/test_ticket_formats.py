@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_normalise import HOSTILE
 
 from checkouts import ROOT
 from transect.domain.errors import BadInput
@@ -161,23 +160,6 @@ def test_any_bytes_are_tickets_rejected_or_no_such_file(
             read(kind, path, start + content)
         except BadInput as told:
             assert str(path) in str(told)
-
-
-@given(st.lists(HOSTILE.filter(lambda text: "\ud800" not in text), max_size=5))
-def test_any_text_comes_through_every_file(tmp_path_factory: pytest.TempPathFactory, many: list[str]):
-    import csv
-
-    many = [text.encode("utf-8", "replace").decode() for text in many]
-    path = tmp_path_factory.getbasetemp() / "fuzz"
-    lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in many)
-    # Said outright: texts of NULs look like another encoding.
-    options = {"replies": "keep", "signatures": "keep", "encoding": "utf-8"}
-    from_json, wrong = read("jsonl", path, lines, **options)
-    assert not wrong and len(from_json) == len(many)
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([("Document", "x"), *((text, "y") for text in many)])
-    from_csv, wrong = read("flat-csv", path, **options)
-    assert not wrong and texts(from_csv) == texts(from_json)
 
 
 def test_the_documented_example_is_read(file: Path):
