@@ -23,6 +23,7 @@ from transect.training.workloads import Parameters
 if TYPE_CHECKING:
     import torch
 
+# An ordinary export may fold a transposition into a weight, keep equal parameters once, or leave dropout out.
 # ONNX Runtime training 1.19.2 knows operators up to 21, and gradients of those of 17 best.
 OPSET = 17
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.text.formats._options import clean
 from transect.text.markup import is_html, text_of_html
 from transect.text.normalise import normalise
-from transect.text.replies import clean
 
 # Every code point, half pairs too, and what is special in mails and HTML more often than by chance.
 _SPECIAL = st.sampled_from(
